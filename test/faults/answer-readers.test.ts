@@ -57,7 +57,7 @@ function sequence(frames: readonly Frame[]): number[] {
   return frames.map(({ seq }) => seq);
 }
 
-describe('An answer reader', () => {
+describe('AnswerReader', () => {
   function openReader(job: JobIdentity, isFull?: () => boolean, hasBegun = true) {
     const { sink, frames, whole } = openSink(isFull);
     const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
@@ -68,7 +68,7 @@ describe('An answer reader', () => {
     return { reader, frames, whole, served };
   }
 
-  test('reads from the log what it missed, and uses no frame twice', async () => {
+  test('AnswerReader reads missed frames from the log, and delivers no frame twice', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     const { reader, frames, whole } = openReader(job);
@@ -85,7 +85,7 @@ describe('An answer reader', () => {
     assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
   });
 
-  test('delivers nothing before it begins, and then from the log what came before, each frame once', async () => {
+  test('AnswerReader delivers nothing before begin, and then earlier frames from the log, each once', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     const { reader, frames, whole } = openReader(job, undefined, false);
@@ -146,7 +146,7 @@ describe('An answer reader', () => {
     assert.deepEqual(served, [first, second]);
   });
 
-  test('reads little more of a long log than a slow client takes', async () => {
+  test('AnswerReader reads little more of a long log than a slow client takes', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     for (let seq = 1; seq <= 200; seq++) await jobs.write(job, 1, seq, ['a']);
@@ -176,7 +176,7 @@ describe('An answer reader', () => {
     assert.equal(read < 2 * 201 + 16, true, `${read} batches were read to deliver 201`);
   });
 
-  test('drops live frames while its client is slow, and catches up from the log', async () => {
+  test('AnswerReader drops live frames while its client is slow, and catches up from the log', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     let isFull = true;
@@ -199,7 +199,7 @@ describe('An answer reader', () => {
   });
 });
 
-describe('An answer reader that meets a blob', () => {
+describe('AnswerReader with blobs', () => {
   /** Reads a job with one frame, whose text is that blob; resolves with its text, or `lost`. */
   async function read(blobs: Awaited<ReturnType<typeof Blobs.open>>, blob: string): Promise<string> {
     const job = await jobs.create();
@@ -225,7 +225,9 @@ describe('An answer reader that meets a blob', () => {
     return result as string;
   }
 
-  test('delivers its text, and is lost when a sweep has removed it', { timeout: 10_000 }, async () => {
+  test("AnswerReader delivers the text of a blob, and resume_expired when the blob is swept or another account's", {
+    timeout: 10_000,
+  }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-blobs-'));
     try {
       const blobs = await Blobs.open(folder);
@@ -241,7 +243,7 @@ describe('An answer reader that meets a blob', () => {
   });
 });
 
-describe('An answer that cannot be shown', () => {
+describe('AnswerReader with an answer that cannot be shown', () => {
   /** A Redis that counts the reads of logs. */
   function countReads(counted: { reads: number }): typeof jobs.redis {
     return new Proxy(jobs.redis, {
@@ -287,7 +289,7 @@ describe('An answer that cannot be shown', () => {
     return job;
   }
 
-  test('ends with one error where a frame cannot be folded, live or from the log, and is not read again', async () => {
+  test('AnswerReader ends with one error when a frame cannot be folded, live or from the log, and does not read again', async () => {
     const job = await threeFrames();
     const frame = ({ seq }: Frame): void => {
       if (seq === 2) throw new TypeError('no such choice');
@@ -306,7 +308,7 @@ describe('An answer that cannot be shown', () => {
     }
   });
 
-  test('ends with an error where what is flushed, or the tick of its sink, throws', async () => {
+  test('AnswerReader ends with an error when the flush or the tick of its sink throws', async () => {
     const job = await threeFrames();
     const broken = (): never => {
       throw new Error('broken');
@@ -319,7 +321,7 @@ describe('An answer that cannot be shown', () => {
     assert.deepEqual([flushing.told.length, ticking.told.length], [1, 1]);
   });
 
-  test('ends with an error where a frame is of a kind that this process does not know', async () => {
+  test('AnswerReader ends with an error when a frame is of an unknown kind', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await append(jobs.redis, {
@@ -334,7 +336,7 @@ describe('An answer that cannot be shown', () => {
     assert.deepEqual([fromLog.told.length, live.told.length], [1, 1]);
   });
 
-  test('is read again after a pause, not at once, where a blob of a long log cannot be read', async (t) => {
+  test('AnswerReader retries after a pause, not at once, when a blob of a long log cannot be read', async (t) => {
     t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
     const job = await jobs.create();
     await jobs.take(job);
@@ -367,7 +369,7 @@ describe('An answer that cannot be shown', () => {
     await last;
   });
 
-  test('of an ended job whose log has lost its end, is looked at twice, and lost', async () => {
+  test('AnswerReader reads an ended job whose log lost its end twice, and fails with resume_expired', async () => {
     const job = await threeFrames();
     await jobs.redis.xtrim(jobKeys.log(job.id), 'MAXLEN', 0);
     const { reader, told, failed, counted } = await readBroken(job, {});
@@ -376,7 +378,7 @@ describe('An answer that cannot be shown', () => {
     assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
   });
 
-  test('of a job that ended behind what its reader has, as after a failover, is looked at twice, and lost', async () => {
+  test('AnswerReader reads a job that ended behind its cursor, as after a failover, twice, and fails with resume_expired', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a']);
@@ -388,7 +390,7 @@ describe('An answer that cannot be shown', () => {
     assert.deepEqual([told[0]?.code, counted.reads], ['resume_expired', 2]);
   });
 
-  test('is a 503 for the request that made its job, and a 410 for those that came to it', async () => {
+  test('AnswerReader fails with 503 for the request that made a lost job, and with 410 for later readers', async () => {
     const codes: (string | undefined)[] = [];
     for (const isCreator of [true, false]) {
       const { reader, told, failed } = await readBroken(jobs.identity(), {}, isCreator);
@@ -400,7 +402,7 @@ describe('An answer that cannot be shown', () => {
   });
 });
 
-describe('Readers of answers', () => {
+describe('AnswerReaders', () => {
   /** A process's readers with one that has heard nothing of the job's two frames; resolves with their numbers. */
   async function missEverything(
     t: TestContext,
@@ -422,17 +424,19 @@ describe('Readers of answers', () => {
     }
   }
 
-  test('look into the log when a subscription was lost and is back', { timeout: 10_000 }, async (t) => {
+  test('AnswerReaders reads the log when a lost subscription is restored', { timeout: 10_000 }, async (t) => {
     assert.deepEqual(await missEverything(t, (readers) => readers.resubscribed()), [1, 2]);
   });
 
-  test('look into the log after 5 s of silence: a lost last frame leaves no gap', { timeout: 10_000 }, async (t) => {
+  test('AnswerReaders reads the log after 5 s of silence, since a lost last frame leaves no gap', {
+    timeout: 10_000,
+  }, async (t) => {
     assert.deepEqual(await missEverything(t, () => t.mock.timers.tick(5500)), [1, 2]);
   });
 });
 
-describe('A reader whose job is not made yet', () => {
-  test('finds nothing and goes on waiting; of a job that was made, nothing means lost', {
+describe('AnswerReaders before the job exists', () => {
+  test('AnswerReaders waits while a job does not exist yet, and fails when an existing job has no log', {
     timeout: 10_000,
   }, async () => {
     const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
@@ -465,8 +469,8 @@ describe('A reader whose job is not made yet', () => {
   });
 });
 
-describe('A whole gateway at rest', () => {
-  test('hears every frame of a new job live, because its reader is there before the job is queued', async () => {
+describe('a gateway at rest', () => {
+  test('the gateway delivers every frame of a new job live, without a read of its log', async () => {
     const gateway = await TestGateway.start({ redisUrl: jobs.server.url });
     try {
       const client = gateway.client();

@@ -27,7 +27,7 @@ const phases: readonly Phase[] = [
   { name: 'right after settle', script: 'settle', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
 ];
 
-describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
+describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
   test('a worker killed in any phase of a job loses no token and repeats no vendor call after its first frame', async (t) => {
     const gateway = await TestGateway.start({ workers: 0 });
     const victims: { phase: Phase; job: string }[] = [];
@@ -117,7 +117,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     }
   });
 
-  test('commands that ran but whose answers were lost are sent again, and change nothing', async (t) => {
+  test('Redis commands whose replies were lost are sent again and change nothing', async (t) => {
     const redis = await startRedis();
     const proxy = await startTcpProxy(redis.port);
     const gateway = await TestGateway.start({ redisUrl: proxy.url });
@@ -157,7 +157,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     }
   });
 
-  test('streams of a killed ingress go on at another one', async (t) => {
+  test('streams of a killed api continue at another api', async (t) => {
     const gateway = await TestGateway.start({ apis: 2 });
     try {
       const load = new Load(gateway);
@@ -175,7 +175,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     }
   });
 
-  test('a request whose ingress dies before it is queued is sent again, and leaves nothing behind', async (t) => {
+  test('a request whose api dies before it is queued is sent again, and leaves nothing behind', async (t) => {
     const gateway = await TestGateway.start({ workers: 1 });
     const proxy = await startTcpProxy(gateway.redis?.port as number);
     try {
@@ -204,7 +204,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     }
   });
 
-  test('clients that reset their connection resume anywhere; those that do not ask for that cancel', async (t) => {
+  test('clients that reset their connection resume at any api, and cancel without x-sluice-on-disconnect: continue', async (t) => {
     const gateway = await TestGateway.start({ apis: 2 });
     try {
       const load = new Load(gateway);
@@ -238,7 +238,7 @@ describe('Streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     }
   });
 
-  test('clients that stop reading lose nothing, and the ingress does not hold their answers for them', async (t) => {
+  test('clients that stop reading lose nothing, and the api does not hold their answers in memory', async (t) => {
     const gateway = await TestGateway.start({ apis: 0 });
     try {
       // A heap that the unread answers would not fit into. A small young generation, so that the figure shows what is held.

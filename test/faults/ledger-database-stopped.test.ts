@@ -223,9 +223,9 @@ async function callWhile(begin: DatabaseFault, t: TestContext): Promise<void> {
   }
 }
 
-describe('while the database is', () => {
+describe('the gateway without its database', () => {
   for (const [fault, begin] of Object.entries(databaseFaults)) {
-    it(`${fault}, chat goes on, stored work, stored reads and new keys are 503; afterwards every job is there once`, (t) =>
+    it(`while the database is ${fault}, chats go on and stored work, reads and new keys get 503, and no job is lost afterwards`, (t) =>
       callWhile(begin, t as TestContext));
   }
 });

@@ -119,7 +119,7 @@ const failed = { outcome: 'failed', code: 'stream_interrupted' };
 const noBlobs = { put: () => Promise.reject(new Error('no space left on device')) } as never;
 
 describe('frames that cannot be stored', () => {
-  test('end their own job with an error, though its append before them is under way, and not the process', async () => {
+  test('a frame that cannot be stored ends its own job with an error, not the process, even while an append is pending', async () => {
     const running = await Running.start({ blobs: noBlobs });
     // The append is answered long after the frame behind it has failed.
     await jobs.redis.client('PAUSE', 200, 'WRITE');
@@ -131,7 +131,7 @@ describe('frames that cannot be stored', () => {
     assert.deepEqual(await running.ended(), { ...failed, frames: ['delta "first"', 'error'] });
   });
 
-  test('are nobody’s where the answer is given up meanwhile', async () => {
+  test('a frame that cannot be stored raises no unhandled error when its answer is discarded', async () => {
     const running = await Running.start({ blobs: noBlobs });
     running.write('"first"');
     running.write(large);
@@ -141,7 +141,7 @@ describe('frames that cannot be stored', () => {
     assert.equal(running.run.stopReason, undefined);
   });
 
-  test('end the job with an error where the end itself is one', async () => {
+  test('a job ends with an error when its last frame, or the frame before its end, cannot be stored', async () => {
     const running = await Running.start({ blobs: noBlobs });
     running.write('"first"');
     await running.writer.flushed();
@@ -154,7 +154,7 @@ describe('frames that cannot be stored', () => {
     assert.equal(held.writer.failure?.code, 'server_error', 'nothing was said: it may be asked again');
   });
 
-  test('which Redis did not take leave no hole in an answer that ends as whole', async () => {
+  test('a frame that Redis did not accept leaves no gap in an answer that ends as complete', async () => {
     const closed = new Redis(jobs.server.url);
     const running = await Running.start({ redis: closed });
     running.write('"BEGIN"');
@@ -168,7 +168,7 @@ describe('frames that cannot be stored', () => {
     assert.deepEqual(await running.ended(), { ...failed, frames: ['delta "BEGIN"', 'error'] });
   });
 
-  test('that Redis had and lost end the job at the next append', async () => {
+  test('a job ends with stream_interrupted at the next append after Redis lost frames', async () => {
     const running = await Running.start();
     await running.writeAndForget();
     running.write('"four"');
@@ -178,14 +178,14 @@ describe('frames that cannot be stored', () => {
     assert.deepEqual(await running.ended(), { ...failed, frames: ['delta "one"', 'error'] });
   });
 
-  test('that Redis had and lost are missed by the end', async () => {
+  test('a job ends with stream_interrupted when Redis lost frames before its end', async () => {
     const running = await Running.start();
     await running.writeAndForget();
     await running.finishRun();
     assert.deepEqual(await running.ended(), { ...failed, frames: ['delta "one"', 'error'] });
   });
 
-  test('because they are more than an answer may have end the job, whether they lie in the log or beside it', async () => {
+  test('a job fails once its answer exceeds the size limit, in the log and in blobs together', async () => {
     const blobs = await Blobs.open(folder);
     const megabyte = JSON.stringify('x'.repeat(1024 * 1024));
     const running = await Running.start({ blobs: blobs.of('account') });
@@ -201,7 +201,7 @@ describe('frames that cannot be stored', () => {
     blobs.close();
   });
 
-  test('are no matter of a batch that was appended already, and is sent again', async () => {
+  test('append accepts a batch that was appended before, and reports a gap before a later one', async () => {
     const job = await jobs.create();
     await jobs.take(job);
     assert.equal(await jobs.write(job, 1, 1, ['a', 'b']), 'ok');

@@ -23,8 +23,8 @@ const kinds = {
 type Kind = keyof typeof kinds;
 const names = Object.keys(kinds) as Kind[];
 
-describe('when Redis is emptied', () => {
-  it('every asynchronous job that waited or ran has an end within 60 s, which GET shows, whatever it makes', async (t) => {
+describe('jobs after Redis is emptied', () => {
+  it('every asynchronous job that was queued or running ends within 60 s after Redis is emptied, and GET shows it', async (t) => {
     const one = { WORKER_CONCURRENCY_CHAT: '1', WORKER_CONCURRENCY_IMAGE: '1', WORKER_CONCURRENCY_SPEECH: '1' };
     const records = await JobRecords.start({ apis: 2, settings: { ...one, SLUICE_RETENTION_DAYS: '3' } });
     try {

@@ -59,9 +59,9 @@ async function records(gateway: TestGateway): Promise<Map<string, string[]>> {
   }
 }
 
-describe('Media jobs across the death of their worker', { concurrency: 2 }, () => {
+describe('media jobs of killed workers', { concurrency: 2 }, () => {
   for (const kind of ['image', 'speech'] as const) {
-    test(`${kind}: killed in any phase a job has one outcome, one record, and at most one creation`, async (t) => {
+    test(`the ${kind} job of a worker killed in any phase has one outcome, one record and at most one creation`, async (t) => {
       const settings = { [`WORKER_CONCURRENCY_${kind.toUpperCase()}`]: '1' };
       const gateway = await TestGateway.start({ workers: 0 });
       try {

@@ -142,8 +142,8 @@ const isSpooled = async (): Promise<void> => {
   assert.ok((await files()).length > 0);
 };
 
-describe('while the database is away', () => {
-  test('records over the bound go to the disk, survive the process, and are in the database once when it is back', async () => {
+describe('the outbox while the database is away', () => {
+  test('records over the outbox limit go to the disk, survive the process, and are in the database once when it is back', async () => {
     const { spool } = await consume();
     const sent = await send(700);
     await eventually(isSpooled);
@@ -168,7 +168,7 @@ describe('while the database is away', () => {
     assert.equal(Number(total), 3500);
   });
 
-  test('those within it stay in Redis', async () => {
+  test('records within the outbox limit stay in Redis while the database is away', async () => {
     await consume({ maxBytes: 10_000_000 });
     const sent = await send(50);
     await new Promise((resolve) => setTimeout(resolve, 800));
@@ -177,7 +177,7 @@ describe('while the database is away', () => {
     await eventually(async () => assert.deepEqual(await ids(), [...sent].sort()));
   });
 
-  test('what a process wrote before it could take it out of the outbox is there once', async () => {
+  test('records that a process spooled before it removed them from the outbox are written once', async () => {
     const sent = await send(20);
     const entries = await jobs.redis.xrange(outbox, '-', '+');
     await mkdir(folder(), { mode: 0o700 });
@@ -191,7 +191,7 @@ describe('while the database is away', () => {
     assert.deepEqual(await ids(), [...sent].sort());
   });
 
-  test('a line that is damaged is set aside, and one of a later version returns to its outbox', async () => {
+  test('a damaged line of the spool goes to quarantine, and a line of a later version returns to its outbox', async () => {
     const job = jobs.identity();
     const later = textOf(jobs.identity()).replace('"outcome":"completed"', '"outcome":"paused"');
     const spool = await Spool.open({ folder: folder(), maxBytes: 1e9, minFreeBytes: 0, log });
@@ -210,7 +210,7 @@ describe('while the database is away', () => {
     );
   });
 
-  test('an answer that is to be stored goes with its record', async () => {
+  test('an answer that is to be stored is spooled with its record', async () => {
     const job = await jobs.create({ retentionMs: 24 * hour });
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a', 'b']);
@@ -230,7 +230,7 @@ describe('while the database is away', () => {
     );
   });
 
-  test('a job whose record waits on any disk is not taken for lost', async () => {
+  test('a job whose record is in a spool is not treated as lost, until its spool is silent for long', async () => {
     const job = jobs.identity({ retentionMs: 24 * hour, createdAt: Date.now() - hour });
     await new AcceptedJobs(db, hour, log).add(job, '{}');
     await jobs.redis.xadd(outbox, '*', 'r', textOf(job), 'c', 5);
@@ -254,7 +254,7 @@ describe('while the database is away', () => {
     }
   });
 
-  test('records stay in Redis where the disk takes no more, and none is lost', async () => {
+  test('records stay in Redis when the spool is full, and none is lost', async () => {
     const { spool } = await consume({ spoolBytes: 100_000 });
     const sent = await send(100);
     await eventually(isSpooled);
@@ -267,7 +267,7 @@ describe('while the database is away', () => {
     await eventually(isEmpty);
   });
 
-  test(`${outage.records} records pass through, and the outboxes never take more than about their bound`, async (t) => {
+  test(`${outage.records} records pass through the spool, and the outboxes never exceed their limit by much`, async (t) => {
     await consume({ maxBytes: outage.bytes });
     const used = async () => Number(/^used_memory:(\d+)/m.exec(await jobs.redis.info('memory'))?.[1]);
     const before = await used();
@@ -297,7 +297,7 @@ describe('while the database is away', () => {
   });
 });
 
-test('a file of the spool is removed only by whoever has written it, and an unknown one is left alone', async () => {
+test('the spool removes only the files it wrote, and leaves unknown files alone', async () => {
   await mkdir(folder(), { mode: 0o700 });
   await writeFile(join(folder(), 'notes.txt'), 'an operator’s');
   const spool = await Spool.open({ folder: folder(), maxBytes: 1000, minFreeBytes: 0, log });

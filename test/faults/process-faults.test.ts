@@ -40,7 +40,7 @@ async function exitCode({ child }: GatewayProcess): Promise<number | null> {
   return code;
 }
 
-describe('an error that nothing takes', () => {
+describe('unhandled errors', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ apis: 0, workers: 0, settings: { SLUICE_SHUTDOWN_SECONDS: '20' } });
@@ -48,7 +48,7 @@ describe('an error that nothing takes', () => {
   after(() => gateway.stop());
 
   for (const how of ['rejection', 'exception'] as const) {
-    it(`in an api, a ${how}: the streams under way end whole, it takes no new ones, and exits with 1`, async () => {
+    it(`an api with an unhandled ${how} completes its running streams, accepts no new ones, and exits with 1`, async () => {
       const worker = await gateway.startWorker();
       const api = await gateway.startApi(failing(how));
       const streams = await Promise.all(Array.from({ length: 5 }, () => beginStream(gateway)));
@@ -62,7 +62,7 @@ describe('an error that nothing takes', () => {
       gateway.workers.splice(0);
     });
 
-    it(`in a worker, a ${how}: what it runs ends whole, it is counted, and the worker exits with 1`, async () => {
+    it(`a worker with an unhandled ${how} completes its jobs, counts the fault, and exits with 1`, async () => {
       const api = await gateway.startApi();
       const port = await freePort();
       const worker = await gateway.startWorker({ ...failing(how), WORKER_PORT: String(port) });

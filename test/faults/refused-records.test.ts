@@ -116,8 +116,8 @@ function consume(redis: RedisClient = jobs.redis, more: Partial<OutboxGroupOptio
 const rows = () => db.selectFrom('jobs').select(['id', 'cost']).orderBy('id').execute();
 const isDrained = async (): Promise<void> => assert.equal(await jobs.redis.xlen(outbox), 0, 'the outbox is not empty');
 
-describe('what jobs cost together', () => {
-  test('comes to what a number holds and no more, in rows, reports and balances', async () => {
+describe('sums of costs', () => {
+  test('sums of costs in rows, reports and balances are capped at the largest safe integer', async () => {
     await ensureAccount(db, { id: account, name: 'Account' });
     const usage = JSON.stringify({ prompt_tokens: most, completion_tokens: most });
     // By hours, so that the sums of the rows overflow, too.
@@ -143,7 +143,7 @@ describe('what jobs cost together', () => {
     assert.equal((await rows()).length, 2201);
   });
 
-  test('stays there in Redis, and settlement goes on', async () => {
+  test('the charged sum of an account in Redis is capped at the largest safe integer, and settlement continues', async () => {
     const held = Array.from({ length: 1100 }, () => jobs.identity());
     const settlementOf = (job: JobIdentity) => ({
       ...{ ...job, jobId: job.id, outcome: 'completed' as const, errorCode: undefined, began: true, record: '' },
@@ -165,7 +165,7 @@ describe('what jobs cost together', () => {
 });
 
 describe('settlement', () => {
-  test('of nine thousand jobs of one account in one call settles all of them', async () => {
+  test('settlement settles nine thousand jobs of one account in one call', async () => {
     const held = Array.from({ length: 9000 }, () => jobs.identity());
     const member = (job: JobIdentity) => `${job.id} ${account} key chat`;
     await jobs.redis.zadd(accountKeys.holds(account), ...held.flatMap((job) => [1, member(job)]));
@@ -186,8 +186,8 @@ describe('settlement', () => {
   });
 });
 
-describe('a record that the database refuses', () => {
-  test('is set aside alone: those before and behind it are written, and what Redis has charged stands', async () => {
+describe('records that the database rejects', () => {
+  test('a rejected record is quarantined alone, those before and behind it are written, and the charge in Redis stands', async () => {
     await jobs.redis.hset(accountKeys.account(account), 'charged', 25);
     const good = [await sendRecord(), await sendRecord()];
     // No column takes a part of a millisecond.
@@ -206,7 +206,7 @@ describe('a record that the database refuses', () => {
     assert.equal(await jobs.redis.hget(accountKeys.account(account), 'charged'), '25');
   });
 
-  test('is not looked for while the database refuses everything: all of them wait and are written', async () => {
+  test('no record is quarantined while the database rejects everything: all wait and are written later', async () => {
     const ids = [await sendRecord(), await sendRecord({ retentionMs: 0.5 }), await sendRecord()];
     await sql`alter table usage_hours rename to usage_hours_away`.execute(db);
     const { setAside } = consume();
@@ -221,7 +221,7 @@ describe('a record that the database refuses', () => {
     assert.deepEqual(setAside, [1]);
   });
 
-  test('does not come of an answer that its view cannot show: the job is written without it', async () => {
+  test('a job whose answer its view cannot show is written without the answer', async () => {
     const job = await jobs.create({ retentionMs: hour });
     await jobs.take(job);
     await jobs.write(job, 1, 1, ['a', 'b']);
@@ -238,8 +238,8 @@ describe('a record that the database refuses', () => {
   });
 });
 
-describe('an answer that cannot be read for now', () => {
-  test('keeps its own record waiting and no other', async () => {
+describe('answers that cannot be read temporarily', () => {
+  test('an answer that cannot be read temporarily delays its own record and no other', async () => {
     const job = await jobs.create({ retentionMs: hour });
     await jobs.take(job);
     await jobs.end(job, { attempt: 1 });
@@ -262,7 +262,7 @@ describe('an answer that cannot be read for now', () => {
   });
 });
 
-describe('taking over what others have left', () => {
+describe('taking over outbox entries of other processes', () => {
   type Command = (...args: unknown[]) => Promise<unknown>;
 
   /** The same connection, some of whose commands answer otherwise. */
@@ -295,7 +295,7 @@ describe('taking over what others have left', () => {
     });
   }
 
-  test('does not stop at a deleted entry, for which Redis before 7.0 answers nil', async () => {
+  test('the takeover of outbox entries skips a deleted entry, for which Redis before 7.0 returns nil', async () => {
     const dead = new OutboxGroup({ redis: jobs.redis, isCluster: false, name: 'dead' });
     await dead.read();
     await sendRecord();
@@ -312,7 +312,7 @@ describe('taking over what others have left', () => {
     );
   });
 
-  test('may fail without keeping what is new from being written', async () => {
+  test('new records are written even when the takeover of outbox entries fails', async () => {
     consume(changed({ xautoclaim: () => Promise.reject(new Error('it cannot be claimed')) }));
     const sent = [await sendRecord(), await sendRecord()];
     await eventually(async () =>

@@ -73,9 +73,11 @@ const steps: Record<string, { parse: () => Promise<JobIdentity>; step: (job: Job
   },
 };
 
-describe('a step of a job that Redis refuses for now', () => {
+describe('script calls that Redis rejects temporarily', () => {
   for (const { code, begin, end } of refusals) {
-    test(`is taken once Redis writes again: ${code}`, { timeout: 30_000 }, async () => {
+    test(`every step of a job that Redis rejects with ${code} succeeds once Redis accepts writes again`, {
+      timeout: 30_000,
+    }, async () => {
       const names = Object.keys(steps);
       const parsed = new Map<string, JobIdentity>();
       for (const name of names) parsed.set(name, (await steps[name]?.parse()) as JobIdentity);
@@ -104,7 +106,7 @@ describe('a step of a job that Redis refuses for now', () => {
     });
   }
 
-  test('is settled, and its place freed, once Redis writes again', { timeout: 30_000 }, async () => {
+  test('a job is settled and its slot freed once Redis accepts writes again', { timeout: 30_000 }, async () => {
     await knowCaller(jobs.redis);
     const job = await jobs.create();
     assert.equal((await admit(jobs.redis, admission(job))).verdict, 'admitted');
@@ -126,7 +128,7 @@ describe('a step of a job that Redis refuses for now', () => {
     assert.equal(await jobs.redis.xlen(accountKeys.outbox('account')), 1);
   });
 
-  test('is refused to an admission as what it is: nothing was admitted, and nothing is left', async () => {
+  test('an admission that Redis rejects fails at once, admits nothing and leaves nothing behind', async () => {
     await knowCaller(jobs.redis);
     const job = jobs.identity();
     await wantingReplicas.begin(jobs.redis, jobs.server);
@@ -139,7 +141,7 @@ describe('a step of a job that Redis refuses for now', () => {
     assert.deepEqual(await jobs.redis.zrange(accountKeys.holds('account'), '0', '-1'), []);
   });
 
-  test('is given up after a time, and at once for any other error', async () => {
+  test('untilAccepted gives up after a time, and at once for any other error', async () => {
     let calls = 0;
     const failing = (message: string) => (): Promise<never> => {
       calls++;
@@ -156,7 +158,7 @@ describe('a step of a job that Redis refuses for now', () => {
     assert.ok(!isRefusal(new Error('BUSYGROUP Consumer Group name already exists')));
   });
 
-  test('is known by the same codes in scripts and outside of them', async () => {
+  test('scripts and TypeScript know the same refusal codes', async () => {
     const lua = await readFile(new URL('../../shared/redis/refusal.lua', import.meta.url), 'utf8');
     const [, list = ''] = /codes = \{(.*)\}/.exec(lua) ?? [];
     assert.deepEqual(list.replaceAll("'", '').split(', '), [...refusalCodes]);

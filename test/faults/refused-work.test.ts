@@ -16,7 +16,7 @@ import { vendorCalls } from '../support/vendor-journal.ts';
 
 const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
 
-describe('what is asked for too late', () => {
+describe('work that arrives too late', () => {
   let jobs: JobFixture;
   before(async () => {
     jobs = await JobFixture.start();
@@ -26,7 +26,7 @@ describe('what is asked for too late', () => {
 
   const everything = async (): Promise<string[]> => (await jobs.redis.keys('*')).sort();
 
-  test('is not admitted, and changes nothing; a job beside it is', async () => {
+  test('admit rejects a late job without any change, and admits a timely job beside it', async () => {
     const [late, timely] = [jobs.identity(), jobs.identity()];
     const before = await everything();
     const common = { reader: 'api', queued: { request: '{}' } };
@@ -43,7 +43,7 @@ describe('what is asked for too late', () => {
     assert.equal(await jobs.redis.exists(jobKeys.state(late.id)), 0);
   });
 
-  test('is not admitted a second time, also where nothing is left of the first; until then a repeat is what it was', async () => {
+  test('admit never admits a late job again after its state is gone, and repeats its verdict before that', async () => {
     const job = jobs.identity();
     const call = admission(job, { reader: 'api', queued: { request: '{}' }, notAfter: Date.now() + 500 });
     assert.equal((await admit(jobs.redis, call)).verdict, 'admitted');
@@ -54,7 +54,7 @@ describe('what is asked for too late', () => {
     assert.equal((await admit(jobs.redis, call)).verdict, 'late');
   });
 
-  test('is not queued, with a turn or without; what is queued is so once', async () => {
+  test('enqueue rejects a late job, with a priority or without, and queues a timely job once', async () => {
     const queue = new CapabilityQueue('video', jobs.redis);
     try {
       for (const turn of [0, 7]) {
@@ -73,7 +73,7 @@ describe('what is asked for too late', () => {
   });
 });
 
-describe('an api whose Redis is away, or refuses', () => {
+describe('an api whose Redis is away or rejects writes', () => {
   let gateway: TestGateway;
   let proxy: TcpProxy;
   let redis: Redis;
@@ -100,7 +100,7 @@ describe('an api whose Redis is away, or refuses', () => {
     return await redis.hget(key as string, 'charged');
   };
 
-  test('answers 503 and runs none of it when it is back, large requests neither', async () => {
+  test('POST /v1/chat/completions returns 503 while Redis is away, and none of it runs when Redis is back', async () => {
     const before = await eventually(async () => {
       const sum = await charged();
       assert.ok(Number(sum) > 0, 'the first is not settled yet');
@@ -127,7 +127,7 @@ describe('an api whose Redis is away, or refuses', () => {
     await eventually(async () => assert.equal(Number(await charged()), price * (1 + calls)));
   });
 
-  test('runs a job once where the answer to its admission was lost, and all that is known of it since', async () => {
+  test('a job whose admission reply was lost runs once, even after everything known of it is gone', async () => {
     const stopped = proxy.stopAt({
       matches: (command) => /^evalsha$/i.test(command[0] ?? '') && command.join(' ').includes('lost-answer'),
       stop: 'reset',
@@ -145,7 +145,7 @@ describe('an api whose Redis is away, or refuses', () => {
     assert.equal((await vendorCalls(gateway, 'lost-answer')).length, 1);
   });
 
-  test('names the job in an answer that began before the word of its admission was there', async () => {
+  test('an answer that started before its admission was confirmed carries the id of its job', async () => {
     const stopped = proxy.stopAt({
       matches: (command) => /^evalsha$/i.test(command[0] ?? '') && command.join(' ').includes('lost-answer'),
       stop: 'reset',
@@ -157,7 +157,7 @@ describe('an api whose Redis is away, or refuses', () => {
     assert.match(await answer.text(), /data: \[DONE\]/);
   });
 
-  test('waits through a moment in which Redis takes no writes, and answers 503 where that lasts', async () => {
+  test('POST /v1/chat/completions waits while Redis briefly accepts no writes, and returns 503 when that lasts', async () => {
     await redis.config('SET', 'min-replicas-to-write', '1');
     const passing = ask('passing');
     await delay(500);
@@ -173,7 +173,7 @@ describe('an api whose Redis is away, or refuses', () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
   });
 
-  test('answers 503 to whoever reads or follows a job while Redis refuses what that takes', async () => {
+  test('GET /v1/jobs/{id} and its events return 503 while Redis rejects the commands they need', async () => {
     const made = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
       headers: { prefer: 'respond-async' },

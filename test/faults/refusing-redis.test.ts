@@ -17,10 +17,10 @@ import { startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
 /** How long Redis refuses. One without a disk refuses just as one without replicas does. */
 const durations: Readonly<Record<string, number>> = { NOREPLICAS: 5000, OOM: 300, READONLY: 2000 };
 
-describe('Answers across refusals of Redis', { concurrency: isSoak ? 1 : 3 }, () => {
+describe('answers while Redis rejects writes', { concurrency: isSoak ? 1 : 3 }, () => {
   for (const { code, begin, end } of refusals.filter((one) => one.code in durations)) {
     const ms = durations[code] as number;
-    test(`streams, held answers and jobs that are yet to begin survive ${ms} ms of ${code}`, async (t) => {
+    test(`streams, held answers and queued jobs survive ${ms} ms of ${code}`, async (t) => {
       // Those that come last begin while Redis refuses.
       const count = streamCount(8, 200);
       const gateway = await TestGateway.start({ settings: { WORKER_CONCURRENCY_CHAT: String(2 * count) } });
@@ -59,7 +59,7 @@ describe('Answers across refusals of Redis', { concurrency: isSoak ? 1 : 3 }, ()
     });
   }
 
-  test('an answer that cannot be stored ends with an error, and its worker goes on with all others', async () => {
+  test('an answer that cannot be stored ends with an error, and its worker continues all other jobs', async () => {
     const vendor = await startFixtureVendor();
     const gateway = await TestGateway.start({
       settings: { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: vendor.baseUrl },

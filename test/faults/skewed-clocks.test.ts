@@ -12,7 +12,7 @@ import { vendorCalls } from '../support/vendor-journal.ts';
 
 const elevenMinutes = 660_000;
 
-describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
+describe('apis with clocks eleven minutes off', () => {
   let gateway: TestGateway;
   let redis: Redis;
   let ahead: ApiProcess;
@@ -42,7 +42,7 @@ describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
     await eventually(async () => assert.equal(await redis.zcount(key, 1, 1), 0));
   }
 
-  test('end nobody’s job early: one that runs goes on whoever looks at it, and ends as it should', async () => {
+  test('apis with skewed clocks end no running job early, whichever of them sweeps', async () => {
     const request = held('Reply with exactly: here', { sandbox: { first_token_ms: 600_000 }, user: 'looked-at' });
     const response = await post(gateway.url, request, { prefer: 'respond-async' });
     assert.equal(response.status, 202);
@@ -56,7 +56,7 @@ describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
     await endedJob(gateway, id);
   });
 
-  test('answer their own callers, also those that wait for a minute only', async () => {
+  test('apis with skewed clocks answer their own callers, also those with a timeout of a minute', async () => {
     for (const { url } of [ahead, late]) {
       const response = await post(url, held('Reply with exactly: mine'), { 'x-stainless-timeout': '60' });
       assert.equal(response.status, 200);
@@ -66,7 +66,7 @@ describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
     }
   });
 
-  test('tell their callers of a deadline that has passed, and leave nothing behind', async () => {
+  test('apis with skewed clocks return 504 when a deadline passes, and leave nothing behind', async () => {
     for (const { url } of [ahead, late]) {
       const request = held('Hi', { sandbox: { first_token_ms: 600_000 } });
       const response = await post(url, request, { 'x-stainless-timeout': '1' });
@@ -76,9 +76,9 @@ describe('apis whose clocks are eleven minutes apart from Redis’s', () => {
   });
 });
 
-describe('a worker whose clock is eleven minutes off', () => {
+describe('workers with clocks eleven minutes off', () => {
   for (const skewMs of [elevenMinutes, -elevenMinutes]) {
-    test(`leaves a video to others with no delay (${skewMs} ms)`, async () => {
+    test(`a worker with a clock skewed by ${skewMs} ms hands a video over without delay`, async () => {
       const gateway = await TestGateway.start({ workers: 0 });
       try {
         const wrong = await gateway.startWorker(skewedClock(skewMs), 'video');

@@ -105,7 +105,7 @@ async function shareAmongTwo(gateway: TestGateway, model: string): Promise<void>
 }
 
 describe('stored responses on two apis', () => {
-  it('are shared: made at one, read, continued, streamed, cancelled and deleted at the other', async () => {
+  it('a response made at one api is read, continued, streamed, cancelled and deleted at the other', async () => {
     const gateway = await TestGateway.start({ apis: 2 });
     try {
       for (const model of models) await shareAmongTwo(gateway, model);
@@ -114,7 +114,7 @@ describe('stored responses on two apis', () => {
     }
   });
 
-  it('are shared on a Redis Cluster, too', async () => {
+  it('responses are shared between two apis on a Redis Cluster', async () => {
     const cluster = await startRedisCluster();
     const gateway = await TestGateway.start({ redisUrl: cluster.url, apis: 2 }).catch(async (error) => {
       await cluster.stop();
@@ -128,7 +128,7 @@ describe('stored responses on two apis', () => {
     }
   });
 
-  it('one in the background whose worker is killed ends with response.failed, and is read as failed', async () => {
+  it('a background response whose worker is killed ends with response.failed, and is read as failed', async () => {
     const records = await JobRecords.start({ apis: 2 });
     const responses = new Responses(records.gateway);
     try {
@@ -169,7 +169,7 @@ describe('stored responses on two apis', () => {
     }
   });
 
-  it('go on when the api that was asked for them is killed, in the background and in the foreground', async () => {
+  it('responses continue when the api that started them is killed, in the background and in the foreground', async () => {
     const records = await JobRecords.start({ apis: 2 });
     const responses = new Responses(records.gateway);
     try {
@@ -197,7 +197,7 @@ describe('stored responses on two apis', () => {
 });
 
 describe('stored responses while the database is stopped', () => {
-  it('go on in the foreground, also from turns that Redis has; what needs the database is 503; then all are there', async () => {
+  it('foreground responses continue without the database, work that needs it gets 503, and all are stored afterwards', async () => {
     const records = await JobRecords.start({ apis: 2 });
     const responses = new Responses(records.gateway);
     let bringBack = async (): Promise<void> => undefined;
@@ -252,8 +252,8 @@ describe('stored responses while the database is stopped', () => {
   });
 });
 
-describe('stored responses when Redis is emptied', () => {
-  it('those in the background have failed within 60 s; those in the database are read and continued', async (t) => {
+describe('stored responses after Redis is emptied', () => {
+  it('background responses fail within 60 s after Redis is emptied, and responses in the database can be continued', async (t) => {
     const records = await JobRecords.start({ apis: 2, settings: { WORKER_CONCURRENCY_CHAT: '2' } });
     const responses = new Responses(records.gateway);
     try {

@@ -18,7 +18,7 @@ interface Job {
   readonly result: { readonly data?: readonly { readonly url: string }[] } | null;
 }
 
-describe('two ingresses under two PUBLIC_URLs over one database and Redis', () => {
+describe('two apis with two PUBLIC_URLs', () => {
   let gateway: TestGateway;
   let one: Ingress;
   let other: Ingress;
@@ -49,7 +49,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     return { job: (await response.json()) as Job, location: response.headers.get('location') };
   }
 
-  it('a key is known to both, counts its requests on both together, and is revoked on both at once', async () => {
+  it('a key is known to both apis, is limited across both together, and is revoked on both at once', async () => {
     const apiKey = await makeApiKey(gateway, { concurrency: 1 });
     const headers = { authorization: `Bearer ${apiKey}` };
     const leaving = new AbortController();
@@ -72,7 +72,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     }
   });
 
-  it('a stream begun on one is read on the other from where it was left', async () => {
+  it('a stream started on one api resumes on the other at its last event id', async () => {
     const response = await post(one, '/v1/chat/completions', streamed('WORDS:30@20'), { 'idempotency-key': 'moved' });
     assert.equal(response.status, 200);
     const id = response.headers.get('x-request-id') as string;
@@ -87,7 +87,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     assert.equal(textOf([...read, ...sseEvents(await rest.text())]).trim(), words);
   });
 
-  it('a video begun on one is watched, downloaded and deleted on the other', async () => {
+  it('a video created on one api is watched, downloaded and deleted on the other', async () => {
     const [here, there] = [one, other].map(({ url }) => gateway.client({ url })) as [OpenAI, OpenAI];
     const { id } = await createVideo(here, { sandbox: { video: { duration_ms: 300 } } });
     await eventually(async () => assert.equal((await there.videos.retrieve(id)).status, 'completed'), 30_000);
@@ -97,7 +97,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     await assert.rejects(() => here.videos.retrieve(id), { status: 404 });
   });
 
-  it("a job's links carry the base URL under which it is asked for, on whichever it was made", async () => {
+  it("a job's links carry the base URL of the request that reads it, on whichever api it was made", async () => {
     const { job, location } = await postLater(one, '/v1/chat/completions', held('Hi'));
     assert.equal(location, `${one.url}/v1/jobs/${job.id}`);
     assert.equal(job.urls.self, location);
@@ -109,7 +109,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     }
   });
 
-  it('a file link carries the base URL it was asked under, also in a replay, and works under both', async () => {
+  it('a file link carries the base URL of its request, also in a replay, and works under both', async () => {
     const image = { model: 'sandbox-image', prompt: 'A lighthouse', size: '256x256', response_format: 'url' };
     const linkOf = async (at: Ingress): Promise<URL> => {
       const response = await post(at, '/v1/images/generations', image, { 'idempotency-key': 'one-image' });
@@ -132,7 +132,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     assert.equal(new URL(done.result?.data?.[0]?.url as string).origin, other.url);
   });
 
-  it('no link ever carries a host that a request merely claims', async () => {
+  it('no link carries a host that a request merely claims', async () => {
     for (const headers of [
       { 'x-forwarded-host': 'evil.example' },
       { 'x-forwarded-host': `evil.example, ${one.url}` },
@@ -150,7 +150,7 @@ describe('two ingresses under two PUBLIC_URLs over one database and Redis', () =
     }
   });
 
-  it('the start page shows the base URL it was asked under', async () => {
+  it('the start page shows the base URL of its request', async () => {
     for (const at of [one, other]) {
       const page = await (await fetch(at.url)).text();
       assert.ok(page.includes(`${at.url}/v1/chat/completions`), at.url);

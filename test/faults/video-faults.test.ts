@@ -51,15 +51,15 @@ const unknown = { outcome: 'failed', errorCode: 'outcome_unknown' } as const;
 const phases: readonly Phase[] = [
   { name: 'before begin', kill: at('begin', 'before') },
   // "sent" is committed with the attempt: whether the vendor was called, nobody can know.
-  { name: 'after begin, before the creation', kill: at('begin', 'after'), ...unknown, creations: 0 },
+  { name: 'after begin and before the creation', kill: at('begin', 'after'), ...unknown, creations: 0 },
   {
     name: 'during the creation',
     kill: when('the creation', (call) => call !== undefined),
     sandbox: { video, first_token_ms: 3000 },
     ...unknown,
   },
-  { name: 'after the creation, before its task is stored', kill: at('store-task', 'before'), ...unknown },
-  { name: 'after the task was stored', kill: at('store-task', 'after') },
+  { name: 'after the creation and before its task is stored', kill: at('store-task', 'before'), ...unknown },
+  { name: 'after its task is stored', kill: at('store-task', 'after') },
   { name: 'before the first pause', kill: at('pause', 'before') },
   { name: 'between the first pause and the delay', kill: at('pause', 'after') },
   {
@@ -67,7 +67,7 @@ const phases: readonly Phase[] = [
     kill: when('a poll', (call) => call?.video?.polls === 2),
     sandbox: { video: { ...video, poll_fault: { ...silentOnce, after: 1 } } },
   },
-  { name: 'after a poll, before its pause', kill: at('pause', 'before', 2) },
+  { name: 'after a poll and before its pause', kill: at('pause', 'before', 2) },
   { name: 'between a poll’s pause and the delay', kill: at('pause', 'after', 2) },
   {
     name: 'while the job waits for its next poll',
@@ -86,7 +86,7 @@ const phases: readonly Phase[] = [
     sandbox: { video: { ...video, content_fault: silentOnce } },
   },
   { name: 'before finish', kill: at('finish', 'before') },
-  { name: 'after finish, before settle', kill: at('settle', 'before') },
+  { name: 'after finish and before settle', kill: at('settle', 'before') },
   { name: 'after settle', kill: at('settle', 'after') },
 ];
 
@@ -110,9 +110,9 @@ async function checkEnd(jobs: VideoJobs, job: QueuedVideo, record: JobRecord, ph
   assert.ok(bytes > 1000 && bytes === end?.files.video.bytes, 'the video is not there');
 }
 
-describe('a video job whose worker is killed', { concurrency: 3 }, () => {
+describe('video jobs of killed workers', { concurrency: 3 }, () => {
   for (const phase of phases) {
-    test(`${phase.name}: it ends, and the vendor made at most one`, async (t) => {
+    test(`a video job whose worker is killed ${phase.name} ends with one outcome and the expected creations`, async (t) => {
       const jobs = await VideoJobs.start();
       try {
         const job = await jobs.add(phase.sandbox ?? { video });
@@ -131,8 +131,8 @@ describe('a video job whose worker is killed', { concurrency: 3 }, () => {
   }
 });
 
-describe('video jobs', { concurrency: 3 }, () => {
-  test('all come to their end when Redis and all workers are killed in the middle', async () => {
+describe('video jobs across faults', { concurrency: 3 }, () => {
+  test('all video jobs end when Redis and all workers are killed in the middle', async () => {
     const jobs = await VideoJobs.start({ aof: true, workers: 2, settings: { WORKER_CONCURRENCY_VIDEO: '2' } });
     try {
       const sandbox = { video };
@@ -152,7 +152,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('hold no place of their worker while they wait for a poll', async () => {
+  test('video jobs hold no slot of their worker while they wait for a poll', async () => {
     const jobs = await VideoJobs.start({ workers: 1, settings: { WORKER_CONCURRENCY_VIDEO: '1' } });
     try {
       const long = await jobs.add({ video: { duration_ms: 60_000 } });
@@ -165,7 +165,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('come back without the priority that they were queued with', async () => {
+  test('a video job returns from its poll without the priority it was queued with', async () => {
     const jobs = await VideoJobs.start();
     const queue = new Queue('video', { connection: jobs.redis, prefix: 'sluice:{q-video}', skipVersionCheck: true });
     try {
@@ -180,7 +180,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('are handed to another worker when theirs is told to stop, in a poll or between two', async () => {
+  test('video jobs move to another worker when theirs shuts down, during a poll or between two', async () => {
     const jobs = await VideoJobs.start({ settings: { SLUICE_SHUTDOWN_SECONDS: '1' } });
     try {
       const first = await jobs.gateway.startWorker();
@@ -199,7 +199,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('outlive polls and downloads that fail', async () => {
+  test('video jobs survive polls and downloads that fail', async () => {
     const jobs = await VideoJobs.start({ workers: 1, settings: { SLUICE_VENDOR_SILENCE_SECONDS: '1' } });
     try {
       const faults = ['silence', 'reset', 'error', 'eof'] as const;
@@ -218,7 +218,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('end with what the vendor says of a video that failed, or of one that it refuses', async () => {
+  test("a failed or rejected video ends with the vendor's error, and only a rate-limited creation is repeated", async () => {
     const jobs = await VideoJobs.start({ workers: 1 });
     try {
       const failed = await jobs.add({ video: { duration_ms: 500, failure: { code: 'moderation_blocked' } } });
@@ -241,7 +241,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('outlive a worker that freezes in a poll, and that changes nothing any more once it is awake', async () => {
+  test('a video job survives a worker that freezes in a poll and changes nothing once it is awake', async () => {
     const jobs = await VideoJobs.start();
     try {
       const frozen = await jobs.gateway.startWorker();
@@ -261,7 +261,7 @@ describe('video jobs', { concurrency: 3 }, () => {
     }
   });
 
-  test('end at their deadline, with a worker and without a poll that would be due', async () => {
+  test('a video job ends with a timeout at its deadline, even when no poll is due', async () => {
     const jobs = await VideoJobs.start({ workers: 1 });
     try {
       const job = await jobs.add({ video: { duration_ms: 60_000 } }, { deadlineAt: Date.now() + 4000 });
@@ -273,7 +273,7 @@ describe('video jobs', { concurrency: 3 }, () => {
   });
 });
 
-describe('a cancelled video job', { concurrency: 3 }, () => {
+describe('cancelled video jobs', { concurrency: 3 }, () => {
   /** A vendor whose creation is answered by the test; what else it is asked stands in `asked`. */
   async function startVendor() {
     const asked: string[] = [];
@@ -291,7 +291,7 @@ describe('a cancelled video job', { concurrency: 3 }, () => {
   const cancelled = new ApiError('cancelled', 'The request was cancelled.');
   const answer = '{"id":"video_1","status":"queued","progress":0}';
 
-  test('is discarded at its vendor by its next poll, and asked after no more', async () => {
+  test('a cancelled video is discarded at its vendor by its next poll, and not polled again', async () => {
     const { vendor, asked, creation } = await startVendor();
     const jobs = await VideoJobs.start({ workers: 1, settings: { SANDBOX_BASE_URL: vendor.baseUrl } });
     try {
@@ -310,7 +310,7 @@ describe('a cancelled video job', { concurrency: 3 }, () => {
     }
   });
 
-  test('or one that was given up while its worker was frozen, is discarded once that is awake', async () => {
+  test('a video job given up while its worker was frozen is discarded at its vendor once the worker is awake', async () => {
     const { vendor, asked, creation } = await startVendor();
     const jobs = await VideoJobs.start({ workers: 1, settings: { SANDBOX_BASE_URL: vendor.baseUrl } });
     try {
@@ -330,7 +330,7 @@ describe('a cancelled video job', { concurrency: 3 }, () => {
     }
   });
 
-  test('is discarded at once where its vendor had just begun it', async () => {
+  test('a video cancelled during its creation is discarded at its vendor at once', async () => {
     const { vendor, asked, creation } = await startVendor();
     const jobs = await VideoJobs.start({ workers: 1, settings: { SANDBOX_BASE_URL: vendor.baseUrl } });
     try {

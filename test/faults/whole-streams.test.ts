@@ -89,11 +89,7 @@ const kinds: Readonly<Record<string, Kind>> = {
     { model: 'sandbox-instruct', prompt, stream: true, max_tokens: 100 },
     doneEnd,
   ),
-  'responses of a vendor that has them': textKind(
-    '/v1/responses',
-    { model: 'sandbox-responses', input: prompt, stream: true },
-    doneEnd,
-  ),
+  'native responses': textKind('/v1/responses', { model: 'sandbox-responses', input: prompt, stream: true }, doneEnd),
   'responses over a chat': textKind('/v1/responses', { model: 'sandbox-chat', input: prompt, stream: true }, doneEnd),
   messages: textKind(
     '/v1/messages',
@@ -155,7 +151,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
 };
 
-describe('a streamed answer is whole, however its vendor cuts it', () => {
+describe('complete streams', () => {
   let gateway: TestGateway;
   let vendor: RecuttingVendor;
   before(async () => {
@@ -175,7 +171,7 @@ describe('a streamed answer is whole, however its vendor cuts it', () => {
 
   for (const cut of cuts) {
     for (const [name, kind] of Object.entries(kinds)) {
-      it(`${name}, ${cut.replaceAll('_', ' ')}: none of ${count} is short`, async () => {
+      it(`${count} streams of ${name} from a vendor that writes ${cut.replaceAll('_', ' ')} are all complete`, async () => {
         vendor.cut = cut;
         let begun = 0;
         const work = async (): Promise<void> => {
@@ -186,7 +182,7 @@ describe('a streamed answer is whole, however its vendor cuts it', () => {
     }
   }
 
-  it('nothing of all this is left behind', async () => {
+  it('complete streams leave nothing behind in Redis', async () => {
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
   });
 });

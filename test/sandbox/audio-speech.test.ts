@@ -81,8 +81,8 @@ async function events(more: object = {}): Promise<{ type: string; audio?: string
 
 const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
-describe('POST /v1/audio/speech', () => {
-  it('answers audio of 24 kHz that is audible, the same every time, and other for another voice or instruction', async () => {
+describe('sandbox POST /v1/audio/speech', () => {
+  it('sandbox POST /v1/audio/speech returns audible 24 kHz audio, constant per request and different by voice or instruction', async () => {
     const pcm = await say({ response_format: 'pcm' });
     assert.ok(loudness(samplesOf(pcm)) > 0.02);
     assert.deepEqual(await say({ response_format: 'pcm' }), pcm);
@@ -96,7 +96,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok(crossings(hiss) > 2 * crossings(hum));
   });
 
-  it('speaks longer for a longer text and a lower speed', async () => {
+  it('sandbox POST /v1/audio/speech speaks longer for a longer text and a lower speed', async () => {
     const lengthOf = async (more: object) => (await say({ response_format: 'pcm', ...more })).length;
     const normal = await lengthOf({});
     assert.ok((await lengthOf({ input: `${input} ${input}` })) > 2 * normal);
@@ -104,7 +104,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok(Math.abs((await lengthOf({ speed: 4 })) / normal - 0.25) < 0.01);
   });
 
-  it('answers WAV and FLAC that hold exactly the samples of the PCM', async () => {
+  it('sandbox POST /v1/audio/speech returns WAV and FLAC with exactly the samples of the PCM', async () => {
     const pcm = await say({ response_format: 'pcm' });
     const wav = await say({ response_format: 'wav' });
     assert.deepEqual(wav.subarray(44), pcm);
@@ -116,7 +116,7 @@ describe('POST /v1/audio/speech', () => {
     assert.deepEqual(await decodeFlac(flac), { rate: 24_000, channels: 1, bits: 16, isIntact: true, pcm });
   });
 
-  it('answers MP3 by default, as long and as loud as the PCM', async () => {
+  it('sandbox POST /v1/audio/speech returns MP3 by default, as long and as loud as the PCM', async () => {
     const answer = await client.audio.speech.create(good);
     assert.equal(answer.headers.get('content-type'), 'audio/mpeg');
     const decoder = new MPEGDecoder();
@@ -130,7 +130,7 @@ describe('POST /v1/audio/speech', () => {
     assert.ok(ratio > 0.8 && ratio < 1.2, `${ratio}`);
   });
 
-  it('sends the same bytes as SSE events, with usage at the end', async () => {
+  it('sandbox POST /v1/audio/speech streams the same bytes as SSE events, with usage at the end', async () => {
     for (const response_format of ['mp3', 'wav', 'flac', 'pcm']) {
       const all = await events({ response_format });
       const last = all.pop();
@@ -143,7 +143,7 @@ describe('POST /v1/audio/speech', () => {
     }
   });
 
-  it('answers 400 in the error shape and names the parameter', async () => {
+  it('sandbox POST /v1/audio/speech returns 400 naming the parameter at fault', async () => {
     const cases: [string | null, object][] = [
       ['model', { model: undefined }],
       ['input', { input: undefined }],
@@ -173,8 +173,8 @@ describe('POST /v1/audio/speech', () => {
   });
 });
 
-describe('speed and faults of speech', () => {
-  it('fail as asked for, before the first byte and after some pieces', async () => {
+describe('speed and faults of sandbox speech', () => {
+  it('sandbox POST /v1/audio/speech fails with the requested fault, before the first byte and after some pieces', async () => {
     const fails = (fault: object, more: object = {}) => say({ sandbox: { fault }, ...more });
     await assert.rejects(fails({ kind: 'error', status: 500 }), { status: 500 });
     await assert.rejects(fails({ kind: 'rate_limit' }), { status: 429 });
@@ -190,7 +190,7 @@ describe('speed and faults of speech', () => {
     );
   });
 
-  it('wait for their pieces, write them in small cuts, and take the test id from a header', async () => {
+  it('sandbox POST /v1/audio/speech paces its pieces, writes them in small parts, and reads the test id from a header', async () => {
     const options = { sandbox: { tokens_per_second: 1000, fault: { kind: 'slow_bytes' } }, input: 'Hi' };
     const whole = await say({ input: 'Hi', response_format: 'flac' });
     const answer = await client.audio.speech.create(

@@ -101,7 +101,7 @@ function webm(duration?: number): Buffer {
 }
 
 describe('AudioInspector', () => {
-  it('finds format and duration however the file is cut', async () => {
+  it('AudioInspector finds format and duration however the file is split', async () => {
     const cases: [Buffer, object][] = [
       [wav, { format: 'WAV', seconds: secondsOf(wav), sampleRate: 24_000, channels: 1 }],
       [await speech('flac'), { format: 'FLAC', seconds: secondsOf(wav), sampleRate: 24_000, channels: 1 }],
@@ -124,7 +124,7 @@ describe('AudioInspector', () => {
     }
   });
 
-  it('counts the frames of an MP3, whatever stands around them', async () => {
+  it('AudioInspector counts the frames of an MP3, whatever surrounds them', async () => {
     const mp3 = await speech('mp3');
     const plain = inspect(mp3, 333);
     assert.ok(Math.abs((plain?.seconds ?? 0) - secondsOf(wav)) < 0.15);
@@ -141,7 +141,7 @@ describe('AudioInspector', () => {
     assert.ok(Math.abs((half?.seconds ?? 0) * 2 - (plain?.seconds ?? 0)) < 0.06);
   });
 
-  it('measures a WAV whose writer did not know its size', () => {
+  it('AudioInspector measures a WAV whose writer did not know its size', () => {
     for (const size of [0, 0xffffffff]) {
       const live = Buffer.from(wav);
       live.writeUInt32LE(size, 40);
@@ -149,7 +149,7 @@ describe('AudioInspector', () => {
     }
   });
 
-  it('knows nothing of what is no audio, empty, or cut before it says how long it is', () => {
+  it('AudioInspector returns undefined for anything but audio, and for a file truncated before its length', () => {
     const others = [
       '',
       'x',
@@ -164,8 +164,8 @@ describe('AudioInspector', () => {
   });
 });
 
-describe('POST /v1/audio/transcriptions', () => {
-  it('says format, duration, rate and channels of the file', async () => {
+describe('sandbox POST /v1/audio/transcriptions', () => {
+  it('sandbox POST /v1/audio/transcriptions returns format, duration, rate and channels of the file', async () => {
     const duration = secondsOf(wav).toFixed(2);
     const usage = { type: 'duration', seconds: Math.ceil(secondsOf(wav)) };
     const text = `Audio of ${duration} seconds, WAV, 24000 Hz, mono.`;
@@ -182,7 +182,7 @@ describe('POST /v1/audio/transcriptions', () => {
     assert.match(mp3.text, /^Audio of \d\.\d\d seconds, MP3, 24000 Hz, mono\.$/);
   });
 
-  it('answers segments and words that cover the duration', async () => {
+  it('sandbox POST /v1/audio/transcriptions returns segments and words that cover the duration', async () => {
     const verbose = await client.audio.transcriptions.create({
       ...{ model, file: await file(), response_format: 'verbose_json', language: 'de', prompt: 'Otters,\n  please' },
       timestamp_granularities: ['word', 'segment'],
@@ -218,7 +218,7 @@ describe('POST /v1/audio/transcriptions', () => {
     assert.ok(words.segments === undefined && words.words !== undefined);
   });
 
-  it('answers text, SRT and WebVTT', async () => {
+  it('sandbox POST /v1/audio/transcriptions returns text, SRT and WebVTT', async () => {
     const ask = async (response_format: 'text' | 'srt' | 'vtt') =>
       client.audio.transcriptions.create({ model, file: await file(mp4()), response_format });
     assert.equal(await ask('text'), 'Audio of 3.50 seconds, MP4, 44100 Hz, stereo.\n');
@@ -229,7 +229,7 @@ describe('POST /v1/audio/transcriptions', () => {
     assert.equal(vtt.slice('WEBVTT\n\n'.length), srt.replace(/^\d+\n/gm, '').replace(/(\d),(\d{3})/g, '$1.$2'));
   });
 
-  it('streams its text, with log probabilities where they are asked for', async () => {
+  it('sandbox POST /v1/audio/transcriptions streams its text, with log probabilities on request', async () => {
     const stream = await client.audio.transcriptions.create({
       ...{ model, file: await file(), stream: true, include: ['logprobs'], chunking_strategy: { type: 'server_vad' } },
     });
@@ -250,7 +250,7 @@ describe('POST /v1/audio/transcriptions', () => {
     assert.deepEqual([held.text, held.logprobs], [text, logprobs]);
   });
 
-  it('refuses what it cannot use and names it', async () => {
+  it('sandbox POST /v1/audio/transcriptions returns 400 naming the field at fault, and 413 for a file that is too large', async () => {
     const ask = async (fields: [string, string | Blob][]) => {
       const form = new FormData();
       for (const [name, value] of fields) form.append(name, value as string);
@@ -304,7 +304,7 @@ describe('POST /v1/audio/transcriptions', () => {
     assert.equal(json.status, 400);
   });
 
-  it('meets faults and is in the journal once, by its form field user', async () => {
+  it('sandbox POST /v1/audio/transcriptions applies faults, and writes one journal entry under the form field user', async () => {
     const ask = async (options: object, more: object = {}) =>
       client.audio.transcriptions.create({
         model,
@@ -329,8 +329,8 @@ describe('POST /v1/audio/transcriptions', () => {
   });
 });
 
-describe('POST /v1/audio/translations', () => {
-  it('answers in English', async () => {
+describe('sandbox POST /v1/audio/translations', () => {
+  it('sandbox POST /v1/audio/translations returns English, and 400 for a language', async () => {
     const translation = await client.audio.translations.create({ model, file: await file(mp4()), prompt: 'Boats' });
     assert.equal(
       translation.text,

@@ -21,8 +21,8 @@ async function post(body: unknown, headers: Record<string, string> = {}) {
   return { status: response.status, body: (await response.json()) as { error: Record<string, unknown> } };
 }
 
-describe('POST /v1/chat/completions with bad input', () => {
-  it('answers 400 in the error shape and names the parameter', async () => {
+describe('sandbox POST /v1/chat/completions with bad input', () => {
+  it('sandbox POST /v1/chat/completions returns 400 naming the parameter at fault', async () => {
     const tools = [{ type: 'function', function: { name: 'f' } }];
     const cases: [string | null, unknown][] = [
       [null, '{'],
@@ -88,7 +88,7 @@ describe('POST /v1/chat/completions with bad input', () => {
     assert.equal((await post(good, { 'x-sandbox': '{' })).body.error.param, 'x-sandbox');
   });
 
-  it('answers 400 to nesting too deep to follow', async () => {
+  it('sandbox POST /v1/chat/completions returns 400 for nesting that is too deep', async () => {
     const deep = '['.repeat(200_000) + ']'.repeat(200_000);
     const tools = `[{"type":"function","function":{"name":"hi","parameters":{"enum":${deep}}}}]`;
     const { status } = await post(
@@ -97,7 +97,7 @@ describe('POST /v1/chat/completions with bad input', () => {
     assert.equal(status, 400);
   });
 
-  it('takes null for an absent parameter, and any key or none', async () => {
+  it('sandbox POST /v1/chat/completions treats null as a missing parameter, and accepts any key or none', async () => {
     const nulls = [
       'temperature',
       'n',
@@ -114,7 +114,7 @@ describe('POST /v1/chat/completions with bad input', () => {
     assert.equal((await post(body, { authorization: 'Bearer whatever' })).status, 200);
   });
 
-  it('answers 413 over 64 MiB, announced or not', async () => {
+  it('sandbox POST /v1/chat/completions returns 413 over 64 MiB, announced or not', async () => {
     for (const announced of [true, false]) {
       const status = await new Promise<number | undefined>((resolve, reject) => {
         const headers = announced ? { 'content-length': 65 * 1024 * 1024 } : {};
@@ -140,8 +140,8 @@ describe('POST /v1/chat/completions with bad input', () => {
   });
 });
 
-describe('other requests', () => {
-  it('answers 404 for unknown paths and 405 for other methods', async () => {
+describe('other sandbox requests', () => {
+  it('the sandbox returns 404 for unknown paths and 405 for other methods', async () => {
     for (const path of ['/', '/v1', '/v1/files', '/v1/chat', '/__proto__', '/v1/chat/completions/x']) {
       const response = await fetch(sandbox.url + path);
       assert.equal(response.status, 404, path);
@@ -159,7 +159,7 @@ describe('other requests', () => {
   });
 });
 
-describe('A request whose schema would keep the sandbox busy for ever', () => {
+describe('schemas that take too long', () => {
   const text = 'a'.repeat(60);
   const pattern = '^(a|aa|aaa)+$(?<!x)b';
   const format = (schema: object) => ({
@@ -186,7 +186,9 @@ describe('A request whose schema would keep the sandbox busy for ever', () => {
     ],
   ];
   for (const [name, body] of slow) {
-    it(`${name} is a 400, and others are answered meanwhile`, { timeout: 60_000 }, async () => {
+    it(`a sandbox request kept busy ${name} returns 400, and other requests are answered meanwhile`, {
+      timeout: 60_000,
+    }, async () => {
       const refused = await post(body);
       assert.equal(refused.status, 400, JSON.stringify(refused.body));
       assert.match(String(refused.body.error.message), /take too long/);

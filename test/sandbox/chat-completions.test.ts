@@ -68,8 +68,8 @@ const weather = tool('get_weather', {
 });
 const clock = tool('get_time', { type: 'object', properties: { zone: { enum: ['UTC', 'CET'] } }, required: ['zone'] });
 
-describe('GET /v1/models', () => {
-  it('lists the models and retrieves each of them, with and without /v1', async () => {
+describe('sandbox GET /v1/models', () => {
+  it('sandbox GET /v1/models lists the models and retrieves each of them, with and without /v1', async () => {
     const models = (await client.models.list()).data;
     assert.deepEqual(
       models.map(({ id, owned_by }) => [id, owned_by]),
@@ -91,7 +91,7 @@ describe('GET /v1/models', () => {
     assert.equal((await bare.models.list()).data.length, models.length);
   });
 
-  it('answers 404 model_not_found for others, slashes included', async () => {
+  it('the sandbox returns 404 model_not_found for an unknown model, slashes included', async () => {
     for (const id of ['none', 'vendor/none', '%', '__proto__']) {
       await assert.rejects(client.models.retrieve(id), { status: 404, code: 'model_not_found' });
     }
@@ -99,8 +99,8 @@ describe('GET /v1/models', () => {
   });
 });
 
-describe('POST /v1/chat/completions: text', () => {
-  it('gives dictated text back byte for byte, held and streamed', async () => {
+describe('sandbox POST /v1/chat/completions, text', () => {
+  it('sandbox chat returns dictated text byte for byte, held and streamed', async () => {
     const texts = fc.oneof(
       fc.string({ unit: 'grapheme' }),
       fc.string({ unit: 'binary' }),
@@ -119,21 +119,21 @@ describe('POST /v1/chat/completions: text', () => {
     );
   });
 
-  it('counts, one number per chunk, upwards and downwards', async () => {
+  it('sandbox chat counts upwards and downwards, one number per chunk', async () => {
     const { contents, text } = await streamed('Count from 8 to 12');
     assert.equal(text, '8 9 10 11 12');
     assert.equal(contents.length, 5);
     assert.equal((await say('count from 2 to -1, please')).text, '2 1 0 -1');
   });
 
-  it('says N numbered words, one per chunk', async () => {
+  it('sandbox chat says N numbered words, one per chunk', async () => {
     const { contents, text } = await streamed('WORDS:120');
     assert.equal(contents.length, 120);
     assert.equal(text, Array.from({ length: 120 }, (_, index) => `word${index + 1}`).join(' '));
     await assert.rejects(say('WORDS:9999999'), { status: 400 });
   });
 
-  it('quotes the start of any other text, always the same way, and words it by seed and choice', async () => {
+  it('sandbox chat quotes the start of any other text, deterministically by seed and choice', async () => {
     const first = await say('Tell me about otters');
     assert.match(String(first.text), /sandbox.*"Tell me about otters"/);
     assert.equal((await say('Tell me about otters')).text, first.text);
@@ -146,7 +146,7 @@ describe('POST /v1/chat/completions: text', () => {
     );
   });
 
-  it('reads the last text part of the last user message', async () => {
+  it('sandbox chat reads the last text part of the last user message', async () => {
     const { choices } = await create({
       messages: [
         { role: 'system', content: 'Reply with exactly: system' },
@@ -165,8 +165,8 @@ describe('POST /v1/chat/completions: text', () => {
   });
 });
 
-describe('POST /v1/chat/completions: limits and options', () => {
-  it('ends with length at max_tokens and max_completion_tokens, and counts what it streamed', async () => {
+describe('sandbox POST /v1/chat/completions, limits and options', () => {
+  it('sandbox chat ends with length at max_tokens and max_completion_tokens, and counts what it streamed', async () => {
     for (const limit of [{ max_tokens: 4 }, { max_completion_tokens: 4 }]) {
       const { choice, text, usage } = await say('WORDS:9', limit);
       assert.deepEqual([text, choice.finish_reason, usage.completion_tokens], ['word1 word2 word3 word4', 'length', 4]);
@@ -174,7 +174,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     assert.equal((await say('WORDS:4', { max_tokens: 4 })).choice.finish_reason, 'stop');
   });
 
-  it('stops before the first stop text, also inside a token and across tokens', async () => {
+  it('sandbox chat stops before the first stop text, also inside a token and across tokens', async () => {
     for (const [stop, expected] of [
       ['word3', 'word1 word2 '],
       [['zzz', 'd3 wo'], 'word1 word2 wor'],
@@ -189,7 +189,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     assert.equal((await say('WORDS:5', { stop: 'word4', max_tokens: 2 })).choice.finish_reason, 'length');
   });
 
-  it('streams a role, deltas, a finish reason, and the usage last where it is asked for', async () => {
+  it('sandbox chat streams a role, deltas, a finish reason, and last the usage on request', async () => {
     const { chunks, deltas } = await streamed('WORDS:3', { stream_options: { include_usage: true } });
     assert.equal(deltas[0]?.role, 'assistant');
     assert.equal(chunks.at(-2)?.choices[0]?.finish_reason, 'stop');
@@ -200,7 +200,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     assert.ok((await streamed('WORDS:3')).chunks.every((chunk) => !('usage' in chunk)));
   });
 
-  it('streams several choices in turns', async () => {
+  it('sandbox chat streams several choices alternately', async () => {
     const { chunks } = await streamed('WORDS:2', { n: 2 });
     assert.deepEqual(
       chunks.map((chunk) => chunk.choices[0]?.index),
@@ -208,7 +208,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     );
   });
 
-  it('gives log probabilities that fit the text', async () => {
+  it('sandbox chat returns log probabilities that match the text', async () => {
     const { choice, text } = await say('Reply with exactly: žluťoučký 😀 kůň!', { logprobs: true, top_logprobs: 4 });
     const tokens = choice.logprobs?.content ?? [];
     assert.equal(Buffer.from(tokens.flatMap((token) => token.bytes ?? [])).toString(), text);
@@ -226,7 +226,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     );
   });
 
-  it('counts a repeated beginning of a prompt as cached, in blocks of 64 tokens', async () => {
+  it('sandbox chat counts a repeated start of a prompt as cached, in blocks of 64 tokens', async () => {
     const beginning = Array.from({ length: 150 }, (_, index) => `fact${index}`).join(' ');
     const ask = async (question: string) => (await say(`${beginning} ${question}`)).usage;
     assert.equal((await ask('first?')).prompt_tokens_details?.cached_tokens, 0);
@@ -236,7 +236,7 @@ describe('POST /v1/chat/completions: limits and options', () => {
     assert.equal(again.total_tokens, again.prompt_tokens + again.completion_tokens);
   });
 
-  it('reasons before it answers where the model is sandbox-reasoning', async () => {
+  it('sandbox-reasoning reasons before it answers, unless reasoning_effort is none', async () => {
     const { message, usage } = await say('Reply with exactly: done', { model: 'sandbox-reasoning' });
     assert.equal(message.content, 'done');
     assert.ok(message.reasoning_content);
@@ -254,8 +254,8 @@ describe('POST /v1/chat/completions: limits and options', () => {
   });
 });
 
-describe('POST /v1/chat/completions: tools', () => {
-  it('calls a tool named by tool_choice with arguments its schema allows', async () => {
+describe('sandbox POST /v1/chat/completions, tools', () => {
+  it('sandbox chat calls the tool of tool_choice with arguments that its schema allows', async () => {
     const { message, choice } = await say('hello', {
       tools: [weather, clock],
       tool_choice: { type: 'function', function: { name: 'get_time' } },
@@ -265,7 +265,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.deepEqual(calledFunctions(message), [{ name: 'get_time', arguments: { zone: 'UTC' } }]);
   });
 
-  it('calls one tool where one is required, none where none is allowed', async () => {
+  it('sandbox chat calls one tool when one is required, and none when none is allowed', async () => {
     const required = await say('hello', { tools: [weather, clock], tool_choice: 'required' });
     assert.deepEqual(
       calledFunctions(required.message).map(({ name }) => name),
@@ -277,7 +277,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.equal(none.choice.finish_reason, 'stop');
   });
 
-  it('calls the tools that the text names, two of them in parallel unless that is switched off', async () => {
+  it('sandbox chat calls the tools that the text names, two in parallel unless that is off', async () => {
     const tools = [weather, clock];
     const names = async (text: string, more: Partial<Parameters> = {}) =>
       calledFunctions((await say(text, { tools, ...more })).message).map(({ name }) => name);
@@ -293,7 +293,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.deepEqual(await names('hello', { tool_choice: allowed('required') }), ['get_time']);
   });
 
-  it('obeys the directive TOOL:<name> {json}, exactly', async () => {
+  it('sandbox chat obeys the directive TOOL:<name> {json} exactly', async () => {
     const json = '{"city": "São Paulo {}", "days":3, "more": {"quote": "\\"}"}}';
     const { message } = await say(`Do it. TOOL:get_weather ${json} and then TOOL:get_time`, {
       tools: [weather, clock],
@@ -304,7 +304,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.equal(second.function.name, 'get_time');
   });
 
-  it('answers tool results with text that contains each, and does not call again', async () => {
+  it('sandbox chat answers tool results with text that contains each, and makes no further call', async () => {
     const tools = [weather, clock];
     const user = { role: 'user', content: 'TOOL:get_weather {"city":"Oslo"} TOOL:get_time {"zone":"CET"}' } as const;
     const { choices } = await create({ messages: [user], tools });
@@ -318,7 +318,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.match(String(answer.choices[0]?.message.content), /get_weather/);
   });
 
-  it('streams calls in fragments that the official client puts together', async () => {
+  it('sandbox chat streams tool calls in fragments that the official client joins', async () => {
     const { chunks, deltas } = await streamed('Which weather at what time?', { tools: [weather, clock] });
     const fragments = deltas.flatMap((delta) => delta.tool_calls ?? []);
     const firsts = fragments.filter((fragment) => fragment.id);
@@ -344,7 +344,7 @@ describe('POST /v1/chat/completions: tools', () => {
     );
   });
 
-  it('calls custom tools with text, by their regular expression where they have one', async () => {
+  it('sandbox chat calls custom tools with text, matching their regular expression when they have one', async () => {
     const custom: OpenAI.ChatCompletionCustomTool = {
       type: 'custom',
       custom: {
@@ -364,7 +364,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.equal(inputs.map((fragment) => fragment.custom?.input).join(''), call.custom.input);
   });
 
-  it('answers the older functions with function_call', async () => {
+  it('sandbox chat answers legacy functions with function_call', async () => {
     const functions = [{ name: 'get_time', parameters: { type: 'object' } }];
     const { message, choice } = await say('the time', { functions });
     assert.equal(choice.finish_reason, 'function_call');
@@ -374,7 +374,7 @@ describe('POST /v1/chat/completions: tools', () => {
     assert.equal((await say('the time', { functions, function_call: 'none' })).message.function_call, undefined);
   });
 
-  it('cuts calls at max_tokens like text', async () => {
+  it('sandbox chat truncates tool calls at max_tokens like text', async () => {
     const { message, choice, usage } = await say('the weather', { tools: [weather], max_tokens: 3 });
     assert.equal(choice.finish_reason, 'length');
     assert.equal(usage.completion_tokens, 3);
@@ -382,8 +382,8 @@ describe('POST /v1/chat/completions: tools', () => {
   });
 });
 
-describe('POST /v1/chat/completions: structured output', () => {
-  it('answers json_schema with an instance, whole in a stream too', async () => {
+describe('sandbox POST /v1/chat/completions, structured output', () => {
+  it('sandbox chat answers json_schema with an instance, held and streamed', async () => {
     const schema = {
       type: 'object',
       properties: {
@@ -400,7 +400,7 @@ describe('POST /v1/chat/completions: structured output', () => {
     assert.deepEqual(JSON.parse((await streamed('plan it', { response_format })).text), expected);
   });
 
-  it('answers json_object with the keys that the prompt quotes', async () => {
+  it('sandbox chat answers json_object with the keys that the prompt quotes', async () => {
     const response_format = { type: 'json_object' } as const;
     const { text } = await say(`Don't forget: JSON with the keys "name", 'age' and \`__proto__\`, that's all`, {
       response_format,
@@ -410,7 +410,7 @@ describe('POST /v1/chat/completions: structured output', () => {
     assert.equal((await say('Reply with exactly: {"a": 1}', { response_format })).text, '{"a": 1}');
   });
 
-  it('refuses a schema without an instance', async () => {
+  it('sandbox chat returns 400 for a schema without an instance', async () => {
     const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: { $ref: '#/none' } } } as const;
     await assert.rejects(say('x', { response_format }), { status: 400, param: 'response_format' });
     const broken = tool('broken', { type: 'object', properties: { a: false }, required: ['a'] });
@@ -418,7 +418,7 @@ describe('POST /v1/chat/completions: structured output', () => {
   });
 });
 
-describe('POST /v1/chat/completions: attachments', () => {
+describe('sandbox POST /v1/chat/completions, attachments', () => {
   const show = async (url: string) => {
     const content = [
       { type: 'image_url', image_url: { url } } as const,
@@ -428,7 +428,7 @@ describe('POST /v1/chat/completions: attachments', () => {
   };
   const dataUrl = (type: string, bytes: Buffer) => `data:image/${type};base64,${bytes.toString('base64')}`;
 
-  it('tells format and size of the images it is shown', async () => {
+  it('sandbox chat reports format and size of the images it is shown', async () => {
     const png = Buffer.alloc(33);
     png.write('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1');
     png.writeUInt32BE(640, 16);
@@ -448,13 +448,13 @@ describe('POST /v1/chat/completions: attachments', () => {
     assert.match(await show(dataUrl('webp', webp('VP8L', '2f3fc1070000'))), /WebP image of 320×32/);
   });
 
-  it('says so where it cannot read an image, and never fetches one', async () => {
+  it('sandbox chat reports an image it cannot read, and never fetches one', async () => {
     assert.match(await show(dataUrl('png', Buffer.from('nonsense'))), /cannot read/);
     assert.match(await show(dataUrl('jpeg', Buffer.from('ffd8ffe0ffff', 'hex'))), /cannot read/);
     assert.match(await show(`${sandbox.url}/cat.png`), new RegExp(`${sandbox.url}/cat\\.png`));
   });
 
-  it('names sounds and files', async () => {
+  it('sandbox chat names audio and file attachments', async () => {
     const content: OpenAI.ChatCompletionContentPart[] = [
       { type: 'input_audio', input_audio: { format: 'wav', data: 'AAAA' } },
       { type: 'file', file: { filename: 'report.pdf', file_data: 'AAAA' } },

@@ -34,8 +34,8 @@ async function streamed(fields: object): Promise<string[]> {
 
 const textsOf = ({ choices }: OpenAI.Completion): string[] => choices.map(({ text }) => text);
 
-describe('POST /v1/completions of the sandbox', () => {
-  it('answers as its chat would, 16 tokens by default, and the same request always the same', async () => {
+describe('sandbox POST /v1/completions', () => {
+  it('sandbox POST /v1/completions answers like its chat, with 16 tokens by default, and deterministically', async () => {
     const answer = await held({ prompt: 'WORDS:40' });
     assert.equal(answer.object, 'text_completion');
     assert.match(answer.id, /^cmpl-/);
@@ -46,7 +46,7 @@ describe('POST /v1/completions of the sandbox', () => {
     assert.deepEqual(textsOf(await held({ prompt: 'Count from 1 to 9', stop: ' 4' })), ['1 2 3']);
   });
 
-  it('numbers choices over prompts, echoes, and counts what it made', async () => {
+  it('sandbox POST /v1/completions numbers choices across prompts, echoes the prompt, and counts its tokens', async () => {
     const answer = await held({ prompt: ['WORDS:2', 'WORDS:3'], n: 2, echo: true });
     assert.deepEqual(textsOf(answer), [
       ...['WORDS:2word1 word2', 'WORDS:2word1 word2'],
@@ -60,7 +60,7 @@ describe('POST /v1/completions of the sandbox', () => {
     assert.equal(answer.usage?.prompt_tokens, 6);
   });
 
-  it('shows the best of several by the mean of their log probabilities', async () => {
+  it('sandbox POST /v1/completions returns the best of several by their mean log probability', async () => {
     const fields = { max_tokens: 40, logprobs: 0 };
     const all = (await held({ ...fields, n: 4 })).choices;
     const mean = (choice: OpenAI.CompletionChoice): number => {
@@ -72,7 +72,7 @@ describe('POST /v1/completions of the sandbox', () => {
     assert.deepEqual(textsOf(answer), [best.text]);
   });
 
-  it('a stream says what the held answer says, for every form of request', async () => {
+  it('a sandbox completions stream adds up to the held answer, for every form of request', async () => {
     const forms = [
       {},
       { n: 3, max_tokens: 30 },
@@ -90,7 +90,7 @@ describe('POST /v1/completions of the sandbox', () => {
     }
   });
 
-  it('meets the faults of streams', async () => {
+  it('sandbox POST /v1/completions applies the faults of streams', async () => {
     const fault = (kind: string) => streamed({ prompt: 'WORDS:9', sandbox: { fault: { kind, after_tokens: 2 } } });
     assert.equal((await fault('eof')).length, 2);
     const unfinished = await fault('no_done');
@@ -102,7 +102,7 @@ describe('POST /v1/completions of the sandbox', () => {
     assert.equal(slow.at(-1), '[DONE]');
   });
 
-  it('refuses what is wrong and names it', async () => {
+  it('sandbox POST /v1/completions returns an error naming the parameter at fault', async () => {
     const cases: [string, object, number?][] = [
       ['model', { model: 'sandbox-chat' }, 404],
       ['prompt', { prompt: 5 }],

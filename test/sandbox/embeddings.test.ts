@@ -35,8 +35,8 @@ async function embed(input: unknown, more: object = {}): Promise<number[][]> {
 
 const journal = (testId: string): Promise<JournalEntry[]> => vendorCalls({ sandbox }, testId);
 
-describe('POST /v1/embeddings of the sandbox', () => {
-  it('gives any text a vector of unit length and of as many dimensions as are asked for, always the same', async () => {
+describe('sandbox POST /v1/embeddings', () => {
+  it('sandbox POST /v1/embeddings returns a constant unit vector of the requested dimensions for any text', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', minLength: 1 }),
       fc.string({ unit: 'grapheme', minLength: 1 }),
@@ -55,7 +55,7 @@ describe('POST /v1/embeddings of the sandbox', () => {
     assert.equal((await embed('x'))[0]?.length, 256);
   });
 
-  it('writes base64 of little-endian floats of 32 bits', async () => {
+  it('sandbox POST /v1/embeddings encodes base64 as little-endian 32-bit floats', async () => {
     const [plain] = await embed('a text', { dimensions: 7 });
     const answer = await read<string>(ask({ model, input: 'a text', dimensions: 7, encoding_format: 'base64' }));
     const bytes = Buffer.from(answer.data[0]?.embedding ?? '', 'base64');
@@ -66,7 +66,7 @@ describe('POST /v1/embeddings of the sandbox', () => {
     );
   });
 
-  it('counts tokens, of texts as the chat does, and of tokens one each', async () => {
+  it('sandbox POST /v1/embeddings counts texts like the chat, and token inputs one each', async () => {
     const usage = async (input: unknown) => (await read(ask({ model, input }))).usage;
     assert.deepEqual(await usage('one, two'), { prompt_tokens: 3, total_tokens: 3 });
     assert.deepEqual(await usage(['one, two', 'three']), { prompt_tokens: 4, total_tokens: 4 });
@@ -74,14 +74,14 @@ describe('POST /v1/embeddings of the sandbox', () => {
     assert.deepEqual(await usage([[1, 2, 3], [4]]), { prompt_tokens: 4, total_tokens: 4 });
   });
 
-  it('takes 64 inputs and refuses 65', async () => {
+  it('sandbox POST /v1/embeddings accepts 64 inputs and rejects 65', async () => {
     assert.equal((await embed(Array(64).fill('x'))).length, 64);
     const response = await ask({ model, input: Array(65).fill('x') });
     assert.equal(response.status, 400);
     assert.match((await read(response)).error.message, /at most 64 items, but has 65/);
   });
 
-  it('refuses what is wrong and names it', async () => {
+  it('sandbox POST /v1/embeddings returns an error naming the parameter at fault', async () => {
     const cases: [string | null, unknown][] = [
       [null, '{'],
       ['model', { input: 'x' }],
@@ -106,7 +106,7 @@ describe('POST /v1/embeddings of the sandbox', () => {
     }
   });
 
-  it('meets the faults it is asked for, by field or header, and notes them in the journal', async () => {
+  it('sandbox POST /v1/embeddings applies faults from the body or the header, and notes them in the journal', async () => {
     const status = async (fault: object) =>
       (await ask({ model, input: 'x', user: 'faults' }, { 'x-sandbox': JSON.stringify({ fault }) })).status;
     assert.equal(await status({ kind: 'error', status: 503 }), 503);

@@ -50,8 +50,8 @@ async function upload(port: number, allSent: Promise<unknown>, sent: () => void)
   return PNG.sync.read(Buffer.from(answer.data?.[0]?.b64_json ?? '', 'base64')).width;
 }
 
-describe('sandbox memory', () => {
-  it(`grows by less than ${LIMIT_MEGABYTES} MB with ${UPLOADS} uploads of 20 MB at once`, {
+describe('memory of the sandbox', () => {
+  it(`sandbox memory grows by less than ${LIMIT_MEGABYTES} MB with ${UPLOADS} concurrent uploads of 20 MB`, {
     timeout: 120_000,
   }, async () => {
     const main = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));

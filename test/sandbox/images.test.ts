@@ -57,8 +57,8 @@ async function post(path: string, body: unknown) {
   return { status: response.status, body: (await response.json()) as { error: Record<string, unknown> } };
 }
 
-describe('POST /v1/images/generations', () => {
-  it('answers PNGs of the asked size that show the prompt, the same every time', async () => {
+describe('sandbox POST /v1/images/generations', () => {
+  it('sandbox POST /v1/images/generations returns PNGs of the requested size that show the prompt, deterministically', async () => {
     for (const size of ['256x256', '1024x1024', '1792x1024', '1024x1536'] as const) {
       const answer = await client.images.generate({ model, prompt: 'A sea otter', size: size as '1024x1024' });
       const png = bytesOf(answer.data?.[0]?.b64_json);
@@ -73,7 +73,7 @@ describe('POST /v1/images/generations', () => {
     assert.notDeepEqual(PNG.sync.read(otter).data, PNG.sync.read(orca).data);
   });
 
-  it('answers as many different images as asked for, with usage and what was chosen', async () => {
+  it('sandbox POST /v1/images/generations returns n different images with usage and the chosen options', async () => {
     const answer = await client.images.generate({
       ...{ model, prompt: 'two words', n: 3, quality: 'high', background: 'transparent', user: 'usage' },
     });
@@ -98,14 +98,14 @@ describe('POST /v1/images/generations', () => {
     );
   });
 
-  it('fits a prompt of any length and script into the image', async () => {
+  it('sandbox POST /v1/images/generations fits a prompt of any length and script into the image', async () => {
     for (const prompt of ['x'.repeat(32_000), 'lorem ipsum '.repeat(2500), 'Füchse über 北京 🦦\n\nzweite Zeile']) {
       const image = PNG.sync.read(await aPng('256x256', prompt));
       assert.ok(look(image).colours >= 3);
     }
   });
 
-  it('serves what it answered as addresses, the last 64 of them', async () => {
+  it('sandbox POST /v1/images/generations serves images by URL, the last 64 of them', async () => {
     const answer = await client.images.generate({ model, prompt: 'by address', n: 2, response_format: 'url' });
     const urls = (answer.data ?? []).map(({ url }) => url ?? '');
     for (const url of urls) {
@@ -120,7 +120,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal((await fetch(urls[0] as string)).status, 404);
   });
 
-  it('streams partial images, coarse first, then the whole image with usage', async () => {
+  it('sandbox POST /v1/images/generations streams partial images, coarse first, then the whole image with usage', async () => {
     const held = await client.images.generate({ model, prompt: 'In steps', size: '1024x1536' });
     const stream = await client.images.generate({
       ...{ model, prompt: 'In steps', size: '1024x1536', stream: true, partial_images: 3 },
@@ -146,7 +146,7 @@ describe('POST /v1/images/generations', () => {
     assert.equal(last.usage.output_tokens, (held.usage?.output_tokens ?? 0) + 300);
   });
 
-  it('answers 400 in the error shape and names the parameter', async () => {
+  it('sandbox POST /v1/images/generations returns 400 naming the parameter at fault', async () => {
     const good = { model, prompt: 'x' };
     const cases: [string | null, string | null, unknown][] = [
       [null, null, []],
@@ -184,8 +184,8 @@ describe('POST /v1/images/generations', () => {
   });
 });
 
-describe('POST /v1/images/edits', () => {
-  it('shows what it was given: several images, a mask, and none', async () => {
+describe('sandbox POST /v1/images/edits', () => {
+  it('sandbox POST /v1/images/edits shows what it was given: one image, several images and a mask', async () => {
     const [first, second] = [await aPng(), await aPng('512x512', 'other')];
     const edit = async (image: Buffer[], mask?: Buffer) => {
       const answer = await client.images.edit({
@@ -213,7 +213,7 @@ describe('POST /v1/images/edits', () => {
     assert.equal((await journal('edits')).length, 4);
   });
 
-  it('streams, and takes JSON with data URLs as well', async () => {
+  it('sandbox POST /v1/images/edits streams, and accepts JSON with data URLs', async () => {
     const image = await aPng();
     const stream = await client.images.edit({
       ...{ model, prompt: 'Hat', stream: true, partial_images: 1 },
@@ -231,7 +231,7 @@ describe('POST /v1/images/edits', () => {
     assert.equal(body.data?.[0]?.b64_json, events[1]?.b64_json);
   });
 
-  it('refuses what it cannot use and names it', async () => {
+  it('sandbox POST /v1/images/edits returns 400 naming the field at fault, and 413 for an image that is too large', async () => {
     const image = new Blob([await aPng()], { type: 'image/png' });
     const larger = new Blob([await aPng('512x512')], { type: 'image/png' });
     const form = (...entries: [string, string | Blob][]) => {
@@ -269,7 +269,7 @@ describe('POST /v1/images/edits', () => {
     assert.match(String(large.body.error.message), /Maximum content size limit \(52428800\) exceeded/);
   });
 
-  it('answers 400 to a form without an end, and forgets one whose sender leaves', async () => {
+  it('sandbox POST /v1/images/edits returns 400 to a truncated form, and forgets one whose sender disconnects', async () => {
     const headers = { 'content-type': 'multipart/form-data; boundary=b' };
     const url = `${sandbox.url}/v1/images/edits`;
     const error = {
@@ -297,8 +297,8 @@ describe('POST /v1/images/edits', () => {
   });
 });
 
-describe('POST /v1/images/variations', () => {
-  it('answers variations of a square PNG', async () => {
+describe('sandbox POST /v1/images/variations', () => {
+  it('sandbox POST /v1/images/variations returns variations of a square PNG', async () => {
     const image = await toFile(await aPng(), 'a.png', { type: 'image/png' });
     const answer = await client.images.createVariation({
       model,
@@ -318,7 +318,7 @@ describe('POST /v1/images/variations', () => {
     assert.notDeepEqual(images[0]?.data, images[1]?.data);
   });
 
-  it('refuses other images, sizes and JSON', async () => {
+  it('sandbox POST /v1/images/variations returns 400 for other images, sizes and JSON', async () => {
     const wide = bytesOf((await client.images.generate({ model, prompt: 'w', size: '1536x1024' })).data?.[0]?.b64_json);
     const refused = async (bytes: Buffer, size?: string) => {
       const image = await toFile(bytes, 'a.png', { type: 'image/png' });
@@ -330,11 +330,11 @@ describe('POST /v1/images/variations', () => {
   });
 });
 
-describe('speed and faults of images', () => {
+describe('speed and faults of sandbox images', () => {
   const ask = (sandboxOptions: object, more: object = {}) =>
     client.images.generate({ model, prompt: 'x', size: '256x256', ...{ sandbox: sandboxOptions }, ...more } as never);
 
-  it('fail as asked for: before the answer, in its middle, and until the client leaves', async () => {
+  it('sandbox images fail with the requested fault: before the answer, in its middle, and until the client disconnects', async () => {
     await assert.rejects(ask({ fault: { kind: 'error', status: 503 } }), { status: 503 });
     await assert.rejects(ask({ fault: { kind: 'rate_limit' } }), { status: 429, code: 'rate_limit_exceeded' });
     await assert.rejects(ask({ fault: { kind: 'reset' } }), OpenAI.APIConnectionError);
@@ -348,7 +348,7 @@ describe('speed and faults of images', () => {
     assert.deepEqual([entry?.fault, (await journal('silent')).length], ['silence', 1]);
   });
 
-  it('end a stream after as many images as asked for', async () => {
+  it('sandbox images end a stream with a fault after the requested number of images', async () => {
     for (const kind of ['reset', 'error']) {
       const options = { fault: { kind, after_tokens: 2 }, tokens_per_second: 200, first_token_ms: 20 };
       const more = { size: '1024x1024', stream: true, partial_images: 3 };
@@ -361,7 +361,7 @@ describe('speed and faults of images', () => {
     }
   });
 
-  it('are known to the journal while the answer is being made, and once', async () => {
+  it('sandbox images are counted as open while they are made, and are in the journal once', async () => {
     const controller = new AbortController();
     const body = { model, prompt: 'x', sandbox: { first_token_ms: 60_000 }, user: 'slow' };
     const asked = client.images.generate(body as never, { signal: controller.signal });

@@ -34,7 +34,7 @@ async function openStream(url: string): Promise<Response> {
 }
 
 describe('sandbox/main', () => {
-  it('says where it listens and ends on SIGTERM, open streams or not', async () => {
+  it('sandbox/main prints where it listens, and exits on SIGTERM even with an open stream', async () => {
     const child = start('--journal');
     const stream = await openStream(await listening(child));
     child.kill('SIGTERM');
@@ -42,14 +42,14 @@ describe('sandbox/main', () => {
     assert.deepEqual(await once(child, 'exit'), [0, null]);
   });
 
-  it('ends when its parent is gone', async () => {
+  it('sandbox/main exits when its parent is gone', async () => {
     const child = start();
     await listening(child);
     child.disconnect();
     assert.deepEqual(await once(child, 'exit'), [0, null]);
   });
 
-  it('says in one sentence what is wrong with its arguments, or with the port', async () => {
+  it('sandbox/main reports wrong arguments and an occupied port in one sentence', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as { port: number };
@@ -72,7 +72,7 @@ describe('sandbox/main', () => {
 });
 
 describe('startSandbox', () => {
-  it('closes at once where nothing is open, and cuts open streams after a second', async () => {
+  it('startSandbox interrupts open streams on close, and accepts no more requests', async () => {
     const sandbox = await startSandbox({ port: 0, host: '127.0.0.1' });
     const stream = await openStream(sandbox.url);
     await sandbox.close();

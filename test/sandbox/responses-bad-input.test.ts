@@ -49,8 +49,8 @@ async function refuses(cases: readonly [param: string | null, body: unknown][]):
   }
 }
 
-describe('POST /v1/responses with bad input', () => {
-  it('answers 400 and names the field', () =>
+describe('sandbox POST /v1/responses with bad input', () => {
+  it('sandbox POST /v1/responses returns 400 naming the field at fault', () =>
     refuses([
       [null, '{'],
       [null, '[]'],
@@ -96,7 +96,7 @@ describe('POST /v1/responses with bad input', () => {
       ['input', { ...good, input: 'WORDS:9999999' }],
     ]));
 
-  it('keeps nothing, and says so to whoever needs it', async () => {
+  it('sandbox POST /v1/responses returns 400 for everything that needs stored responses', async () => {
     await refuses([
       ['store', { ...good, store: true }],
       ['background', { ...good, background: true }],
@@ -115,7 +115,7 @@ describe('POST /v1/responses with bad input', () => {
     assert.equal((await post(withInput(thought, user))).status, 200);
   });
 
-  it('names the place in the input', () =>
+  it('sandbox POST /v1/responses returns 400 naming the path in the input', () =>
     refuses([
       ['input', { model: good.model }],
       ['input', { ...good, input: 5 }],
@@ -145,7 +145,7 @@ describe('POST /v1/responses with bad input', () => {
       ['input[1].input', withInput(user, { type: 'custom_tool_call', call_id: 'call_1', name: 'f' })],
     ]));
 
-  it('checks the prefix of every id that an item brings', () =>
+  it('sandbox POST /v1/responses checks the prefix of every item id', () =>
     refuses([
       ['input[0].id', withInput({ type: 'message', id: 'rs_1', role: 'assistant', content: 'hi' }, user)],
       ['input[0].id', withInput({ type: 'message', id: `msg_${'1'.repeat(61)}`, role: 'assistant', content: 'hi' })],
@@ -155,7 +155,7 @@ describe('POST /v1/responses with bad input', () => {
       ['input[1].id', withInput(user, { type: 'web_search_call', id: 'x_1', status: 'completed' })],
     ]));
 
-  it('wants an output for every call and a call for every output', async () => {
+  it('sandbox POST /v1/responses requires an output for every call and a call for every output', async () => {
     const custom = { type: 'custom_tool_call', call_id: 'call_1', name: 'f', input: '' };
     await refuses([
       ['input', withInput(user, call)],
@@ -170,7 +170,7 @@ describe('POST /v1/responses with bad input', () => {
     assert.equal((await post(withInput(user, call, output))).status, 200);
   });
 
-  it('names the place in the tools', () =>
+  it('sandbox POST /v1/responses returns 400 naming the path in the tools', () =>
     refuses([
       ['tools', { ...good, tools: {} }],
       ['tools[0]', withTools('f')],
@@ -207,7 +207,7 @@ describe('POST /v1/responses with bad input', () => {
       ],
     ]));
 
-  it('answers 404 for models it does not serve, and for chat models that have no responses', async () => {
+  it('sandbox POST /v1/responses returns 404 for unknown models, and for chat models without responses', async () => {
     for (const model of ['none', 'sandbox-embedding']) {
       const { status, body } = await post({ ...good, model });
       assert.deepEqual([status, body.error.param, body.error.code], [404, 'model', 'model_not_found']);
@@ -219,7 +219,7 @@ describe('POST /v1/responses with bad input', () => {
     }
   });
 
-  it('has no failed_event at the other endpoints', async () => {
+  it('sandbox POST /v1/chat/completions returns 400 for the fault failed_event', async () => {
     const response = await fetch(`${sandbox.url}/v1/chat/completions`, {
       method: 'POST',
       body: JSON.stringify({

@@ -70,8 +70,8 @@ function endedCall(user: string): Promise<JournalEntry> {
   });
 }
 
-describe('POST /v1/responses: speed', () => {
-  it('writes each token when it is due, hidden reasoning too, and the journal counts them', async () => {
+describe('sandbox POST /v1/responses, speed', () => {
+  it('sandbox responses write each token when it is due, hidden reasoning included, and the journal counts them', async () => {
     const started = performance.now();
     const response = await client.responses.create({
       model,
@@ -96,8 +96,8 @@ describe('POST /v1/responses: speed', () => {
   });
 });
 
-describe('POST /v1/responses: faults before the headers', () => {
-  it('error and rate_limit are answers in the error shape', async () => {
+describe('sandbox POST /v1/responses, faults before the headers', () => {
+  it('sandbox responses answer the faults error and rate_limit in the error shape', async () => {
     for (const stream of [true, false]) {
       const error = await ask({ kind: 'error', status: 503, retry_after: 1.5 }, { stream });
       assert.deepEqual([error.status, error.headers['retry-after-ms']], [503, '1500']);
@@ -107,7 +107,7 @@ describe('POST /v1/responses: faults before the headers', () => {
     }
   });
 
-  it('reset breaks the connection; silence says nothing until the client leaves', async () => {
+  it('sandbox responses break the connection for reset, and stay silent until the client disconnects for silence', async () => {
     await assert.rejects(ask({ kind: 'reset' }), { code: 'ECONNRESET' });
     const call = open({ kind: 'silence' }, { user: 'silent' });
     await eventually(async () => assert.equal((await vendorCalls({ sandbox }, 'silent')).length, 1));
@@ -116,11 +116,11 @@ describe('POST /v1/responses: faults before the headers', () => {
   });
 });
 
-describe('POST /v1/responses: faults in the middle of a stream', () => {
+describe('sandbox POST /v1/responses, faults inside a stream', () => {
   const broken = (kind: string, more: object = {}, user = kind) =>
     ask({ kind, after_tokens: 3, ...more }, { stream: true, user });
 
-  it('error and rate_limit end it with an error event that has the next number', async () => {
+  it('sandbox response streams end with a numbered error event for error and rate_limit', async () => {
     for (const kind of ['error', 'rate_limit']) {
       const { text, complete } = await broken(kind, { message: 'Broken on request.' });
       const events = eventsOf(text);
@@ -134,7 +134,7 @@ describe('POST /v1/responses: faults in the middle of a stream', () => {
     }
   });
 
-  it('failed_event ends it with response.failed, which the official client reads', async () => {
+  it('sandbox response streams end with response.failed for failed_event, which the official client reads', async () => {
     const asked = { model, input: 'WORDS:9', user: 'failing', stream: true } as const;
     const fault = { kind: 'failed_event', after_tokens: 3, code: 'rate_limit_exceeded', message: 'Too much.' };
     const stream = await client.responses.create(asked, { headers: { 'x-sandbox': JSON.stringify({ fault }) } });
@@ -155,14 +155,14 @@ describe('POST /v1/responses: faults in the middle of a stream', () => {
     assert.deepEqual([entry.ended, entry.fault, entry.tokens], ['fault', 'failed_event', 3]);
   });
 
-  it('eof ends it cleanly without a last event', async () => {
+  it('sandbox response streams end cleanly without a last event for eof', async () => {
     const { text, complete } = await broken('eof');
     assert.ok(complete);
     assert.equal(saidIn(text), 'word1 word2 word3');
     assert.doesNotMatch(text, /response\.(completed|failed|incomplete)/);
   });
 
-  it('reset breaks the connection after the tokens', async () => {
+  it('sandbox response streams break the connection after the tokens for reset', async () => {
     const { text, complete } = await broken('reset');
     assert.equal(complete, false);
     assert.equal(saidIn(text), 'word1 word2 word3');
@@ -170,14 +170,14 @@ describe('POST /v1/responses: faults in the middle of a stream', () => {
     assert.deepEqual([entry.ended, entry.fault, entry.tokens], ['fault', 'reset', 3]);
   });
 
-  it('malformed puts an event that is not JSON in the place of a token', async () => {
+  it('sandbox response streams replace one token event by invalid JSON for malformed', async () => {
     const { text } = await broken('malformed');
     assert.match(text, /word3"[^\n]*\n\nevent: response\.output_text\.delta\ndata: [^\n]*"del\n\n/);
     assert.equal(saidIn(text), 'word1 word2 word3 word5 word6 word7 word8 word9');
     assert.equal(eventsOf(text).at(-1)?.type, 'response.completed');
   });
 
-  it('silence stops after the tokens and keeps the connection', async () => {
+  it('sandbox response streams stop after the tokens and keep the connection for silence', async () => {
     const call = open({ kind: 'silence', after_tokens: 3 }, { stream: true, user: 'stopping' });
     const [response] = (await once(call, 'response')) as [IncomingMessage];
     let text = '';
@@ -191,14 +191,14 @@ describe('POST /v1/responses: faults in the middle of a stream', () => {
     assert.deepEqual([entry.ended, entry.tokens], ['client_closed', 3]);
   });
 
-  it('slow_bytes is the same answer in many pieces', async () => {
+  it('sandbox response streams send the same answer in many pieces for slow_bytes', async () => {
     const slow = await ask({ kind: 'slow_bytes' }, { stream: true, input: 'Reply with exactly: dřevo 木 🌲' });
     assert.equal(saidIn(slow.text), 'dřevo 木 🌲');
     assert.ok(slow.text.endsWith('\r\n\r\n'));
     assert.ok(slow.pieces.length > 500);
   });
 
-  it('large_event makes the event of one token exactly that large', async () => {
+  it('sandbox response streams make one token event exactly the requested size for large_event', async () => {
     const bytes = 1_000_000;
     const { text } = await broken('large_event', { bytes });
     const sizes = text.split(/(?<=\n\n)/).map((event) => Buffer.byteLength(event));
@@ -207,8 +207,8 @@ describe('POST /v1/responses: faults in the middle of a stream', () => {
   });
 });
 
-describe('POST /v1/responses: faults of held answers', () => {
-  it('malformed is a whole answer that is not JSON; eof and reset leave half of one', async () => {
+describe('sandbox POST /v1/responses, faults of held answers', () => {
+  it('held sandbox responses are invalid JSON for malformed, and truncated for eof and reset', async () => {
     const malformed = await ask({ kind: 'malformed' });
     assert.ok(malformed.complete);
     assert.throws(() => JSON.parse(malformed.text), SyntaxError);
@@ -219,7 +219,7 @@ describe('POST /v1/responses: faults of held answers', () => {
     }
   });
 
-  it('failed_event is a response that failed', async () => {
+  it('held sandbox responses have the status failed for failed_event', async () => {
     const { status, text } = await ask({ kind: 'failed_event', message: 'Broken on request.' }, { user: 'held' });
     const response = JSON.parse(text) as OpenAI.Responses.Response;
     assert.deepEqual([status, response.status, response.output], [200, 'failed', []]);
@@ -227,7 +227,7 @@ describe('POST /v1/responses: faults of held answers', () => {
     assert.equal((await endedCall('held')).ended, 'fault');
   });
 
-  it('slow_bytes and large_event are right answers', async () => {
+  it('held sandbox responses are correct for slow_bytes and large_event', async () => {
     const slow = JSON.parse((await ask({ kind: 'slow_bytes' })).text) as OpenAI.Responses.Response;
     assert.equal(slow.status, 'completed');
     const large = await ask({ kind: 'large_event', bytes: 500_000 });

@@ -20,14 +20,14 @@ before(async () => {
 });
 after(() => sandbox.close());
 
-describe('POST /v1/responses: reasoning', () => {
+describe('sandbox POST /v1/responses, reasoning', () => {
   const asked: ResponseParameters = {
     input: 'Reply with exactly: done',
     reasoning: { effort: 'high', summary: 'auto' },
     include: ['reasoning.encrypted_content'],
   };
 
-  it('reasons first where an effort or a summary is asked for, and shows the summary only where it is', async () => {
+  it('sandbox responses reason first when an effort or summary is requested, and show a summary only on request', async () => {
     const plain = await client.create({ input: 'Reply with exactly: done' });
     assert.deepEqual(
       plain.output.map(({ type }) => type),
@@ -50,7 +50,7 @@ describe('POST /v1/responses: reasoning', () => {
     assert.equal(none.output.length, 1);
   });
 
-  it('streams the summary before the text', async () => {
+  it('sandbox responses stream the summary before the text', async () => {
     const events = await client.streamed(asked);
     const kinds = [...new Set(events.map(({ type }) => type.replace('response.', '')))];
     assert.deepEqual(kinds, [
@@ -66,7 +66,7 @@ describe('POST /v1/responses: reasoning', () => {
     assert.equal(deltas.length, finalResponse(events).usage?.output_tokens_details.reasoning_tokens);
   });
 
-  it('takes its reasoning back with the encrypted content, with a call between two turns, and without its id', async () => {
+  it('sandbox responses accept their encrypted reasoning back, across a tool call and without its id', async () => {
     const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'How is the weather?' }];
     const first = await client.create({ ...asked, input, tools: [weatherTool] });
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe('POST /v1/responses: reasoning', () => {
     assert.match((await client.create({ ...asked, input: turns, tools: [weatherTool] })).output_text, /rain/);
   });
 
-  it('refuses encrypted content under another id, altered, or another item’s', async () => {
+  it('sandbox responses reject encrypted reasoning that is altered or under another id', async () => {
     const [one] = (await client.create(asked)).output;
     const [other] = (await client.create(asked)).output;
     assert.ok(one?.type === 'reasoning' && other?.type === 'reasoning');

@@ -24,8 +24,8 @@ before(async () => {
 });
 after(() => sandbox.close());
 
-describe('POST /v1/responses: tools', () => {
-  it('calls the tools that the text names: one, two in parallel, one where parallel calls are off', async () => {
+describe('sandbox POST /v1/responses, tools', () => {
+  it('sandbox responses call the tools that the text names: one, two in parallel, or one when parallel calls are off', async () => {
     const names = async (parameters: ResponseParameters) =>
       functionCalls(await client.create({ tools: [weatherTool, clockTool], ...parameters })).map(({ name }) => name);
     assert.deepEqual(await names({ input: 'How is the weather?' }), ['get_weather']);
@@ -36,7 +36,7 @@ describe('POST /v1/responses: tools', () => {
     assert.deepEqual(await names({ input: 'hello' }), []);
   });
 
-  it('calls the tool that tool_choice names, one where one is required, and only those that are allowed', async () => {
+  it('sandbox responses follow tool_choice: a named tool, one required tool, or only allowed tools', async () => {
     const first = async (tool_choice: ResponseParameters['tool_choice'], input = 'hello') => {
       const response = await client.create({
         input,
@@ -58,7 +58,7 @@ describe('POST /v1/responses: tools', () => {
     assert.ok(JSON.parse(String(functionCalls(response)[0]?.arguments)).days >= 2);
   });
 
-  it('streams a call in deltas that add up to its arguments', async () => {
+  it('sandbox responses stream a call in deltas that add up to its arguments', async () => {
     const json = '{"city": "São Paulo", "days": 3}';
     const events = await client.streamed({
       input: `TOOL:get_weather ${json} TOOL:get_time`,
@@ -80,7 +80,7 @@ describe('POST /v1/responses: tools', () => {
     assert.equal(finished[0]?.type === 'function_call' && finished[0].arguments, json);
   });
 
-  it('answers the results of tools with text that contains each', async () => {
+  it('sandbox responses answer tool results with text that contains each', async () => {
     const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Which weather at what time?' }];
     const called = await client.create({ input, tools: [weatherTool, clockTool] });
     input.push(...asInput(called));
@@ -93,7 +93,7 @@ describe('POST /v1/responses: tools', () => {
     assert.deepEqual(functionCalls(response), []);
   });
 
-  it('gives a custom tool its free text, by its grammar where it has one, and takes its output', async () => {
+  it('sandbox responses give a custom tool free text, matching its grammar when it has one, and accept its output', async () => {
     const pattern = { type: 'grammar', syntax: 'regex', definition: '[a-c]{3}-\\d\\d' } as const;
     const tools: OpenAI.Responses.Tool[] = [
       { type: 'custom', name: 'run_shell' },
@@ -114,7 +114,7 @@ describe('POST /v1/responses: tools', () => {
     assert.match((await client.create({ input, tools })).output_text, /run_shell answered: total 0/);
   });
 
-  it('searches the web only where tool_choice forces it, and never uses the other tools of the vendor', async () => {
+  it('sandbox responses search the web only when tool_choice forces it, and use no other hosted tools', async () => {
     const tools: OpenAI.Responses.Tool[] = [
       { type: 'web_search_preview' },
       { type: 'code_interpreter', container: { type: 'auto' } },
@@ -137,10 +137,10 @@ describe('POST /v1/responses: tools', () => {
   });
 });
 
-describe('POST /v1/responses: structured output', () => {
+describe('sandbox POST /v1/responses, structured output', () => {
   const shape = z.object({ name: z.string(), age: z.number().int(), tags: z.array(z.enum(['a', 'b'])) });
 
-  it('gives an instance of the schema, which the official client parses', async () => {
+  it('sandbox responses return an instance of the schema, which the official client parses', async () => {
     const text = { format: zodTextFormat(shape, 'person') };
     const parsed = await client.openai.responses.parse({ model: responsesModel, input: 'Who?', text });
     assert.ok(shape.safeParse(parsed.output_parsed).success);
@@ -149,14 +149,14 @@ describe('POST /v1/responses: structured output', () => {
     assert.deepEqual((await runner.finalResponse()).output_parsed, parsed.output_parsed);
   });
 
-  it('parses the arguments of a strict function', async () => {
+  it('sandbox responses return arguments of a strict function that the official client parses', async () => {
     const tools = [zodResponsesFunction({ name: 'save_person', parameters: shape })];
     const { output } = await client.openai.responses.parse({ model: responsesModel, input: 'Save the person', tools });
     assert.ok(output[0]?.type === 'function_call');
     assert.ok(shape.safeParse(output[0].parsed_arguments).success);
   });
 
-  it('gives an object with the quoted keys for json_object', async () => {
+  it('sandbox responses return an object with the quoted keys for json_object', async () => {
     const response = await client.create({
       input: 'JSON with "city" and "country"',
       text: { format: { type: 'json_object' } },

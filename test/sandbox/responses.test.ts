@@ -29,8 +29,8 @@ function comparable(response: OpenAI.Responses.Response) {
   ) as unknown;
 }
 
-describe('POST /v1/responses: text', () => {
-  it('answers a string and a list of messages alike, held', async () => {
+describe('sandbox POST /v1/responses, text', () => {
+  it('sandbox POST /v1/responses answers a string and a list of messages alike', async () => {
     const response = await client.create({ input: 'Reply with exactly: žluťoučký 😀' });
     assert.equal(response.output_text, 'žluťoučký 😀');
     assert.deepEqual([response.object, response.status], ['response', 'completed']);
@@ -49,7 +49,7 @@ describe('POST /v1/responses: text', () => {
     assert.equal(listed.output_text, response.output_text);
   });
 
-  it('says in the response what was asked, with the defaults filled in', async () => {
+  it('sandbox POST /v1/responses echoes the request in the response, with the defaults filled in', async () => {
     const plain = await client.create({ input: 'hi' });
     const { temperature, top_p, truncation, tools, tool_choice, text, reasoning, metadata } = plain;
     assert.deepEqual(
@@ -85,7 +85,7 @@ describe('POST /v1/responses: text', () => {
     assert.ok(Number(response.usage?.input_tokens) > Number(plain.usage?.input_tokens));
   });
 
-  it('streams the events in their order, numbered from 0, and the last holds the answer that is given held', async () => {
+  it('sandbox POST /v1/responses streams numbered events in order, and ends with the response of the held answer', async () => {
     const events = await client.streamed({ input: 'Count from 1 to 3' });
     assert.deepEqual(
       events.map(({ type }) => type.replace('response.', '')),
@@ -111,7 +111,7 @@ describe('POST /v1/responses: text', () => {
     }
   });
 
-  it('names each event by its type and sends no [DONE]', async () => {
+  it('sandbox POST /v1/responses names each event by its type and sends no [DONE]', async () => {
     const response = await fetch(`${sandbox.url}/v1/responses`, {
       method: 'POST',
       body: JSON.stringify({ model: responsesModel, input: 'hi', stream: true }),
@@ -125,7 +125,7 @@ describe('POST /v1/responses: text', () => {
     assert.match(blocks.at(-1) ?? '', /^event: response\.completed\n/);
   });
 
-  it('lets the official stream helper put the answer together', async () => {
+  it('sandbox POST /v1/responses streams an answer that the official stream helper joins', async () => {
     const runner = client.openai.responses.stream({
       model: responsesModel,
       input: 'WORDS:40',
@@ -140,7 +140,7 @@ describe('POST /v1/responses: text', () => {
     assert.match(text, /word40$/);
   });
 
-  it('ends incomplete at max_output_tokens, held and streamed, text and calls', async () => {
+  it('sandbox POST /v1/responses ends incomplete at max_output_tokens, held and streamed, for text and calls', async () => {
     const limited = { input: 'WORDS:30', max_output_tokens: 16 };
     const events = await client.streamed(limited);
     assert.equal(events.at(-1)?.type, 'response.incomplete');
@@ -167,7 +167,7 @@ describe('POST /v1/responses: text', () => {
     assert.equal(thinking.usage?.output_tokens_details.reasoning_tokens, 16);
   });
 
-  it('tells the format and size of an image, and names a file', async () => {
+  it('sandbox POST /v1/responses reports the format and size of an image, and names a file', async () => {
     const png =
       'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
     const response = await client.create({
@@ -184,7 +184,7 @@ describe('POST /v1/responses: text', () => {
     assert.match(response.output_text, /PNG image of 1×1 pixels.*notes\.pdf/);
   });
 
-  it('counts tokens as its chat does, and a repeated beginning as cached', async () => {
+  it('sandbox POST /v1/responses counts tokens like its chat, and a repeated start as cached', async () => {
     const text = `${Array.from({ length: 150 }, (_, index) => `clue${index}`).join(' ')} what?`;
     const first = (await client.create({ input: text })).usage;
     const second = (await client.create({ input: text })).usage;
@@ -224,7 +224,7 @@ describe('POST /v1/responses: text', () => {
     assert.equal(turns.output_text, chatTurns.choices[0]?.message.content);
   });
 
-  it('gives log probabilities where include asks for them', async () => {
+  it('sandbox POST /v1/responses returns log probabilities when include requests them', async () => {
     const asked: ResponseParameters = { input: 'WORDS:3', include: ['message.output_text.logprobs'], top_logprobs: 2 };
     const events = await client.streamed(asked);
     const [message] = (await client.create(asked)).output;

@@ -128,7 +128,7 @@ function renamed(object: JsonObject, prefix: string): JsonObject {
 }
 
 describe('exampleInstance', () => {
-  it('makes a valid instance of every satisfiable schema', () => {
+  it('exampleInstance makes a valid instance of every satisfiable schema', () => {
     fc.assert(
       fc.property(schemas, (schema) => {
         assertInstance(schema);
@@ -137,7 +137,7 @@ describe('exampleInstance', () => {
     );
   });
 
-  it('makes the same instance of the same schema', () => {
+  it('exampleInstance makes the same instance of the same schema', () => {
     fc.assert(
       fc.property(schemas, (schema) => {
         // Both are read: JSON has no -0, which the generator knows.
@@ -148,7 +148,7 @@ describe('exampleInstance', () => {
     );
   });
 
-  it('never fails otherwise than with a SchemaError, whatever stands for a schema', () => {
+  it('exampleInstance fails only with a SchemaError, whatever it is given as a schema', () => {
     const keywords = fc.constantFrom(
       ...[
         'type',
@@ -190,7 +190,7 @@ describe('exampleInstance', () => {
     );
   });
 
-  it('ends recursion: trees, lists, and schemas that refer to each other', () => {
+  it('exampleInstance ends the recursion of trees, lists and mutually recursive schemas', () => {
     assertInstance({
       $defs: {
         node: {
@@ -221,7 +221,7 @@ describe('exampleInstance', () => {
     });
   });
 
-  it('follows references with escapes and anchors, and schemas beside them', () => {
+  it('exampleInstance follows references with escapes and anchors, and schemas beside them', () => {
     assertInstance({ $defs: { 'a/b~c': { type: 'string' } }, $ref: '#/$defs/a~1b~0c', minLength: 20 });
     assertInstance({
       $defs: { named: { $anchor: 'here', type: 'integer' } },
@@ -231,7 +231,7 @@ describe('exampleInstance', () => {
     });
   });
 
-  it('follows what keywords demand together', () => {
+  it('exampleInstance satisfies keywords in combination', () => {
     for (const schema of [
       { type: 'array', items: { type: 'integer', minimum: 3, maximum: 9 }, minItems: 5, uniqueItems: true },
       { type: 'array', items: { enum: ['a', 'b', 'c'] }, minItems: 3, uniqueItems: true },
@@ -286,13 +286,13 @@ describe('exampleInstance', () => {
     }
   });
 
-  it('takes a default or an example that fits, and passes over one that does not', () => {
+  it('exampleInstance uses a default or an example that fits, and skips one that does not', () => {
     assert.equal(exampleInstance({ type: 'string', default: 'blue' }), 'blue');
     assert.equal(exampleInstance({ type: 'string', examples: [4, 'green'] }), 'green');
     assert.deepEqual(exampleInstance({ type: 'object', properties: { city: { type: 'string' } } }), { city: 'city' });
   });
 
-  it('refuses schemas that have no instance, and ends on those built to keep it busy', () => {
+  it('exampleInstance rejects schemas without an instance, and terminates on schemas built to keep it busy', () => {
     for (const schema of [
       false,
       'string',
@@ -313,7 +313,7 @@ describe('exampleInstance', () => {
 });
 
 describe('patternTexts', () => {
-  it('yields only texts that match', () => {
+  it('patternTexts yields only texts that match', () => {
     for (const pattern of [
       '^\\w+\\.(jpe?g|png)$',
       '\\bfoo\\b',

@@ -73,8 +73,8 @@ async function openCount(testId: string): Promise<number> {
   return ((await response.json()) as { open: number }).open;
 }
 
-describe('speed', () => {
-  it('writes each token when it is due, by the field, the header or the directive', async () => {
+describe('speed of the sandbox', () => {
+  it('sandbox chat writes each token when it is due, paced by the field, the header or the directive', async () => {
     const stream = { stream: true };
     const pace = { first_token_ms: 20, tokens_per_second: 50 };
     for (const answer of [
@@ -90,7 +90,7 @@ describe('speed', () => {
     assert.equal((await ask('WORDS:10', stream)).pieces.length, 1);
   });
 
-  it('lets the field win over the header, member by member', async () => {
+  it('sandbox options in the body override the header, member by member', async () => {
     const header = JSON.stringify({ first_token_ms: 3_000_000, fault: { kind: 'error', status: 503 } });
     const { status } = await ask('hi', { sandbox: { first_token_ms: 0 } }, { 'x-sandbox': header });
     assert.equal(status, 503);
@@ -98,7 +98,7 @@ describe('speed', () => {
 });
 
 describe('faults before the headers', () => {
-  it('error answers any status in the error shape; rate_limit is a 429 that says when to come back', async () => {
+  it('sandbox fault error returns any status in the error shape, and rate_limit a 429 with retry-after', async () => {
     for (const stream of [true, false]) {
       const error = await ask('hi', { stream, sandbox: { fault: { kind: 'error', status: 503, retry_after: 1.5 } } });
       assert.equal(error.status, 503);
@@ -110,11 +110,11 @@ describe('faults before the headers', () => {
     }
   });
 
-  it('reset breaks the connection', async () => {
+  it('sandbox fault reset breaks the connection', async () => {
     await assert.rejects(ask('hi', { sandbox: { fault: { kind: 'reset' } } }), { code: 'ECONNRESET' });
   });
 
-  it('silence says nothing until the client leaves', async () => {
+  it('sandbox fault silence sends nothing until the client disconnects', async () => {
     const user = newTestId();
     const call = open('hi', { user, sandbox: { fault: { kind: 'silence' } } });
     while ((await openCount(user)) === 0) await sleep(5);
@@ -123,7 +123,7 @@ describe('faults before the headers', () => {
     assert.deepEqual([entry.ended, entry.fault, entry.tokens], ['client_closed', 'silence', 0]);
   });
 
-  it('times and key: only the first requests of a key meet the fault', async () => {
+  it('sandbox faults with times and key hit only the first requests of the key', async () => {
     const fault = { kind: 'error', status: 500, times: 2, key: newTestId() };
     const statuses: number[] = [];
     for (let turn = 0; turn < 4; turn += 1) statuses.push((await ask('hi', { sandbox: { fault } })).status);
@@ -131,7 +131,7 @@ describe('faults before the headers', () => {
     assert.equal((await ask('hi', { sandbox: { fault: { ...fault, key: newTestId() } } })).status, 500);
   });
 
-  it('lets the official client retry by Retry-After', async () => {
+  it('sandbox fault rate_limit lets the official client retry by retry-after', async () => {
     const client = new OpenAI({ apiKey: 'any', baseURL: sandbox.url, maxRetries: 2 });
     const sandboxOptions = { fault: { kind: 'rate_limit', retry_after: 0.01, times: 2, key: newTestId() } };
     const parameters = {
@@ -147,7 +147,7 @@ describe('faults in the middle of a stream', () => {
   const stream = (kind: string, more: Record<string, unknown> = {}, user = newTestId()) =>
     ask('WORDS:9', { user, stream: true, sandbox: { fault: { kind, after_tokens: 3, ...more } } });
 
-  it('error and rate_limit end the stream with an error event', async () => {
+  it('sandbox faults error and rate_limit end a stream with an error event', async () => {
     for (const kind of ['error', 'rate_limit']) {
       const answer = await stream(kind);
       assert.equal(contents(answer.text), 'word1 word2 word3');
@@ -156,21 +156,21 @@ describe('faults in the middle of a stream', () => {
     }
   });
 
-  it('eof ends the stream cleanly, without finish_reason and [DONE]', async () => {
+  it('sandbox fault eof ends a stream cleanly, without finish_reason and [DONE]', async () => {
     const answer = await stream('eof');
     assert.ok(answer.complete);
     assert.equal(contents(answer.text), 'word1 word2 word3');
     assert.doesNotMatch(answer.text, /\[DONE\]|"finish_reason":"/);
   });
 
-  it('no_done leaves out nothing but [DONE]', async () => {
+  it('sandbox fault no_done omits only [DONE] from a stream', async () => {
     const answer = await stream('no_done');
     assert.match(answer.text, /"finish_reason":"stop"/);
     assert.doesNotMatch(answer.text, /\[DONE\]/);
     assert.match(contents(answer.text), /word9$/);
   });
 
-  it('reset breaks the connection after the tokens', async () => {
+  it("sandbox fault reset breaks a stream's connection after the tokens", async () => {
     const user = newTestId();
     const answer = await stream('reset', {}, user);
     assert.equal(answer.complete, false);
@@ -179,7 +179,7 @@ describe('faults in the middle of a stream', () => {
     assert.deepEqual([entry.ended, entry.fault, entry.tokens], ['fault', 'reset', 3]);
   });
 
-  it('malformed puts an event that is not JSON in the place of a token', async () => {
+  it('sandbox fault malformed replaces one token event by invalid JSON', async () => {
     const answer = await stream('malformed');
     const events = answer.text.split('\n\n').filter((event) => event !== '' && event !== 'data: [DONE]');
     const broken = events.filter((event) => {
@@ -195,7 +195,7 @@ describe('faults in the middle of a stream', () => {
     assert.doesNotMatch(answer.text, /word4/);
   });
 
-  it('silence stops after the tokens and keeps the connection', async () => {
+  it('sandbox fault silence stops a stream after the tokens and keeps the connection', async () => {
     const user = newTestId();
     const call = open('WORDS:9', { user, stream: true, sandbox: { fault: { kind: 'silence', after_tokens: 3 } } });
     const [response] = (await once(call, 'response')) as [IncomingMessage];
@@ -210,7 +210,7 @@ describe('faults in the middle of a stream', () => {
     assert.deepEqual([entry.ended, entry.tokens], ['client_closed', 3]);
   });
 
-  it('slow_bytes cuts the same answer everywhere: in UTF-8 sequences and between CR and LF', async () => {
+  it('sandbox fault slow_bytes splits the same stream everywhere: in UTF-8 sequences and between CR and LF', async () => {
     const text = 'dřevo 木 🌲';
     const answer = await ask(`Reply with exactly: ${text}`, {
       stream: true,
@@ -223,7 +223,7 @@ describe('faults in the middle of a stream', () => {
     assert.ok(answer.pieces.length > 200);
   });
 
-  it('large_event makes one event of exactly that size', async () => {
+  it('sandbox fault large_event makes one event of exactly the requested size', async () => {
     const bytes = 3_000_000;
     const user = newTestId();
     const answer = await stream('large_event', { bytes }, user);
@@ -239,14 +239,14 @@ describe('faults of held answers', () => {
   const held = (kind: string, more: Record<string, unknown> = {}) =>
     ask('WORDS:9', { sandbox: { fault: { kind, ...more } } });
 
-  it('malformed is a whole answer that is not JSON', async () => {
+  it('sandbox fault malformed makes a held answer invalid JSON', async () => {
     const answer = await held('malformed');
     assert.ok(answer.complete);
     assert.equal(answer.status, 200);
     assert.throws(() => JSON.parse(answer.text), SyntaxError);
   });
 
-  it('eof and reset after tokens leave half a body', async () => {
+  it('sandbox faults eof and reset after tokens truncate a held answer', async () => {
     for (const kind of ['eof', 'reset']) {
       const answer = await held(kind, { after_tokens: 2 });
       assert.equal(answer.complete, false);
@@ -254,7 +254,7 @@ describe('faults of held answers', () => {
     }
   });
 
-  it('slow_bytes and large_event are right answers', async () => {
+  it('sandbox faults slow_bytes and large_event leave held answers correct', async () => {
     const slow = await held('slow_bytes');
     assert.ok(slow.pieces.length > 50);
     assert.match(JSON.parse(slow.text).choices[0].message.content, /word9$/);
@@ -263,8 +263,8 @@ describe('faults of held answers', () => {
   });
 });
 
-describe('the journal', () => {
-  it('notes how calls end, by metadata.test_id or user', async () => {
+describe('the journal of the sandbox', () => {
+  it('the sandbox journal notes how calls end, by metadata.test_id or user', async () => {
     const metadata = { test_id: newTestId() };
     await ask('WORDS:4', { metadata, user: 'somebody' });
     await ask('WORDS:5', { user: metadata.test_id, stream: true });
@@ -274,7 +274,7 @@ describe('the journal', () => {
     assert.ok(held && streamed && streamed.sequence > held.sequence && (held.ended_at ?? 0) >= held.received_at);
   });
 
-  it('notes a client that leaves, and stops the work for it', async () => {
+  it('the sandbox journal notes a client that disconnects, and the sandbox stops its work', async () => {
     const user = newTestId();
     const calls = [
       open('WORDS:1000@20', { user, stream: true }),
@@ -291,7 +291,7 @@ describe('the journal', () => {
     assert.ok((entries[0]?.tokens ?? 0) < 1000);
   });
 
-  it('waits for a client that reads slowly, instead of holding the stream in memory', async () => {
+  it('the sandbox waits for a client that reads slowly instead of holding the stream in memory', async () => {
     const user = newTestId();
     const call = open('WORDS:100000', { user, stream: true });
     const [response] = (await once(call, 'response')) as [IncomingMessage];
@@ -303,7 +303,7 @@ describe('the journal', () => {
     assert.equal((await ended(user)).tokens, 100_000);
   });
 
-  it('is empty where it is off, while open calls are still counted', async () => {
+  it('the sandbox journal is empty when it is off, while open calls are still counted', async () => {
     const other = await startSandbox();
     try {
       await fetch(`${other.url}/v1/chat/completions`, {

@@ -30,8 +30,8 @@ const statusOf = (video: Promise<unknown>) =>
     (error: { status?: number }) => error.status,
   );
 
-describe('a creation with a fault', () => {
-  it('that is refused makes no video', async () => {
+describe('sandbox video creations with a fault', () => {
+  it('a rejected sandbox video creation makes no video', async () => {
     const cases = [
       [{ kind: 'rate_limit', retry_after: 7 }, 429],
       [{ kind: 'error', status: 503 }, 503],
@@ -48,7 +48,7 @@ describe('a creation with a fault', () => {
     }
   });
 
-  it('that is not heard of makes one all the same, and the journal knows it', async () => {
+  it('a sandbox video creation whose answer is lost makes a video that the journal knows', async () => {
     for (const fault of [
       { kind: 'reset' },
       { kind: 'reset', after_tokens: 0 },
@@ -78,7 +78,7 @@ describe('a creation with a fault', () => {
     assert.equal((await creations('silent'))[0]?.ended, 'client_closed');
   });
 
-  it('meets it as often as its key says', async () => {
+  it('a sandbox video creation meets its fault as often as its key allows', async () => {
     const wish = { sandbox: { fault: { kind: 'error', status: 500, times: 2, key: 'videos' } }, user: 'keyed' };
     const statuses = [];
     for (let turn = 0; turn < 4; turn += 1) statuses.push(await statusOf(createVideo(client, wish)));
@@ -87,11 +87,11 @@ describe('a creation with a fault', () => {
   });
 });
 
-describe('a poll with a fault', () => {
+describe('sandbox video polls with a fault', () => {
   const started = (poll_fault: Record<string, unknown>) =>
     createVideo(client, { sandbox: { video: { duration_ms: 60_000, poll_fault } } });
 
-  it('is answered an error as often as asked for, after as many good answers', async () => {
+  it('a sandbox video poll returns the error as often as requested, after the requested good answers', async () => {
     for (const [fault, expected] of [
       [{ kind: 'error', status: 502 }, 502],
       [{ kind: 'rate_limit', retry_after: 3 }, 429],
@@ -107,7 +107,7 @@ describe('a poll with a fault', () => {
     assert.deepEqual([limited.status, limited.headers.get('retry-after')], [429, '3']);
   });
 
-  it('hears nothing, or half an answer, or a broken connection', async () => {
+  it('a sandbox video poll may stay silent, be truncated or break the connection', async () => {
     const silent = await started({ kind: 'silence', times: 1 });
     await assert.rejects(client.videos.retrieve(silent.id, { timeout: 100 }), /timed out/);
     assert.equal((await client.videos.retrieve(silent.id)).id, silent.id);
@@ -118,7 +118,7 @@ describe('a poll with a fault', () => {
     }
   });
 
-  it('is told the progress that was asked for, falling too, then the truth', async () => {
+  it('a sandbox video poll reports the requested progress, even falling, and then the real one', async () => {
     const { id } = await createVideo(client, {
       sandbox: { video: { duration_ms: 60_000, queued_ms: 0, progress: [50, 20, 60] } },
     });
@@ -127,7 +127,7 @@ describe('a poll with a fault', () => {
     assert.deepEqual(seen, [50, 20, 60, 0]);
   });
 
-  it('leaves no entry in the journal, which counts polls and downloads with the creation', async () => {
+  it('a sandbox video poll makes no journal entry, which counts polls and downloads with the creation', async () => {
     const { id } = await createCompleted(client, { user: 'counted' });
     for (let poll = 0; poll < 3; poll += 1) await client.videos.retrieve(id);
     await (await client.videos.downloadContent(id)).arrayBuffer();
@@ -139,8 +139,8 @@ describe('a poll with a fault', () => {
   });
 });
 
-describe('a video with a fault', () => {
-  it('ends as failed, with the error that was asked for', async () => {
+describe('sandbox videos with a fault', () => {
+  it('a sandbox video with a failure ends as failed with the requested error', async () => {
     const blocked = { code: 'moderation_blocked', message: 'Your request was blocked by our moderation system.' };
     const own = { code: 'video_generation_failed', message: 'Out of film.' };
     for (const [failure, error] of [
@@ -155,7 +155,7 @@ describe('a video with a fault', () => {
     }
   });
 
-  it('has its content cut in the middle as often as asked for', async () => {
+  it("a sandbox video's content is truncated as often as requested", async () => {
     for (const kind of ['eof', 'reset']) {
       const { id } = await createCompleted(client, { sandbox: { video: { content_fault: { kind, times: 2 } } } });
       const whole = async () => Buffer.from(await (await client.videos.downloadContent(id)).arrayBuffer());
@@ -168,7 +168,7 @@ describe('a video with a fault', () => {
     }
   });
 
-  it('has its content refused, or fall silent in the middle', async () => {
+  it("a sandbox video's content is rejected, or falls silent in the middle", async () => {
     const refused = await createCompleted(client, {
       sandbox: { video: { content_fault: { kind: 'error', status: 503, times: 1 } } },
     });
@@ -190,7 +190,7 @@ describe('VideoStore', () => {
     readJsonVideo(JSON.stringify({ prompt, sandbox: { video: { duration_ms } } }), {});
   const refusal = { status: 429, code: 'rate_limit_exceeded' };
 
-  it('holds 10,000 videos: the oldest that has ended makes room, and without one no video is made', () => {
+  it('VideoStore holds 10,000 videos, drops the oldest ended one for a new one, and rejects the new one without any', () => {
     const store = new VideoStore();
     const slow = store.add(request(60_000));
     const ended = [store.add(request(0)), store.add(request(0))] as const;
@@ -203,7 +203,7 @@ describe('VideoStore', () => {
     assert.throws(() => store.add(request(60_000)), refusal);
   });
 
-  it('holds 64 Mi characters of prompts', () => {
+  it('VideoStore holds 64 Mi characters of prompts', () => {
     const store = new VideoStore();
     const long = 'x'.repeat(32_000);
     const first = store.add(request(0, long));

@@ -41,8 +41,8 @@ async function call(method: string, path: string, body?: unknown) {
   return { status: answer.status, error, video };
 }
 
-describe('POST /v1/videos', () => {
-  it('answers a video that is queued, then in progress, then completed, its progress never falling', async () => {
+describe('sandbox POST /v1/videos', () => {
+  it('sandbox POST /v1/videos returns a video that is queued, in progress and completed, with rising progress', async () => {
     const created = await createVideo(client, { sandbox: { video: { duration_ms: 1500, queued_ms: 300 } } });
     const seen = [created, ...(await pollToEnd(client, created.id))];
     assert.deepEqual([...new Set(seen.map(({ status }) => status))], ['queued', 'in_progress', 'completed']);
@@ -67,7 +67,7 @@ describe('POST /v1/videos', () => {
     assert.deepEqual(same, before);
   });
 
-  it('takes about two seconds where nothing is asked for, and any time that is', async () => {
+  it('sandbox POST /v1/videos takes about two seconds by default, and any requested time', async () => {
     const started = performance.now();
     const seen = await pollToEnd(client, (await createVideo(client)).id);
     const took = performance.now() - started;
@@ -76,7 +76,7 @@ describe('POST /v1/videos', () => {
     assert.deepEqual([slow.status, slow.progress], ['in_progress', 0]);
   });
 
-  it('makes MP4s of H.264 in every size and length, the same every time', async () => {
+  it('sandbox POST /v1/videos makes H.264 MP4s in every size and length, deterministically', async () => {
     const cases = [
       ['sandbox-video', '1280x720', '4'],
       ['sandbox-video', '1792x1024', '8'],
@@ -101,13 +101,13 @@ describe('POST /v1/videos', () => {
     assert.notEqual(await hashOf(otter.id), await hashOf(orca.id));
   });
 
-  it('chooses the first size of the model, and landscape where no model is named', async () => {
+  it('sandbox POST /v1/videos chooses the first size of the model, and landscape without a model', async () => {
     assert.equal((await createVideo(client, { model: 'sandbox-video-portrait' })).size, '720x1280');
     const { video } = await call('POST', '/videos', { prompt });
     assert.deepEqual([video.model, video.size], ['sandbox-video', '1280x720']);
   });
 
-  it('shows the image it was given: a file, in JSON, and by an object in a form', async () => {
+  it('sandbox POST /v1/videos shows its input image, as a file, in JSON and as an object in a form', async () => {
     const file = pngFile('a.png', 1280, 720);
     const url = `data:image/png;base64,${pngBytes(1280, 720).toString('base64')}`;
     const now = { video: { duration_ms: 0 } };
@@ -122,7 +122,7 @@ describe('POST /v1/videos', () => {
     assert.ok(!hashes.has(await hashOf((await createCompleted(client)).id)));
   });
 
-  it('answers 400 in the error shape and names the parameter', async () => {
+  it('sandbox POST /v1/videos returns 400 naming the parameter at fault', async () => {
     const good = { model: 'sandbox-video', prompt };
     const form = (...entries: [string, string | Blob][]) => {
       const data = new FormData();
@@ -194,8 +194,8 @@ describe('POST /v1/videos', () => {
   });
 });
 
-describe('GET /v1/videos/{id}/content', () => {
-  it('answers a thumbnail and a spritesheet as WebP', async () => {
+describe('sandbox GET /v1/videos/{id}/content', () => {
+  it('sandbox GET /v1/videos/{id}/content returns a thumbnail and a spritesheet as WebP', async () => {
     const { id } = await createCompleted(client, { seconds: '12' });
     const [thumbnail, sheet] = [await contentOf(id, 'thumbnail'), await contentOf(id, 'spritesheet')];
     const sizes = [thumbnail, sheet].map(({ type, bytes }) => {
@@ -208,7 +208,7 @@ describe('GET /v1/videos/{id}/content', () => {
     ]);
   });
 
-  it('answers 404 before the video is completed and once it has failed, and 400 to an unknown variant', async () => {
+  it('sandbox GET /v1/videos/{id}/content returns 404 without a completed video, and 400 for an unknown variant', async () => {
     const slow = await createVideo(client, { sandbox: { video: { duration_ms: 60_000 } } });
     const failed = await createVideo(client, { sandbox: { video: { duration_ms: 0, failure: {} } } });
     for (const { id } of [slow, failed]) assert.equal((await call('GET', `/videos/${id}/content`)).status, 404);
@@ -219,7 +219,7 @@ describe('GET /v1/videos/{id}/content', () => {
     assert.deepEqual([extra.status, extra.error.param], [400, 'size']);
   });
 
-  it('makes a file once for all who ask at the same time, keeps the last 16, and starts anew after a failure', async () => {
+  it('VideoRenderer makes a file once for concurrent requests, keeps the last 16, and recovers from a failure', async () => {
     const renderer = new VideoRenderer();
     const clip = { model: 'm', prompt, width: 64, height: 64, seconds: 4, reference: undefined, isRemix: false };
     const first = renderer.render('video', clip);
@@ -241,8 +241,8 @@ describe('GET /v1/videos/{id}/content', () => {
   });
 });
 
-describe('POST /v1/videos/{id}/remix', () => {
-  it('makes another video like the source with another prompt', async () => {
+describe('sandbox POST /v1/videos/{id}/remix', () => {
+  it('sandbox POST /v1/videos/{id}/remix makes a video like the source with another prompt', async () => {
     const source = await createCompleted(client, { model: 'sandbox-video-portrait', size: '1024x1792', seconds: '8' });
     const remix = await client.videos.remix(source.id, { prompt: 'A sea otter with a hat' });
     assert.notEqual(remix.id, source.id);
@@ -257,7 +257,7 @@ describe('POST /v1/videos/{id}/remix', () => {
     assert.notEqual(await hashOf(done.video.id), await hashOf(again.id));
   });
 
-  it('refuses a source that is not completed or not there, and what it does not take', async () => {
+  it('sandbox POST /v1/videos/{id}/remix rejects an incomplete or missing source, and unsupported fields', async () => {
     const slow = await createVideo(client, { sandbox: { video: { duration_ms: 60_000 } } });
     const { id } = await createCompleted(client);
     const cases: [string, number, string, unknown][] = [
@@ -275,8 +275,8 @@ describe('POST /v1/videos/{id}/remix', () => {
   });
 });
 
-describe('GET and DELETE /v1/videos', () => {
-  it('lists page by page, newest or oldest first', async (context) => {
+describe('sandbox GET and DELETE /v1/videos', () => {
+  it('sandbox GET /v1/videos lists page by page, newest or oldest first', async (context) => {
     const own = await startSandbox();
     context.after(() => own.close());
     const lister = clientOf(own);
@@ -305,7 +305,7 @@ describe('GET and DELETE /v1/videos', () => {
     }
   });
 
-  it('deletes what has ended, and nothing else', async () => {
+  it('sandbox DELETE /v1/videos/{id} deletes ended videos, and nothing else', async () => {
     const { id } = await createCompleted(client);
     assert.deepEqual({ ...(await client.videos.delete(id)) }, { id, object: 'video.deleted', deleted: true });
     await assert.rejects(client.videos.retrieve(id), { status: 404 });

@@ -23,7 +23,7 @@ const decodeInPage = `async (base64) => {
   return { width: bitmap.width, height: bitmap.height, data: btoa(text) };
 }`;
 
-describe("the sandbox's WebP, as Chromium decodes it", () => {
+describe("the sandbox's WebP in Chromium", () => {
   let browser: TestBrowser;
   let page: Page;
   let sandbox: RunningSandbox;
@@ -70,7 +70,7 @@ describe("the sandbox's WebP, as Chromium decodes it", () => {
     [333, 41],
     [9000, 3],
   ] as const) {
-    it(`has each pixel of ${width}×${height}, whatever they are`, async () => {
+    it(`Chromium decodes every pixel of a sandbox WebP of ${width}×${height}`, async () => {
       for (const transparent of [false, true]) {
         const noise = new Canvas(width, height);
         for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) noise.fill(x, y, 1, 1, below(16));
@@ -84,7 +84,7 @@ describe("the sandbox's WebP, as Chromium decodes it", () => {
     });
   }
 
-  it('is what an image is asked for as: held, as an address and streamed, and shows what the PNG shows', async () => {
+  it('sandbox images are WebP on request, held, by URL and streamed, with the pixels of the PNG', async () => {
     const ask = (fields: object) =>
       fetch(`${sandbox.url}/v1/images/generations`, {
         method: 'POST',

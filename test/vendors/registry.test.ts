@@ -6,7 +6,7 @@ import { vendorSettings } from '../support/vendor-settings.ts';
 import { callOf, collect, sendJson, startFixtureVendor } from './contracts/fixture-vendor.ts';
 import { completion } from './recorded/recorded-openai.ts';
 
-it('the registry has an adapter for every row of the table, which has its name and offers something', async () => {
+it('the registry has an adapter for every vendor row, with its name and at least one method', async () => {
   for (const { name } of vendorRows) {
     // Some take a pair for a key.
     const vendor = createVendor(name, vendorSettings(name), 'an-access-key:a-secret-key');
@@ -17,7 +17,7 @@ it('the registry has an adapter for every row of the table, which has its name a
   }
 });
 
-it('the registry gives a vendor of another name the wire of its row, its address and the key', async () => {
+it('the registry gives a vendor of another name the wire of its row, its base URL and the key', async () => {
   const server = await startFixtureVendor();
   server.answer((response) => sendJson(response, 200, JSON.stringify({ ...completion, model: 'm' })));
   const vendor = createVendor('groq-eu', vendorSettings('groq', server.baseUrl), 'the-second-key');

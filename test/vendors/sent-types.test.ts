@@ -185,7 +185,7 @@ const others: readonly (readonly [path: string, body: Fields])[] = [
   ['/v1/videos', { model: 'fal/veo3/fast', prompt: 'A lighthouse' }],
 ];
 
-describe("what is sent to vendors is of the types of their own SDKs'", () => {
+describe('requests to vendors and the types of their SDKs', () => {
   let gateway: TestGateway;
   let server: Server;
   const sent: Sent[] = [];
@@ -252,7 +252,7 @@ describe("what is sent to vendors is of the types of their own SDKs'", () => {
     await (await fetch(`${gateway.url}/v1/audio/transcriptions`, { method: 'POST', body: form, headers })).text();
   }
 
-  it('whatever is asked for, and by whichever endpoint', async () => {
+  it("every request to a vendor has the type of the vendor's own SDK, whatever the endpoint", async () => {
     await askAll();
     const values = new Map<string, TypedValue>();
     for (const { vendor, path, body } of sent) {

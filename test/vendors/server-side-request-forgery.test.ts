@@ -281,7 +281,7 @@ async function fetchAll(download: Downloader, link: string): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-describe('a link from outside', () => {
+describe('links from outside', () => {
   /** What must never be reached; it listens on every address of this machine. */
   let canary: Server;
   let canaryPort: number;
@@ -342,14 +342,14 @@ describe('a link from outside', () => {
   const guarded = (options: DownloaderOptions = {}): Downloader =>
     createDownloader({ trustedOrigin: origin, ...options });
 
-  it('is tried in more than 60 ways, most of which would get through', () => {
+  it('the table of forged links has at least 60 links that would reach the canary, with unique names', () => {
     assert.ok(table.length >= 60, `${table.length} cases`);
     assert.ok(table.filter(({ bites }) => bites).length >= 60);
     assert.equal(new Set(table.map(({ name }) => name)).size, table.length);
   });
 
   for (const { name, link, why, names: known } of table) {
-    it(`is not followed: ${name}`, async () => {
+    it(`the downloader does not follow ${name}`, async () => {
       const { resolveHost } = resolverOf(known);
       const cause = await causeOf(guarded({ resolveHost })(linkOf(link), wait));
       assert.equal(cause, `the link was not followed: ${why}`);
@@ -358,7 +358,7 @@ describe('a link from outside', () => {
   }
 
   for (const { name, link, names: known } of table.filter(({ bites }) => bites)) {
-    it(`would reach the canary without a guard: ${name}`, async () => {
+    it(`a client without a guard reaches the canary by ${name}`, async () => {
       const { resolveHost } = resolverOf(known);
       const agent = new Agent({
         connect: {
@@ -380,13 +380,13 @@ describe('a link from outside', () => {
     });
   }
 
-  it("is not followed to localhost by the system's own resolver", async () => {
+  it("the downloader does not follow localhost with the system's own resolver", async () => {
     const cause = await causeOf(guarded()(`http://localhost:${canaryPort}/`, wait));
     assert.equal(cause, `the link was not followed: ${notPublic}`);
     assert.deepEqual({ caught, tried }, { caught: 0, tried: [] });
   });
 
-  it('leads to the address that was checked, though its name means another one a moment later', async () => {
+  it('the downloader connects to the address it checked, even when the name resolves to another a moment later', async () => {
     const { asked, resolveHost } = resolverOf({ 'rebind.example': [[publicAddress], ['127.0.0.1']] });
     // Nobody has the address: the network says so, or is silent until the time is over.
     const cause = await causeOf(guarded({ resolveHost, maxMs: 500 })(`http://rebind.example:${canaryPort}/`, wait));
@@ -395,7 +395,7 @@ describe('a link from outside', () => {
     assert.deepEqual({ caught, tried }, { caught: 0, tried: [`${publicAddress} ${canaryPort}`] });
   });
 
-  it('is checked anew when its name comes again in a redirect', async () => {
+  it('the downloader checks a name again when it recurs in a redirect', async () => {
     const { port } = new URL(origin);
     const { asked, resolveHost } = resolverOf({ 'rebind.example': [['127.0.0.1']] });
     const trustedOrigin = `http://rebind.example:${port}`;
@@ -405,7 +405,7 @@ describe('a link from outside', () => {
     assert.deepEqual({ caught, tried, asked: asked.length }, { caught: 0, tried: [], asked: 2 });
   });
 
-  it('is trusted by its whole origin: scheme, host and port', async () => {
+  it('the downloader trusts a vendor by its whole origin: scheme, host and port', async () => {
     const { port } = new URL(origin);
     const { resolveHost } = resolverOf({ 'vendor.example': [['127.0.0.1']] });
     answer = (_request, response) => response.end('a file');
@@ -417,13 +417,13 @@ describe('a link from outside', () => {
     }
   });
 
-  it('does not wait for a resolver that does not answer', async () => {
+  it('the downloader does not wait for a resolver that does not answer', async () => {
     const download = guarded({ resolveHost: () => undefined, maxMs: 200 });
     const cause = await causeOf(download('http://images.example/', wait));
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
 
-  it('has one time limit for all its redirects', async () => {
+  it('the downloader has one time limit for all redirects', async () => {
     answer = (_request, response) => {
       setTimeout(() => response.writeHead(302, { location: '/again' }).end(), 150);
     };
@@ -431,7 +431,7 @@ describe('a link from outside', () => {
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
 
-  it('is given up when its server sends no header to an end', async () => {
+  it('the downloader gives up when a server sends headers without end', async () => {
     answer = (_request, response) => {
       response.socket?.write('HTTP/1.1 200 OK\r\n');
       const drip = setInterval(() => response.socket?.write('x-drip: 1\r\n'), 20);
@@ -441,7 +441,7 @@ describe('a link from outside', () => {
     assert.equal(cause, 'the link could not be followed (it took too long)');
   });
 
-  it('leaves a redirect at once that has a body without end', async () => {
+  it('the downloader leaves a redirect with an endless body at once', async () => {
     let left: Promise<unknown> | undefined;
     answer = ({ url }, response) => {
       if (url === '/file') {
@@ -461,7 +461,7 @@ describe('a link from outside', () => {
     assert.equal((await content.toArray()).join(''), 'a file');
   });
 
-  it('harms nobody when it is given up before anybody has begun to read', async () => {
+  it('an aborted download harms nobody when nobody has started to read', async () => {
     let left: Promise<unknown> | undefined;
     answer = (_request, response) => {
       left = once(response, 'close');
@@ -478,7 +478,7 @@ describe('a link from outside', () => {
     await assert.rejects(read, reason);
   });
 
-  it('yields no more than the limit of a file without end', async () => {
+  it('the downloader yields no more than the size limit of an endless file', async () => {
     let left: Promise<unknown> | undefined;
     answer = (_request, response) => {
       left = once(response, 'close');
@@ -501,7 +501,7 @@ describe('a link from outside', () => {
     await left;
   });
 
-  it('is not believed when it names a length that is not that of its file', async () => {
+  it('the downloader does not trust a content-length that differs from the file', async () => {
     const raw = (head: string, body: string) => {
       answer = (_request, { socket }) => void socket?.end(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n${body}`);
     };
@@ -517,7 +517,7 @@ describe('a link from outside', () => {
     await causeOf(fetchAll(guarded({ longest: 1000 }), origin));
   });
 
-  it('carries nothing of the gateway but its name', async () => {
+  it('the downloader sends no gateway headers except its name', async () => {
     let headers: IncomingMessage['headers'] = {};
     answer = (request, response) => {
       headers = request.headers;
@@ -529,7 +529,7 @@ describe('a link from outside', () => {
     assert.deepEqual([host, connection], [new URL(origin).host, 'keep-alive']);
   });
 
-  describe('that a caller sent', () => {
+  describe('links of a caller', () => {
     const callerError = {
       code: 'invalid_request_error',
       message:
@@ -537,7 +537,7 @@ describe('a link from outside', () => {
     };
     const limit = 20 * 1024 * 1024;
 
-    it("is the caller's mistake where it leads nowhere, without a word of why", async () => {
+    it("a caller's link that leads nowhere is the caller's error, without the reason", async () => {
       const { resolveHost } = resolverOf({ 'inside.example': [['10.0.0.1']] });
       const download = createCallerDownloader({ resolveHost });
       for (const link of ['http://inside.example/', 'http://nowhere.example/', 'http://[::1]/', 'file:///x', 'x']) {
@@ -546,7 +546,7 @@ describe('a link from outside', () => {
       assert.deepEqual(tried, []);
     });
 
-    it('may lead to 20 MB and not one byte more', async () => {
+    it("a caller's link may lead to 20 MB and not one byte more", async () => {
       const download = createCallerDownloader({ trustedOrigin: origin });
       answer = (_request, response) => response.end(Buffer.alloc(limit));
       assert.equal((await fetchAll(download, origin)).length, limit);
@@ -559,7 +559,7 @@ describe('a link from outside', () => {
       await assert.rejects(fetchAll(download, origin), callerError);
     });
 
-    it('is given up after 10 seconds, though its server never falls silent', async () => {
+    it("a caller's link is given up after 10 seconds, even when its server never falls silent", async () => {
       answer = (_request, response) => {
         const drip = setInterval(() => response.write('x'), 100);
         response.once('close', () => clearInterval(drip));

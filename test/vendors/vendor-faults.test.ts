@@ -14,7 +14,7 @@ import { completion, errorBody, events, streams } from './recorded/recorded-open
 const apiKey = 'sk-test-0123456789abcdef';
 const plain = streams['plain text'] ?? [];
 
-describe('what goes wrong at a vendor', () => {
+describe('vendor faults', () => {
   const bench = new VendorBench((baseUrl) => createOpenAiDialect({ name: 'openai', baseUrl, apiKey }));
 
   /** The error of a call whose request the server answers like this; streamed and held alike. */
@@ -37,7 +37,7 @@ describe('what goes wrong at a vendor', () => {
   const statusError = (status: number, body = '{}', headers: Record<string, string> = {}) =>
     errorOf((response) => sendJson(response, status, body, headers));
 
-  it('a 400, 413 or 422 stays a 400 with the message, the parameter and the code of the vendor', async () => {
+  it("a vendor's 400, 413 or 422 becomes a 400 with the vendor's message, param and code", async () => {
     const body = errorBody(
       "'messages' must be shorter.",
       'context_length_exceeded',
@@ -72,7 +72,7 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('a 401, 402, 403, an exhausted quota, an unknown route or a redirect is a 503 whose cause tells the operator why', async () => {
+  it("a vendor's 401, 402, 403, exhausted quota, unknown path or redirect becomes a 503 with a cause for the operator", async () => {
     const cases: [number, string | null][] = [
       [401, 'invalid_api_key'],
       [402, null],
@@ -98,13 +98,13 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('a 404 that says model_not_found stays one, without the name that the vendor gives the model', async () => {
+  it("a vendor's 404 with model_not_found stays one, without the vendor's name for the model", async () => {
     const error = await statusError(404, errorBody('The model `gpt-9` does not exist.', 'model_not_found'));
     assert.equal(error.code, 'model_not_found');
     assert.ok(!error.message.includes('gpt-9'));
   });
 
-  it('a prompt that is too long is context_length_exceeded, in the words of every vendor that tells it', async () => {
+  it('a prompt that is too long becomes context_length_exceeded, in the wording of every vendor', async () => {
     const told: [string, object][] = [
       [
         "This model's maximum context length is 65536 tokens. However, you requested 99999",
@@ -143,7 +143,7 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('an unknown model is model_not_found in the words of every vendor, and another route may have it', async () => {
+  it('an unknown model becomes model_not_found with a retry elsewhere, in the wording of every vendor', async () => {
     const told: [number, string, object][] = [
       [400, 'Model Not Exist', { type: 'invalid_request_error', code: 'invalid_request_error' }],
       [400, 'gpt-nine is not a valid model ID', { code: 400 }],
@@ -170,7 +170,7 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it("Cloudflare's list of errors is read, and Zhipu's arrears are the operator's, though their status is that of a limit", async () => {
+  it("Cloudflare's list of errors is read, and Zhipu's 429 for arrears becomes a 503", async () => {
     const cloudflare = (code: number, message: string) =>
       JSON.stringify({ errors: [{ code, message }], success: false, result: {}, messages: [] });
     const bad = await statusError(400, cloudflare(5006, 'AiError: Bad input'));
@@ -188,7 +188,7 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('a 429 stays one, with the time to wait in each of its forms', async () => {
+  it("a vendor's 429 stays one, with the time to wait in each of its forms", async () => {
     const body = errorBody('Rate limit reached in organization org-secret', 'rate_limit_exceeded', 'tokens');
     const waitFor = async (headers: Record<string, string>) => {
       const error = await statusError(429, body, headers);
@@ -205,7 +205,7 @@ describe('what goes wrong at a vendor', () => {
     assert.ok(wait > 50_000 && wait <= 60_000, `${wait}`);
   });
 
-  it('a 5xx is a 500, except 503 and 529, which are 503 with the time to wait, and 408 and 504, which are timeouts', async () => {
+  it("a vendor's 503 or 529 becomes a 503 with retry-after, a 408 or 504 a timeout, and any other 5xx a server_error", async () => {
     for (const status of [500, 502, 520, 409]) assert.equal((await statusError(status, '<html>')).code, 'server_error');
     for (const status of [503, 529]) {
       const error = await statusError(status, errorBody('Overloaded', null), { 'retry-after': '3' });
@@ -214,7 +214,7 @@ describe('what goes wrong at a vendor', () => {
     for (const status of [408, 504]) assert.equal((await statusError(status)).code, 'timeout');
   });
 
-  it('an error body that does not end is read up to a bound', async () => {
+  it('an endless error body of a vendor is read up to a limit', async () => {
     const error = await errorOf((response) => {
       response.writeHead(500, { 'content-type': 'text/html' });
       const pour = () => {
@@ -226,7 +226,7 @@ describe('what goes wrong at a vendor', () => {
     assert.equal(error.code, 'server_error');
   });
 
-  it('a refused connection is a 503', async () => {
+  it('a refused connection to a vendor becomes a 503', async () => {
     const unused = createServer().listen(0, '127.0.0.1');
     await once(unused, 'listening');
     const { port } = unused.address() as AddressInfo;
@@ -238,13 +238,13 @@ describe('what goes wrong at a vendor', () => {
     await lost.close();
   });
 
-  it('a reset or an end of the connection before the headers is a 500', async () => {
+  it('a connection to a vendor that ends before the headers is a server_error', async () => {
     assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
     assert.equal((await errorOf((response) => response.socket?.end())).code, 'server_error');
     assert.equal((await errorOf((response) => response.socket?.end('not HTTP\r\n\r\n'))).code, 'server_error');
   });
 
-  it('a reset inside a stream is stream_interrupted, also of a connection that was to be closed anyway', async () => {
+  it("a reset inside a vendor's stream is stream_interrupted, also with connection: close", async () => {
     for (const connection of ['keep-alive', 'close']) {
       bench.server.answer((response) => {
         beginStream(response, { connection });
@@ -267,7 +267,7 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('a reset before the first frame can be asked again, although the headers were there', async () => {
+  it('a reset before the first frame is a retryable server_error, even after the headers', async () => {
     bench.server.answer((response) => {
       beginStream(response);
       response.write(': hello\n\n', () => response.socket?.resetAndDestroy());
@@ -292,19 +292,19 @@ describe('what goes wrong at a vendor', () => {
     }
   });
 
-  it('a held answer that is cut is a 500', async () => {
+  it('a truncated held answer of a vendor is a server_error', async () => {
     const text = JSON.stringify(completion);
     const head = { 'content-type': 'application/json', 'content-length': String(text.length * 2) };
     bench.server.answer((response) => response.writeHead(200, head).write(text, () => response.socket?.end()));
     await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
 
-  it('silence is a timeout, before the headers and inside the answer', async () => {
+  it("a vendor's silence is a timeout, before the headers and inside the answer", async () => {
     assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
     assert.equal((await errorOf((response) => beginStream(response), 100)).code, 'timeout');
   });
 
-  it('a full sink is not the silence of the vendor', async () => {
+  it("a full sink is not mistaken for a vendor's silence", async () => {
     bench.server.answer((response) =>
       sendStream(response, plain.map((each) => events([each], '')).concat('data: [DONE]\n\n')),
     );
@@ -316,7 +316,7 @@ describe('what goes wrong at a vendor', () => {
     assert.equal(frames.length, plain.length);
   });
 
-  it('an event over the limit is a clear error, and so is a held answer over its', async () => {
+  it('an event or a held answer over its size limit is a clear error', async () => {
     const pourInto = (contentType: string) => (response: ServerResponse) => {
       response.writeHead(200, { 'content-type': contentType });
       response.write('data: ');
@@ -359,7 +359,7 @@ describe('what goes wrong at a vendor', () => {
   });
 
   // undici itself would give the handshake up after 10 s.
-  it('an abort while the connection is being made closes it at once and sends nothing', { timeout: 8000 }, async () => {
+  it("an abort during the connection's handshake closes it at once and sends nothing", { timeout: 8000 }, async () => {
     let heard = '';
     const silent = createServer((socket) => {
       socket.on('data', (data) => {
@@ -395,7 +395,7 @@ describe('what goes wrong at a vendor', () => {
     await fresh.close();
   });
 
-  it('an error of the sink ends the call and closes the connection', async () => {
+  it("an error of the sink ends the call and closes the vendor's connection", async () => {
     let left: Promise<unknown> | undefined;
     bench.server.answer((response) => {
       left = once(response, 'close');
@@ -454,7 +454,7 @@ describe('what goes wrong at a vendor', () => {
     assert.equal(frames, count + 1);
   });
 
-  it('a connection that the vendor has closed meanwhile is not used again', async () => {
+  it('a connection that the vendor has closed is not used again', async () => {
     const answer = (response: ServerResponse) => sendJson(response, 200, JSON.stringify(completion));
     for (let round = 0; round < 5; round += 1) {
       let closed: Promise<unknown> | undefined;

@@ -77,7 +77,7 @@ describe('docker-compose.yml', () => {
   const { services } = parse(read('docker-compose.yml'), { merge: true }) as { services: Record<string, Service> };
   const all = Object.entries(services);
 
-  test('gives no service more rights than it needs: no capabilities, no new privileges, no writing to its image', () => {
+  test('docker-compose.yml gives services no capabilities, no new privileges and a read-only image', () => {
     assert.ok(all.length >= 10);
     for (const [name, service] of all) {
       assert.deepEqual(service.cap_drop, ['ALL'], name);
@@ -90,14 +90,14 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('bounds the memory and the processes of each service', () => {
+  test('docker-compose.yml limits the memory and the processes of each service', () => {
     for (const [name, service] of all) {
       assert.match(byDefault(service.mem_limit ?? ''), /^\d+[mg]$/, name);
       assert.ok((service.pids_limit ?? 0) > 0, name);
     }
   });
 
-  test('pins each image by version and digest, which the operator can replace', () => {
+  test('docker-compose.yml pins each image by version and digest, and lets the operator replace it', () => {
     for (const [name, { image = '', build }] of all) {
       const from = build === undefined ? image : (build.args?.NODE_IMAGE ?? '');
       assert.match(byDefault(from), exactImage, name);
@@ -105,7 +105,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('has no default passwords, and none on a command line that other processes see', () => {
+  test('docker-compose.yml has no default passwords, and no password on a command line', () => {
     for (const [name, { environment = {}, command = '' }] of all) {
       for (const [setting, value] of Object.entries(environment)) {
         if (/PASSWORD|SECRET|TOKEN|API_KEY|_AUTH$/.test(setting)) {
@@ -118,7 +118,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('starts Redis with the password that the others have, which has to be set', () => {
+  test('docker-compose.yml starts Redis with the password that all roles use and that the operator must set', () => {
     const { redis, api } = services;
     assert.match(redis?.environment?.REDISCLI_AUTH ?? '', /^\$\{REDIS_PASSWORD:\?/);
     assert.match([redis?.command ?? ''].flat().join('\n'), /^requirepass \$\$\{REDISCLI_AUTH\}$/m);
@@ -129,7 +129,7 @@ describe('docker-compose.yml', () => {
     assert.ok(api !== undefined);
   });
 
-  test('lets Redis evict nothing, and take at most half of what its container may have: saving may double it', () => {
+  test("docker-compose.yml sets noeviction and limits Redis to half of its container's memory, since saving may double it", () => {
     const settings = [services.redis?.command ?? ''].flat().join('\n');
     assert.match(settings, /^ *maxmemory-policy noeviction$/m);
     const [, maxMemory = ''] = /^ *maxmemory (\S+)$/m.exec(settings) ?? [];
@@ -137,13 +137,13 @@ describe('docker-compose.yml', () => {
     assert.ok(limit > 0 && 2 * limit <= bytesOf(byDefault(services.redis?.mem_limit ?? '')), maxMemory);
   });
 
-  test('publishes nothing beyond this machine, unless the operator says so', () => {
+  test('docker-compose.yml publishes no port beyond this machine by default', () => {
     const ports = all.flatMap(([, service]) => service.ports ?? []);
     assert.ok(ports.length > 0);
     for (const port of ports) assert.match(byDefault(port), /^127\.0\.0\.1:/);
   });
 
-  test('passes each setting that there is on to the roles that read it, under its own name', () => {
+  test('docker-compose.yml passes every setting under its own name to each role that reads it, and to no other', () => {
     const roles = all.filter(([, { build }]) => build !== undefined).filter(([name]) => name !== 'sandbox');
     assert.ok(roles.length >= 7);
     for (const [role, { environment = {} }] of roles) {
@@ -159,7 +159,7 @@ describe('docker-compose.yml', () => {
     for (const name of apisOwn) assert.ok(settingNames.includes(name), name);
   });
 
-  test('gives each role settings that it can read where the operator sets none', () => {
+  test('docker-compose.yml gives each role valid settings when the operator sets none', () => {
     for (const [role, { environment = {}, build }] of all) {
       if (build === undefined) continue;
       const given = Object.entries(environment).map(([name, value]) => [name, byDefault(String(value))]);
@@ -167,7 +167,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test("mounts the operator's file into each role that reads it, read-only, and takes the variables that it names", () => {
+  test('docker-compose.yml mounts the configuration file read-only into each role that reads it, and passes sluice.env', () => {
     for (const [role, { environment = {}, volumes = [], env_file: files = [], build }] of all) {
       if (build === undefined || role === 'sandbox') {
         assert.equal(files.length, 0, role);
@@ -186,7 +186,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('has variables of its own that no start takes for misspelt settings', () => {
+  test('the compose files use no variables of their own that look like misspelt settings', () => {
     const texts = ['docker-compose.yml', 'deploy/compose/tls.yml'].map(read).join('\n');
     const names = new Set([...texts.matchAll(/(?<!\$)\$\{(\w+)/g)].map(([, name]) => name as string));
     assert.ok(names.has('SLUICE_DOMAIN') && names.has('SLUICE_BIND'));
@@ -195,7 +195,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('builds every stage of the image from one exact base, and does not run as root', () => {
+  test('the Dockerfile builds every stage from one pinned base, and does not run as root', () => {
     const dockerfile = read('Dockerfile');
     const base = /^ARG NODE_IMAGE=(.+)$/m.exec(dockerfile)?.[1] ?? '';
     assert.match(base, exactImage);
@@ -217,7 +217,7 @@ describe('deploy/compose/tls.yml', () => {
   const { services } = parse(text, { logLevel: 'error' }) as { services: Record<string, Service> };
   const { api, proxy } = services;
 
-  test('leaves nothing but the proxy to be reached, and takes the metrics off the port that the proxy calls', () => {
+  test('deploy/compose/tls.yml publishes only the proxy, and moves the metrics to a port that the proxy does not call', () => {
     assert.deepEqual(Object.keys(services).sort(), ['api', 'proxy']);
     assert.match(text, /^ {4}ports: !reset \[\]$/m);
     assert.deepEqual(proxy?.ports, ['80:80', '443:443', '443:443/udp']);
@@ -229,7 +229,7 @@ describe('deploy/compose/tls.yml', () => {
     assert.ok(config.metricsPort !== undefined && config.metricsPort !== config.port);
   });
 
-  test('gives the proxy no right but to listen below port 1024, and pins its image', () => {
+  test('deploy/compose/tls.yml gives the proxy no capability except NET_BIND_SERVICE, and pins its image', () => {
     assert.deepEqual([proxy?.cap_drop, proxy?.cap_add], [['ALL'], ['NET_BIND_SERVICE']]);
     assert.deepEqual(proxy?.security_opt, ['no-new-privileges:true']);
     assert.equal(proxy?.read_only, true);

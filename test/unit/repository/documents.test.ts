@@ -50,12 +50,12 @@ function targetOf(page: string, link: string): string {
 }
 
 describe('the documentation', () => {
-  test('has a README of at most 8 KB', () => {
+  test('README.md has at most 8 KB', () => {
     const { size } = statSync(join(root, 'README.md'));
     assert.ok(size <= 8192, `${size} bytes`);
   });
 
-  test('has no link that leads nowhere', () => {
+  test('the documentation has no dead links', () => {
     const dead = pages.flatMap((page) =>
       linksOf(page)
         .filter((link) => {
@@ -69,7 +69,7 @@ describe('the documentation', () => {
     assert.deepEqual(dead, []);
   });
 
-  test('has no page that its index does not lead to', () => {
+  test('the documentation has no page that its indexes do not list', () => {
     const indexes = ['docs/README.md', 'docs/decisions/README.md'];
     const listed = new Set([
       ...indexes,
@@ -81,13 +81,13 @@ describe('the documentation', () => {
     );
   });
 
-  test('tells of each decision whether it holds', () => {
+  test('every decision states its status and date', () => {
     for (const page of pagesIn('docs/decisions').filter((path) => !path.endsWith('README.md'))) {
       assert.match(textOf(page), /^# .+\n\nStatus: (accepted|superseded by \[.+\]\(.+\)), \d{4}-\d\d-\d\d\.\n/, page);
     }
   });
 
-  test('names no file of the source that is not there', () => {
+  test('the documentation names no source file that does not exist', () => {
     const named = pages
       .filter((page) => page.startsWith('docs/') && !page.startsWith('docs/decisions/'))
       .flatMap((page) =>

@@ -27,7 +27,7 @@ function fieldsOf(event: string): string[] {
   return event.split(/\r\n|\r|\n/).map((line) => line.slice(0, line.indexOf(': ')));
 }
 
-describe('The name of an event', () => {
+describe('event names', () => {
   let server: FixtureVendor;
   let vendor: Offering<'respond'>;
   before(async () => {
@@ -39,7 +39,7 @@ describe('The name of an event', () => {
     await server.close();
   });
 
-  it('that a vendor has made up does not come into the log, and the answer goes on', async () => {
+  it('an event name that a vendor made up stays out of the log, and the answer continues', async () => {
     const events = wireEvents(recorded('plain text'));
     const odd = names.map((type) => `data: ${JSON.stringify({ type, delta: 'x' })}\n\n`);
     server.answer((response) => sendStream(response, [written(events.slice(0, 5)), ...odd, written(events.slice(5))]));
@@ -49,7 +49,7 @@ describe('The name of an event', () => {
     for (const { text } of sink.frames) assert.match(JSON.parse(text).type, /^response\.[\w.]+$/);
   });
 
-  it('that stands in a log all the same begins no line of the stream', () => {
+  it('a forged event name in a log adds no line to the stream', () => {
     for (const name of names) {
       const job = {
         id: 'a'.repeat(32),
@@ -65,7 +65,7 @@ describe('The name of an event', () => {
     }
   });
 
-  it('is one word of one line, whatever it was', () => {
+  it('sseEvent writes every event name as one word on one line', () => {
     const data = '{"a":1}';
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[\w.\r\n: ]*$/), fc.constantFrom(...names)), (name) => {
@@ -75,7 +75,7 @@ describe('The name of an event', () => {
     assert.equal(sseEvent('response.output_text.delta', data), `event: response.output_text.delta\ndata: ${data}`);
   });
 
-  it('is written in one place', async () => {
+  it('only replies/sse-event.ts writes event lines', async () => {
     const folder = new URL('../../../api', import.meta.url).pathname;
     const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith('.ts'));
     const writing: string[] = [];
@@ -86,8 +86,8 @@ describe('The name of an event', () => {
   });
 });
 
-describe('A frame', () => {
-  it('is one line, however its vendor has written it, also where it is long enough to be a blob', () => {
+describe('frames', () => {
+  it('a frame is one line however its vendor wrote it, even when it is long enough to be a blob', () => {
     const pretty = JSON.stringify({ text: 'x'.repeat(70_000), more: [1] }, null, 2);
     for (const text of [pretty, pretty.replaceAll('\n', '\r')]) {
       assert.doesNotMatch(oneLine(text), /[\r\n]/);
@@ -96,7 +96,7 @@ describe('A frame', () => {
     }
   });
 
-  it('of a kind that only a newer version knows is an error that asks for a repeat', () => {
+  it('a frame of an unknown kind is a 503 with retry-after', () => {
     for (const line of ['q{}', 'Q{"blob":"x"}', '1', '\r']) {
       assert.throws(
         () => parseBatch(`1 1 sandbox\nd{}\n${line}`),

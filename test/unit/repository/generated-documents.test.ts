@@ -7,7 +7,7 @@ import { settingNames } from '../../../shared/config/config.ts';
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 
 for (const { path, text } of generatedDocuments) {
-  test(`${path} is what \`npm run documents\` makes of it`, () => assert.equal(read(path), text()));
+  test(`${path} equals the output of npm run documents`, () => assert.equal(read(path), text()));
 }
 
 test('.env.example has every setting once', () => {

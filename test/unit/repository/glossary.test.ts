@@ -54,8 +54,8 @@ function found(path: string, text: string): string[] {
     );
 }
 
-describe('the glossary', () => {
-  it('names words that are not used, which are found in names, and phrases in comments and texts', () => {
+describe('docs/glossary.md', () => {
+  it("the glossary's forbidden words are found in names, and its phrases in comments and texts", () => {
     assert.ok(words.length > 15, `${words.length} words`);
     for (const line of [
       'const mostBytes = 1;',
@@ -72,7 +72,7 @@ describe('the glossary', () => {
     assert.deepEqual(found('a.lua', '-- perform\nlocal performChat = 1'), ['a.lua:2: perform…']);
   });
 
-  it('is kept by every source', () => {
+  it('every source follows the glossary', () => {
     const kept = sources.flatMap((path) => found(path, readFileSync(join(root, path), 'utf8')));
     assert.deepEqual(kept, []);
   });

@@ -21,7 +21,7 @@ function sizeOf(folder: string): number {
   return bytes;
 }
 
-test('npm ci --omit=dev installs at most 150 MB: what only tests and builds need is a development dependency', () => {
+test('npm ci --omit=dev installs at most 150 MB', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, Locked>;
   };

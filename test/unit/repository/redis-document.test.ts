@@ -83,12 +83,12 @@ function built(value: unknown): string[] {
 }
 
 describe('docs/redis.md', () => {
-  test('names every script, and none that does not exist', () => {
+  test('docs/redis.md names every script, and none that does not exist', () => {
     const rowsOfScripts = [...page.matchAll(/`([\w/-]+\/[\w-]+\.lua)`/g)].map(([, path]) => path as string);
     assert.deepEqual([...new Set(rowsOfScripts)].sort(), scripts.sort());
   });
 
-  test('names every key that the builders make, and no other', () => {
+  test('docs/redis.md names every key that the builders make, and no other', () => {
     const all = [...new Set(built({ ...keys }))];
     const isStart = (key: string): boolean => key.endsWith(':') || key === keys.queuePrefix('<>');
     const [starts, whole] = [all.filter(isStart), all.filter((key) => !isStart(key))];
@@ -108,7 +108,7 @@ describe('docs/redis.md', () => {
     );
   });
 
-  test("names what scripts add to the start of an account's keys", () => {
+  test("docs/redis.md names every suffix that scripts add to the start of an account's keys", () => {
     const added = scripts.flatMap((path) =>
       [...textOf(path).matchAll(/\bprefix \.\. '([\w-]+:?)'/g)].map(([, name]) => name as string),
     );
@@ -119,14 +119,14 @@ describe('docs/redis.md', () => {
     assert.deepEqual(missing, []);
   });
 
-  test('is about all keys: no other place writes their start', () => {
+  test('no source except shared/redis/script.ts writes the start of a key itself', () => {
     const writers = sources.filter((path) => /\.(ts|lua)$/.test(path) && /['"`]sluice:/.test(textOf(path)));
     // A script's name among the client's commands.
     assert.deepEqual(writers, ['shared/redis/script.ts']);
   });
 });
 
-describe('docs/redis.md beside a Redis that jobs go through', () => {
+describe('docs/redis.md and a Redis in use', () => {
   let queues: QueueFixture;
   let queue: CapabilityQueue;
   const commands: string[][] = [];
@@ -241,7 +241,7 @@ describe('docs/redis.md beside a Redis that jobs go through', () => {
     return /^(client|eval|evalsha)$/i.test(name) ? [] : args.filter((text) => text.startsWith('sluice:'));
   }
 
-  test('every key and channel that they touch is in it', () => {
+  test('docs/redis.md lists every key and channel that jobs touch', () => {
     const touched = new Set(commands.flatMap(keysOf));
     const unknown = [...touched].filter((key) => !documented.some((pattern) => matches(pattern, key)));
     assert.deepEqual(unknown, []);
@@ -253,7 +253,7 @@ describe('docs/redis.md beside a Redis that jobs go through', () => {
       );
   });
 
-  test("every name that BullMQ's queues know is in it", () => {
+  test("docs/redis.md lists every key name that BullMQ's queues use", () => {
     const unused = namesIn(/^BullMQ's other names \(([^)]*)\)/m.exec(page)?.[1]);
     const names = Object.keys(queue.bull.keys).filter((name) => name !== '');
     const missing = names.filter((name) => !documented.includes(`sluice:{q-<>}:<>:${name}`) && !unused.includes(name));
@@ -265,12 +265,12 @@ describe('docs/redis.md beside a Redis that jobs go through', () => {
     );
   });
 
-  test("every field of a job's state is in it, and no other", () => {
+  test("docs/redis.md lists every field of a job's state, and no other", () => {
     const fields = fieldsOf('sluice:{a<>}:job:<>');
     assert.deepEqual(fields?.sort(), [...stateFields].sort());
   });
 
-  test('the jobs have every field of a state that a script names', () => {
+  test("the test's jobs write every field of a state that a script names", () => {
     const ofStates = scripts.filter((path) => /job state \(hash\)|state of each job \(hash\)/.test(textOf(path)));
     assert.ok(ofStates.length > 10);
     const call = /redis\.call\('H(?:SET|MGET|GET|DEL|INCRBY)', (?:key|state|KEYS\[1\]),([^)]*)\)/g;
@@ -286,7 +286,7 @@ describe('docs/redis.md beside a Redis that jobs go through', () => {
     );
   });
 
-  test('every field of the other hashes that they read or write is in it', () => {
+  test('docs/redis.md lists every field of the other hashes that jobs read or write', () => {
     const seen = new Map<string, Set<string>>();
     for (const [name = '', key = '', ...args] of commands) {
       const pattern = documented.find((each) => matches(each, key));

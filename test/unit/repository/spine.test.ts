@@ -28,7 +28,7 @@ function loadedBy(entry: string, found = new Set<string>()): Set<string> {
   return found;
 }
 
-test('docs/architecture.md names the spine of a streamed chat: eight files that the programs load, none over 300 lines', () => {
+test('docs/architecture.md names the spine of a streamed chat: eight loaded files, none over 300 lines', () => {
   const spine = readSpine();
   assert.equal(spine.length, 8);
   const loaded = { api: loadedBy('api/app.ts'), workers: loadedBy('workers/main.ts') };

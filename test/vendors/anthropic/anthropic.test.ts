@@ -26,7 +26,7 @@ const signature = 'EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds';
 const ends: Readonly<Record<string, Fields>> = {
   'tool calls in fragments': { finish_reason: 'tool_calls' },
   'redacted thinking, and thinking between calls': { finish_reason: 'tool_calls' },
-  'an end at the most tokens': { finish_reason: 'length' },
+  'an end at the token limit': { finish_reason: 'length' },
   'an end at the context window': { finish_reason: 'length' },
   'an end at a stop sequence': { finish_reason: 'stop', stop_reason: 'three' },
   'an end by the safety classifiers': { finish_reason: 'content_filter' },
@@ -36,7 +36,7 @@ const ends: Readonly<Record<string, Fields>> = {
 /** The deltas that the recordings have to become, written by hand, in pieces of five characters. */
 const deltas: Readonly<Record<string, Fields[]>> = {
   'plain text': ['Hello', '! How', ' are ', 'you t', 'oday?'].map((content) => ({ content })),
-  'text of several bytes a character, quotes and line breaks': [
+  'multi-byte text with quotes and line breaks': [
     ...['Zażół', 'ć "gę', 'ślą" ', '🦥\n日本語', ' \\ 👩\u200d', '👩\u200d👧\u2028'].map((content) => ({ content })),
   ],
   'tool calls in fragments': [
@@ -55,7 +55,7 @@ const deltas: Readonly<Record<string, Fields[]>> = {
     { thinking_blocks: [thinking('I need to find the GCD of 1071 and 462: 21.', signature)] },
     ...['The g', 'reate', 'st co', 'mmon ', 'divis', 'or is', ' **21', '**.'].map((content) => ({ content })),
   ],
-  'thinking that is not shown': [{ thinking_blocks: [thinking('', signature)] }, { content: '21' }],
+  'hidden thinking': [{ thinking_blocks: [thinking('', signature)] }, { content: '21' }],
   'redacted thinking, and thinking between calls': [
     { thinking_blocks: [{ type: 'redacted_thinking', data: 'EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw' }] },
     ...['First', ' the ', 'weath', 'er.'].map((reasoning_content) => ({ reasoning_content })),
@@ -63,12 +63,12 @@ const deltas: Readonly<Record<string, Fields[]>> = {
     call(0, 'toolu_1', 'get_weather'),
     ...['{"loc', 'ation', '":"Łó', 'dź"}'].map((json) => argumentsOf(0, json)),
   ],
-  'an end at the most tokens': [{ content: 'Once ' }, { content: 'upon' }],
+  'an end at the token limit': [{ content: 'Once ' }, { content: 'upon' }],
   'an end at the context window': [{ content: 'Once ' }, { content: 'upon' }],
   'an end at a stop sequence': [{ content: 'One, ' }, { content: 'two, ' }],
   'an end by the safety classifiers': [{ content: 'Once' }],
   'a paused turn': [{ content: 'Searc' }, { content: 'hing' }],
-  'an answer of not a word': [],
+  'an empty answer': [],
 };
 
 function call(index: number, id: string, name: string): Fields {
@@ -161,7 +161,7 @@ describe('the Anthropic vendor', () => {
     return { end: await bench.vendor.chat(callOf(), sink), sink };
   };
 
-  it('posts to /messages with the key and the version of the API', async () => {
+  it('Anthropic chat posts to /messages with the key and the API version', async () => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage)));
     await bench.vendor.chat(callOf({ stream: false, model: 'claude-opus-4-8' }), collect());
     const { method, url, headers, body } = bench.server.requests.at(-1) ?? assert.fail();
@@ -179,7 +179,7 @@ describe('the Anthropic vendor', () => {
     assert.equal(JSON.parse(bench.server.requests.at(-1)?.body ?? '').stream, true);
   });
 
-  it("its recordings are what Anthropic's own client reads, held and streamed", async () => {
+  it("Anthropic's own client reads the recordings as intended, held and streamed", async () => {
     const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     const request = {
       model: 'claude-opus-4-8',
@@ -202,7 +202,7 @@ describe('the Anthropic vendor', () => {
     }
   });
 
-  it('takes an answer without message_stop for whole once it has its stop reason', async () => {
+  it('Anthropic chat treats a stream without message_stop as complete once it has its stop reason', async () => {
     const message = recorded['plain text'] as Anthropic.Message;
     const { sink } = await stream(toWire(eventsOf(message).slice(0, -1)));
     assert.deepEqual(sink.data(), framesOf('plain text'));
@@ -211,7 +211,7 @@ describe('the Anthropic vendor', () => {
     await assert.rejects(stream(toWire(eventsOf(message).slice(0, 1))), { code: 'server_error' });
   });
 
-  it('passes over events, blocks and deltas that nobody has heard of', async () => {
+  it('Anthropic chat skips unknown events, blocks and deltas', async () => {
     const [start, ...rest] = eventsOf(recorded['plain text'] as Anthropic.Message);
     const odd = [
       { type: 'weather_report', sky: 'blue' },
@@ -228,7 +228,7 @@ describe('the Anthropic vendor', () => {
     assert.deepEqual(sink.data(), framesOf('plain text'));
   });
 
-  it('tells the input of a call that comes whole with the beginning of its block', async () => {
+  it('Anthropic chat emits a tool input that arrives complete at the start of its block', async () => {
     const input = { location: 'Łódź' };
     const events = eventsOf(messageOf([toolUse('toolu_1', 'get_weather', {})], 'tool_use')).map((event) =>
       event.type === 'content_block_start' ? { ...event, content_block: { ...event.content_block, input } } : event,
@@ -239,7 +239,7 @@ describe('the Anthropic vendor', () => {
     ]);
   });
 
-  it('counts the tokens of a chat by /messages/count_tokens, without what is no input', async () => {
+  it('Anthropic countTokens posts to /messages/count_tokens without the fields that are no input', async () => {
     bench.server.answer((response) => sendJson(response, 200, '{"input_tokens": 2095}'));
     const request = JSON.stringify({
       messages: [

@@ -22,7 +22,7 @@ describeChatFaults('Anthropic', {
   events: plain.map((event) => toWire([event])),
 });
 
-describe('what goes wrong at Anthropic', () => {
+describe('Anthropic errors', () => {
   const bench = new VendorBench(create);
 
   /** The error of a call whose request the server answers like this; streamed, held and counted alike. */
@@ -39,7 +39,7 @@ describe('what goes wrong at Anthropic', () => {
     await bench.vendor.chat(callOf(), sink);
   };
 
-  it("its errors are those that Anthropic's own client knows", async () => {
+  it("Anthropic's own client recognizes the error fixtures", async () => {
     const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     const cases: [number, string, new (...fields: never[]) => Error][] = [
       [400, 'invalid_request_error', Anthropic.BadRequestError],
@@ -68,7 +68,7 @@ describe('what goes wrong at Anthropic', () => {
     });
   });
 
-  it('a 400 stays a 400 with the message and the type', async () => {
+  it('an Anthropic 400 stays a 400 with its message and type', async () => {
     const message = 'messages.0.content: Input should be a valid list';
     const error = await statusError(400, 'invalid_request_error', message);
     assert.equal(error.status, 400);
@@ -82,7 +82,7 @@ describe('what goes wrong at Anthropic', () => {
     assert.deepEqual([large.status, large.vendorCode], [400, 'request_too_large']);
   });
 
-  it('a prompt that is too long is context_length_exceeded, with the message by which clients know it', async () => {
+  it('an Anthropic error for a prompt that is too long becomes context_length_exceeded with the original message', async () => {
     for (const message of [
       'prompt is too long: 209123 tokens > 200000 maximum',
       'input length and `max_tokens` exceed context limit: 195000 + 21333 > 200000, decrease input length or `max_tokens` and try again',
@@ -98,7 +98,7 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('a 401, 402, 403, or a 404 that is not about the model, is a 503 whose cause tells the operator why', async () => {
+  it('an Anthropic 401, 402, 403 or 404 not about the model becomes a 503 with a cause for the operator', async () => {
     for (const [status, type] of [
       [401, 'authentication_error'],
       [402, 'billing_error'],
@@ -114,7 +114,7 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('an empty account, which Anthropic calls a bad request, is a 503 without a word of it', async () => {
+  it("Anthropic's 400 for an empty account becomes a 503 that reveals nothing of it", async () => {
     const message = 'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.';
     const error = await statusError(400, 'invalid_request_error', message);
     assert.deepEqual([error.code, error.message], ['service_unavailable', 'The model is not available at the moment.']);
@@ -125,7 +125,7 @@ describe('what goes wrong at Anthropic', () => {
     assert.equal(named.code, 'invalid_request_error');
   });
 
-  it('an unknown model is model_not_found, which another call does not mend', async () => {
+  it('an unknown Anthropic model becomes model_not_found, in a status and in a stream', async () => {
     const error = await statusError(404, 'not_found_error', 'model: claude-4-5-haiku');
     assert.deepEqual([error.status, error.code, error.vendorStatus], [404, 'model_not_found', 404]);
     assert.ok(!error.message.includes('claude-4-5-haiku'));
@@ -133,7 +133,7 @@ describe('what goes wrong at Anthropic', () => {
     await assert.rejects(stream(event), { code: 'model_not_found' });
   });
 
-  it('a 529 and a 429 are waited for as long as Anthropic says, also by a date', async () => {
+  it('an Anthropic 529 or 429 carries the time to wait from a retry-after date', async () => {
     const date = new Date(Date.now() + 60_000).toUTCString();
     for (const [status, type, code] of [
       [529, 'overloaded_error', 'service_unavailable'],
@@ -150,7 +150,7 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('a stream that ends without its last event is whole only once its stop reason is known', async () => {
+  it('an Anthropic stream without its last event is complete only once its stop reason is known', async () => {
     const at = plain.findIndex(({ type }) => type === 'message_delta');
     await stream(toWire(plain.slice(0, at + 1)));
     for (const events of [plain.slice(0, at), plain.slice(0, 1), []]) {
@@ -159,20 +159,20 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('a 429 stays one with the time to wait, and without the name of the organization', async () => {
+  it('an Anthropic 429 keeps its retry-after and hides the organization', async () => {
     const error = await statusError(429, 'rate_limit_error', 'The limit of org-secret', { 'retry-after': '7' });
     assert.deepEqual([error.code, error.retryAfterMs], ['rate_limit_exceeded', 7000]);
     assert.ok(!error.message.includes('org-secret'));
   });
 
-  it('a 529 is a 503 that can be asked again, a 500 a 500, a 504 a timeout', async () => {
+  it('an Anthropic 529 becomes a 503 with retry-after, a 500 a server_error and a 504 a timeout', async () => {
     const overloaded = await statusError(529, 'overloaded_error', 'Overloaded', { 'retry-after': '3' });
     assert.deepEqual([overloaded.code, overloaded.retryAfterMs], ['service_unavailable', 3000]);
     assert.equal((await statusError(500, 'api_error', 'Internal server error')).code, 'server_error');
     assert.equal((await statusError(504, 'timeout_error', 'Too slow')).code, 'timeout');
   });
 
-  it('an error inside a stream is what its type says, before and after the first frames', async () => {
+  it('an error inside an Anthropic stream has the code of its type, before and after the first frames', async () => {
     const cases: [string, string][] = [
       ['overloaded_error', 'service_unavailable'],
       ['rate_limit_error', 'rate_limit_exceeded'],
@@ -199,7 +199,7 @@ describe('what goes wrong at Anthropic', () => {
     await assert.rejects(held, { code: 'context_length_exceeded' });
   });
 
-  it('a failure before anything is said has committed no frame, although the message has begun', async () => {
+  it('an Anthropic failure before the first content emits no frame, although the message has started', async () => {
     bench.server.answer((response) => {
       sendStream(response, [
         `${toWire(plain.slice(0, 2))}event: error\ndata: ${errorBody('overloaded_error', 'Busy.')}\n\n`,
@@ -210,7 +210,7 @@ describe('what goes wrong at Anthropic', () => {
     assert.equal(sink.frames.length, 0);
   });
 
-  it('a malformed event is a clear error, and nothing after it is told', async () => {
+  it('a malformed Anthropic event is a clear error, and nothing after it is emitted', async () => {
     const bad = [
       '{"type":"content_block_delta",',
       '[]',
@@ -234,7 +234,7 @@ describe('what goes wrong at Anthropic', () => {
     }
   });
 
-  it('an answer that makes no sense is a clear error', async () => {
+  it('a senseless Anthropic answer is a clear error', async () => {
     for (const body of ['', '<html>', '[]', 'null', '{}']) {
       const error = await errorOf((response) => sendJson(response, 200, body)).catch((thrown) => thrown);
       // A count of tokens lacks something else than a message does.

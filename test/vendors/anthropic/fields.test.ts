@@ -127,14 +127,14 @@ function parallel(given: Fields, sent: Fields): FieldRow {
   };
 }
 
-describe('the fields of a chat at Anthropic', () => {
+describe('the chat fields of Anthropic', () => {
   const bench = new VendorBench((baseUrl) => createAnthropic({ name: 'anthropic', baseUrl, apiKey }));
   before(() => bench.server.answer((response) => sendJson(response, 200, JSON.stringify(messageOf([text('Hi')])))));
   const trial = fieldTrial(bench, oldModel);
   const { sentFor, refuses } = trial;
   itProvesFields(rows, anthropicChatFields, trial, { max_tokens: 128_000 });
 
-  it('takes every default value of OpenAI, and null, for what was not said', async () => {
+  it("Anthropic chat treats OpenAI's default values and null as missing fields", async () => {
     const defaults = {
       ...{ n: 1, logprobs: false, temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, store: false },
       ...{ modalities: ['text'], logit_bias: {}, response_format: { type: 'text' }, service_tier: 'auto' },
@@ -147,7 +147,7 @@ describe('the fields of a chat at Anthropic', () => {
     }
   });
 
-  it('a temperature over 1, beside thinking or of a model that takes none, is refused, as are top_p and top_k', async () => {
+  it('Anthropic chat rejects a temperature over 1 or beside thinking, and all sampling for models without it', async () => {
     await refuses({ temperature: 1.2 }, 'temperature');
     await refuses({ temperature: 0.2, reasoning_effort: 'low' }, 'temperature');
     await refuses({ temperature: 0.2, thinking: { type: 'adaptive' } }, 'temperature');
@@ -159,7 +159,7 @@ describe('the fields of a chat at Anthropic', () => {
     }
   });
 
-  it('tools keep their description, strictness and cache mark', async () => {
+  it('Anthropic tools keep their description, strictness and cache mark', async () => {
     const full = {
       type: 'function',
       function: { name: 'f', description: 'Does it.', parameters: schema, strict: true },
@@ -172,12 +172,12 @@ describe('the fields of a chat at Anthropic', () => {
     ]);
   });
 
-  it('parameters without a type are those of an object', async () => {
+  it('Anthropic tools get type object when their parameters have no type', async () => {
     const { tools: sent } = await sentFor({ tools: [{ type: 'function', function: { name: 'f', parameters: {} } }] });
     assert.deepEqual(sent, [{ name: 'f', input_schema: { type: 'object' } }]);
   });
 
-  it('the most tokens are those of the model where nobody says how many', async () => {
+  it("Anthropic chat sends the model's maximum of max_tokens when the request has none", async () => {
     const most: [string, number][] = [
       ['claude-opus-4-1', 32_000],
       ['claude-haiku-4-5-20251001', 64_000],
@@ -197,7 +197,7 @@ describe('the fields of a chat at Anthropic', () => {
     assert.equal((await sentFor({ max_tokens: 5, max_completion_tokens: 6 })).max_tokens, 6);
   });
 
-  it('a model of an older generation samples as its family does, and reasons only where that does', async () => {
+  it('an older Claude model samples like its family, and reasons only when its family does', async () => {
     for (const model of ['claude-3-haiku-20240307', 'claude-3-5-sonnet-20241022', 'claude-3-7-sonnet-20250219']) {
       assert.equal((await sentFor({ temperature: 0.2 }, model)).temperature, 0.2);
     }
@@ -209,7 +209,7 @@ describe('the fields of a chat at Anthropic', () => {
     });
   });
 
-  it('an effort is what the model has for it', async () => {
+  it('Anthropic chat translates reasoning_effort to the form of each model', async () => {
     const adaptive = (effort: string) => ({
       thinking: { type: 'adaptive', display: 'summarized' },
       output_config: { effort },
@@ -242,14 +242,14 @@ describe('the fields of a chat at Anthropic', () => {
     await refuses({ reasoning_effort: 'constructor' }, 'reasoning_effort');
   });
 
-  it('a budget leaves half of the tokens to the answer, and a short answer is not thought about', async () => {
+  it('an Anthropic thinking budget leaves half of the tokens to the answer, and is omitted for a short answer', async () => {
     const sonnet = 'claude-sonnet-4-5';
     const thought = await sentFor({ reasoning_effort: 'high', max_tokens: 6000 }, sonnet);
     assert.deepEqual(thought, { max_tokens: 6000, thinking: { type: 'enabled', budget_tokens: 3000 } });
     assert.deepEqual(await sentFor({ reasoning_effort: 'high', max_tokens: 2000 }, sonnet), { max_tokens: 2000 });
   });
 
-  it('a budget is not asked for in answer to the results of calls made without a signed thought', async () => {
+  it('Anthropic chat omits the thinking budget after results of calls made without signed thinking', async () => {
     const calls = [{ id: 'c1', type: 'function', function: { name: 'get_time', arguments: '{}' } }];
     const signed = [{ type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' }];
     const result = { role: 'tool', tool_call_id: 'c1', content: '12:00' };
@@ -265,7 +265,7 @@ describe('the fields of a chat at Anthropic', () => {
     assert.deepEqual((await after({}, oldModel)).thinking, { type: 'adaptive', display: 'summarized' });
   });
 
-  it("Anthropic's own words leave no say to an effort, and stand beside a format", async () => {
+  it("Anthropic's own thinking and output_config override reasoning_effort and combine with a response_format", async () => {
     const thinking = { type: 'adaptive', display: 'omitted' };
     assert.deepEqual(await sentFor({ reasoning_effort: 'low', thinking, max_tokens: 9 }), { max_tokens: 9, thinking });
     const given = { reasoning_effort: 'low', output_config: { effort: 'max' }, response_format: answerFormat };

@@ -115,12 +115,12 @@ const agentRequest: Request = {
   ],
 };
 
-describe("a request of Anthropic's, through our Messages endpoint and back to Anthropic", () => {
-  it('of an agent is the same request', async () => {
+describe('requests through the Messages endpoint to Anthropic', () => {
+  it("an agent's Messages request reaches Anthropic unchanged", async () => {
     assert.deepEqual(await throughUs(agentRequest), inFull(agentRequest));
   });
 
-  it('keeps the other parameters: sampling, top_k, formats, tiers, choices and automatic caching', async () => {
+  it('a Messages request keeps sampling, top_k, formats, tiers, tool choices and automatic caching on its way to Anthropic', async () => {
     const messages: Request['messages'] = [{ role: 'user', content: 'Hello!' }];
     const base = { model: 'claude-opus-4-6', max_tokens: 100, messages };
     const schema = { type: 'object', properties: {}, additionalProperties: false };
@@ -142,7 +142,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
     }
   });
 
-  it('says how much to think in its own words: budgets, efforts, what is shown', async () => {
+  it('a Messages request keeps its thinking budgets, efforts and display on its way to Anthropic', async () => {
     const messages: Request['messages'] = [{ role: 'user', content: 'Hello!' }];
     const format = { type: 'json_schema', schema: { type: 'object', properties: {}, additionalProperties: false } };
     const requests: [model: string, more: object][] = [
@@ -161,7 +161,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
     }
   });
 
-  it('reaches Anthropic by its job with its budget and its signed thoughts, and what it thinks comes back', async () => {
+  it('a Messages job reaches Anthropic with its budget and signed thinking, and the new thinking returns signed', async () => {
     const server = await startFixtureVendor();
     const vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey: 'sk-ant-test-0123456789' });
     const [name, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
@@ -187,7 +187,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
     assert.deepEqual(signatures[0], `"signature":"${first?.type === 'thinking' && first.signature}"`);
   });
 
-  it('shows images of a tool result right after it, in the same turn', async () => {
+  it('a Messages request to Anthropic shows images of a tool result right after it, in the same message', async () => {
     const image = {
       type: 'image' as const,
       source: { type: 'base64' as const, media_type: 'image/png' as const, data: png },
@@ -216,7 +216,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
     });
   });
 
-  it('of any blocks keeps every text, mark, id, signature and input', async () => {
+  it('a Messages request of any blocks reaches Anthropic with every text, mark, id, signature and input', async () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1 });
     const marked = <Block extends object>(block: fc.Arbitrary<Block>) =>
       fc.tuple(block, fc.constantFrom({}, ephemeral, hour)).map(([one, mark]) => ({ ...one, ...mark }));
@@ -262,7 +262,7 @@ describe("a request of Anthropic's, through our Messages endpoint and back to An
     );
   });
 
-  it('is counted as it is', async () => {
+  it('a count_tokens request reaches Anthropic unchanged', async () => {
     const { max_tokens: _most, metadata: _metadata, stop_sequences: _stop, ...counted } = agentRequest;
     const { model, request } = await parseMessageCount(Buffer.from(JSON.stringify(counted)));
     const { max_tokens: _none, ...expected } = inFull({ ...counted, max_tokens: 1 });
@@ -320,20 +320,20 @@ function said({
   };
 }
 
-describe("an answer of Anthropic's, as our Messages endpoint shows it", () => {
+describe('answers of Anthropic through the Messages endpoint', () => {
   for (const [name, message] of Object.entries(recorded)) {
     // A chat has no other word for these ends.
     const isCut = ['model_context_window_exceeded', 'pause_turn'].includes(String(message.stop_reason));
     const expected = said({ ...message, ...(isCut && { stop_reason: 'max_tokens' }) });
-    it(`is the same, streamed: ${name}`, async () => {
+    it(`the Messages endpoint shows Anthropic's streamed answer unchanged: ${name}`, async () => {
       assert.deepEqual(said((await shown(message, true)) as never), expected);
     });
-    it(`is the same, held: ${name}`, async () => {
+    it(`the Messages endpoint shows Anthropic's held answer unchanged: ${name}`, async () => {
       assert.deepEqual(said((await shown(message, false)) as never), expected);
     });
   }
 
-  it('keeps its signatures where the text of its thinking is not wanted, and nothing of it where none is', async () => {
+  it('the Messages endpoint keeps signatures of omitted thinking, and nothing of disabled thinking', async () => {
     const [, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
     assert.ok(message);
     const isThought = ({ type }: { type: string }) => type === 'thinking' || type === 'redacted_thinking';

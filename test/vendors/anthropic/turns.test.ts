@@ -25,8 +25,8 @@ function refuses(messages: readonly Fields[], param: string): void {
   assert.throws(() => turnsOf(messages), { name: 'ApiError', code: 'invalid_request_error', param });
 }
 
-describe('the messages of a chat as turns of Anthropic', () => {
-  it('system and developer messages before the first turn are the system prompt, with cache marks and without names', () => {
+describe('chat messages as Anthropic messages', () => {
+  it("system and developer messages before the first message become Anthropic's system prompt, with cache marks", () => {
     const messages = [
       { role: 'system', content: 'Be brief.', name: 'operator' },
       { role: 'developer', content: [{ ...said('Be kind.'), ...mark }, said('')] },
@@ -38,7 +38,7 @@ describe('the messages of a chat as turns of Anthropic', () => {
     });
   });
 
-  it("a later system message stands behind the user's turn it is in or next to, where the model takes it there", () => {
+  it('a later system message follows the nearest user message, or joins the system prompt of an older model', () => {
     const system = { role: 'system', content: 'Read only.' };
     const placed = { role: 'system', content: [said('Read only.')] };
     const hello = { role: 'user', content: 'Hello!' };
@@ -81,14 +81,14 @@ describe('the messages of a chat as turns of Anthropic', () => {
     });
   });
 
-  it('a chat of system messages alone is said by the user', () => {
+  it('a chat of system messages alone becomes a user message for Anthropic', () => {
     assert.deepEqual(turnsOf([{ role: 'system', content: 'Say hello.' }]), {
       system: undefined,
       messages: [user(said('Say hello.'))],
     });
   });
 
-  it('parallel calls and their results keep their ids, and results are one turn with what the user says next', () => {
+  it('parallel tool calls keep their ids for Anthropic, and their results join the next user message', () => {
     const messages = [
       { role: 'user', content: 'Weather and time?' },
       {
@@ -118,7 +118,7 @@ describe('the messages of a chat as turns of Anthropic', () => {
     ]);
   });
 
-  it('arguments that are no object are wrapped, as Anthropic advises', () => {
+  it('tool arguments that are no object are wrapped as INVALID_JSON for Anthropic', () => {
     for (const text of ['{"a":', '[1]', '"a"', 'null']) {
       const calls = [toolCall('c1', 'f', text)];
       const [, turn] = turnsOf([
@@ -129,7 +129,7 @@ describe('the messages of a chat as turns of Anthropic', () => {
     }
   });
 
-  it('images go by URL or in base64, PDFs and texts as documents', () => {
+  it('images reach Anthropic by URL or in base64, and PDFs and texts as documents', () => {
     const file = (filename: string | undefined, type: string, data: string): Fields => ({
       type: 'file',
       file: { ...(filename !== undefined && { filename }), file_data: `data:${type};base64,${data}` },
@@ -161,7 +161,7 @@ describe('the messages of a chat as turns of Anthropic', () => {
     ]);
   });
 
-  it('what the model cannot take is refused by its place', () => {
+  it('content that Anthropic cannot take is rejected with its path', () => {
     const part = (content: Fields): Fields[] => [{ role: 'user', content: [said('Hi'), content] }];
     const place = 'messages[0].content[1]';
     refuses(part({ type: 'input_audio', input_audio: { data: '', format: 'wav' } }), place);
@@ -178,7 +178,7 @@ describe('the messages of a chat as turns of Anthropic', () => {
     refuses([{ role: 'assistant', tool_calls: [custom] }], 'messages[0].tool_calls[0]');
   });
 
-  it('signed thinking goes back first and unchanged; what has no signature is left out, and so is an empty turn', () => {
+  it('signed thinking returns to Anthropic first and unchanged, without unsigned thinking and empty messages', () => {
     const signed = { type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' };
     const redacted = { type: 'redacted_thinking', data: 'Emw=' };
     const hello = { role: 'user', content: 'Hello!' };

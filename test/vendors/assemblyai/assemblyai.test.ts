@@ -47,7 +47,7 @@ describeAudioVendor('AssemblyAI', {
   error: (message) => ({ error: message }),
 });
 
-describe('audio of AssemblyAI', () => {
+describe('transcripts of AssemblyAI', () => {
   let server: FixtureVendor;
   let vendor: Offering<'transcribe'>;
   before(async () => {
@@ -87,7 +87,7 @@ describe('audio of AssemblyAI', () => {
   };
   const requests = () => server.requests.map(({ method, url }) => `${method} ${url}`);
 
-  it("are made of the file itself, its length known, as AssemblyAI's own client does it", async () => {
+  it("AssemblyAI transcription uploads the file with its length, with the requests of AssemblyAI's own client", async () => {
     const { origin } = new URL(server.baseUrl);
     const client = new AssemblyAI({ apiKey, baseUrl: origin });
     const theirs = await client.transcripts.transcribe(
@@ -109,7 +109,7 @@ describe('audio of AssemblyAI', () => {
     assert.equal(server.requests[0]?.headers['content-length'], String(audio.length));
   });
 
-  it('are said in the words of each format, times in seconds', async () => {
+  it('AssemblyAI transcription fills each format, with times in seconds', async () => {
     const usage = { type: 'duration', seconds: 3 };
     assert.deepEqual(await transcribe(), { text: transcript.text, usage });
     assert.deepEqual(requests(), [
@@ -145,7 +145,7 @@ describe('audio of AssemblyAI', () => {
     assert.ok(!requests().some((request) => request.endsWith('/sentences')));
   });
 
-  it('tell speakers apart, called A, B, … as they come up', async () => {
+  it('AssemblyAI transcription names speakers A, B, … in the order of their appearance', async () => {
     const { segments } = (await transcribe({ format: 'diarized_json' })) as { segments: object[] };
     assert.equal(asked().speaker_labels, true);
     assert.ok(!requests().some((request) => request.endsWith('/sentences')));
@@ -155,7 +155,7 @@ describe('audio of AssemblyAI', () => {
     ]);
   });
 
-  it('take the caller’s fields in the words of the model, and the vendor’s own as JSON', async () => {
+  it("AssemblyAI transcription translates the caller's fields for the model, and parses vendor fields as JSON", async () => {
     const ask = async (options: Request['options'] & object, model?: string) => {
       answer(transcript);
       await transcribe({ options }, model);
@@ -187,18 +187,18 @@ describe('audio of AssemblyAI', () => {
     assert.equal(server.requests.length, 0);
   });
 
-  it('are waited for through polls that fail, and begun once', async () => {
+  it('AssemblyAI transcription polls on after failed polls, and is created once', async () => {
     answer(queued, 500, '{', 429, { ...queued, status: 'processing' }, transcript);
     assert.deepEqual(await transcribe(), { text: transcript.text, usage: { type: 'duration', seconds: 3 } });
     assert.equal(requests().filter((request) => request.startsWith('POST')).length, 2);
   });
 
-  it('may be without a word', async () => {
+  it('AssemblyAI transcription returns an empty text for a transcript without words', async () => {
     answer({ ...transcript, text: null, words: null, utterances: null });
     assert.deepEqual(await transcribe(), { text: '', usage: { type: 'duration', seconds: 3 } });
   });
 
-  it('fail as the transcript says: for the file, or for the vendor', async () => {
+  it("AssemblyAI transcription fails with the transcript's error, for the file or for the vendor", async () => {
     for (const [error, code, param] of [
       [
         'Transcoding failed. File does not appear to contain audio. File type is text/plain.',
@@ -221,7 +221,7 @@ describe('audio of AssemblyAI', () => {
     await assert.rejects(transcribe(), { code: 'server_error' });
   });
 
-  it('are not begun a second time where nobody knows what became of them', async () => {
+  it('AssemblyAI transcription is not created again when its outcome is unknown', async () => {
     for (const created of ['{', '{}', '{"id":"../x"}', undefined]) {
       answer();
       server.answer((response, { url }) => {
@@ -248,7 +248,7 @@ describe('audio of AssemblyAI', () => {
     await assert.rejects(transcribe(), { code: 'outcome_unknown' });
   });
 
-  it('are given up with the call', async () => {
+  it('AssemblyAI transcription ends with the abort of its call', async () => {
     const controller = new AbortController();
     answer(queued);
     const call = transcription('universal-3-5-pro', {}, { signal: controller.signal });

@@ -64,7 +64,7 @@ describeChatVendor('Azure OpenAI', {
   sendBroken: (response) => sendStream(response, [events(asAzure(streams['plain text'] ?? []).sent.slice(0, 4), '')]),
 });
 
-describe("Azure's own clients take the recorded wire for Azure's", () => {
+describe("Azure's own clients and the recorded wire", () => {
   let server: FixtureVendor;
   before(async () => {
     server = await startFixtureVendor();
@@ -74,7 +74,7 @@ describe("Azure's own clients take the recorded wire for Azure's", () => {
   const messages = [{ role: 'user', content: 'Hello!' } as const];
   const wave = () => toFile(Buffer.from('RIFF'), 'say.wav', { type: 'audio/wav' });
 
-  it('AzureOpenAI, by the dated API', async () => {
+  it('AzureOpenAI reads the fixtures of the dated API', async () => {
     const settings = { endpoint: origin(server), apiKey, apiVersion: '2025-04-01-preview', maxRetries: 0 };
     const client = new AzureOpenAI(settings);
     const model = deployment;
@@ -102,7 +102,7 @@ describe("Azure's own clients take the recorded wire for Azure's", () => {
     await assert.rejects(stranger.chat.completions.create({ model, messages }), { status: 401 });
   });
 
-  it('OpenAI, by the v1 API, as Azure documents it', async () => {
+  it("OpenAI's client reads the fixtures of Azure's v1 API", async () => {
     const client = new OpenAI({
       baseURL: `${origin(server)}/openai/v1`,
       apiKey: 'none',
@@ -122,7 +122,7 @@ describe("Azure's own clients take the recorded wire for Azure's", () => {
   });
 });
 
-describe('Azure OpenAI', () => {
+describe('the Azure OpenAI vendor', () => {
   let server: FixtureVendor;
   let vendor: Azure;
   before(async () => {
@@ -174,7 +174,7 @@ describe('Azure OpenAI', () => {
 
   const failure = (task: Promise<unknown>): Promise<ApiError> => failureOf(task, [apiKey]);
 
-  it('asks for everything under the paths of the v1 API, with its key in a header of its own', async () => {
+  it('Azure posts every capability under the v1 API, with its key in the api-key header', async () => {
     for (const [path, make] of calls) {
       await make();
       const { method, url, headers } = server.requests.at(-1) ?? {};
@@ -184,7 +184,7 @@ describe('Azure OpenAI', () => {
     assert.equal(server.requests.length, calls.length);
   });
 
-  it('takes a base URL that names the API for the same', async () => {
+  it('Azure accepts a base URL that already names the API', async () => {
     for (const end of ['/openai', '/openai/v1']) {
       const other = createAzure({ name: 'azure', baseUrl: origin(server) + end, apiKey });
       await other.chat(callOf({ model }), collect());
@@ -193,7 +193,7 @@ describe('Azure OpenAI', () => {
     }
   });
 
-  it('answers with what Azure said: vectors, pictures, text, sound, responses and films', async () => {
+  it('Azure returns vectors, images, text, audio, responses and videos as it received them', async () => {
     const { body } = await vendor.embed(held({ input: 'Hello' }), collect());
     assert.match(body, /"embedding":\[0\.5,-0\.25\]/);
     assert.match((await vendor.complete(held({ prompt: 'Hello' }), collect())).body, /"prompt_filter_results":\[\{/);
@@ -222,7 +222,7 @@ describe('Azure OpenAI', () => {
     );
   });
 
-  it('gives every chunk of a chat a choice, and every choice a delta, whatever the filters say in between', async () => {
+  it('Azure gives every chat chunk a choice, and every choice a delta, whatever the filters report in between', async () => {
     const marked = chunk([{ delta: { content: '"content_filter_offsets":' } }]);
     const finish = chunk([{ delta: {}, finish_reason: 'stop' }]);
     const sent = [promptChunk, marked, lateChunk, marked, marked, finish, lateChunk];
@@ -235,7 +235,7 @@ describe('Azure OpenAI', () => {
     assert.deepEqual(sink.data(), [{ ...first, ...promptResults }, late, text, text, frameOf(finish), late]);
   });
 
-  it('takes what the filters refuse for a refusal, in every capability', async () => {
+  it('Azure reports a content filter rejection as content_policy_violation, in every capability', async () => {
     const inner = { inner_error: { code: 'ResponsibleAIPolicyViolation' } };
     for (const body of [
       filterError,
@@ -253,7 +253,7 @@ describe('Azure OpenAI', () => {
     }
   });
 
-  it('takes a refusal inside of a stream for one, before and after its first chunk', async () => {
+  it('Azure reports a content filter rejection inside a stream, before and after its first chunk', async () => {
     const refusal = `data: ${filterError}\n\n`;
     for (const begun of [[], [chunk([{ delta: { role: 'assistant', content: 'Once' } }])]]) {
       server.answer((response) => sendStream(response, [events(begun, ''), refusal]));
@@ -262,7 +262,7 @@ describe('Azure OpenAI', () => {
     }
   });
 
-  it('answers each other status as what it means to the caller, and asks once', async () => {
+  it('Azure maps every other status to the matching code, without a retry', async () => {
     const notFound = azureError('404', 'Resource not found');
     const unknown = azureError('DeploymentNotFound', 'The API deployment for this resource does not exist.');
     const throttled = azureError('429', 'Requests have exceeded the call rate limit. Please retry after 7 seconds.');
@@ -293,7 +293,7 @@ describe('Azure OpenAI', () => {
     }
   });
 
-  it('fails where the connection breaks, falls silent, or an answer makes no sense', async () => {
+  it('Azure fails when the connection breaks or falls silent, or an answer is senseless', async () => {
     const created = calls.length - 1;
     server.answer((response) => response.socket?.resetAndDestroy());
     for (const [index, [path, make]] of calls.entries()) {
@@ -314,7 +314,7 @@ describe('Azure OpenAI', () => {
     }
   });
 
-  it('never asks for a form of pictures, which some of its models refuse, and answers what its caller wants', async () => {
+  it('Azure images are requested without response_format, and returned in the form the caller wants', async () => {
     const { files, saved } = memoryFiles();
     const { body } = await vendor.image(picture({ response_format: 'url' }, { files }), collect());
     assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? ''), { model, prompt: 'A lighthouse' });
@@ -322,7 +322,7 @@ describe('Azure OpenAI', () => {
     assert.ok(saved[0]?.content.equals(png));
   });
 
-  it('refuses variations, which it does not have, and asks Azure nothing', async () => {
+  it('Azure rejects image variations without a call', async () => {
     const error = await failure(vendor.image(picture({ task: 'variation', images: [upload] }), collect()));
     assert.deepEqual([error.code, error.param], ['invalid_request_error', 'model']);
     assert.equal(server.requests.length, 0);
@@ -330,14 +330,14 @@ describe('Azure OpenAI', () => {
 });
 
 describe('the settings of Azure OpenAI', () => {
-  it('turn it on by a key and a base URL, and it is open to every deployment', () => {
+  it('AZURE_API_KEY and AZURE_BASE_URL turn Azure on, open to every deployment', () => {
     const { vendors } = readConfig({ AZURE_API_KEY: 'a-key', AZURE_BASE_URL: 'https://me.openai.azure.com/' });
     assert.deepEqual(Object.keys(vendors), ['azure']);
     assert.equal(vendors.azure?.baseUrl, 'https://me.openai.azure.com');
     assert.equal(vendors.azure?.isOpen, true);
   });
 
-  it('say what is missing where there is a key and no base URL', () => {
+  it('AZURE_API_KEY without AZURE_BASE_URL is reported as incomplete', () => {
     assert.throws(
       () => readConfig({ AZURE_API_KEY: 'a-secret-key' }),
       (error) =>

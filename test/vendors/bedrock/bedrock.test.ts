@@ -51,7 +51,7 @@ function calls(index: number, id: string, name: string, input: string[]): Fields
 /** The deltas that the recordings have to become, and their ends. */
 const deltas: Readonly<Record<string, Fields[]>> = {
   'plain text': ['Hello', '! How', ' are ', 'you t', 'oday?'].map((content) => ({ content })),
-  'text of several bytes a character, quotes and line breaks': [
+  'multi-byte text with quotes and line breaks': [
     ...['Zażół', 'ć "gę', 'ślą" ', '🦥\n日本語', ' \\ 👩\u200d', '👩\u200d👧\u2028'].map((content) => ({ content })),
   ],
   'tool calls in fragments': [
@@ -73,17 +73,17 @@ const deltas: Readonly<Record<string, Fields[]>> = {
     signs('First.'),
     ...calls(0, 'tooluse_1', 'get_weather', ['{"loc', 'ation', '":"Łó', 'dź"}']),
   ],
-  'an end at the most tokens': says('Once upon'),
+  'an end at the token limit': says('Once upon'),
   'an end at the context window': says('Once upon'),
   'an end at a stop sequence': says('One, two, '),
   'an end by a guardrail': says('Sorry, no.'),
   'an end by the content filter': says('Once'),
-  'an answer of not a word': [],
+  'an empty answer': [],
 };
 const ends: Readonly<Record<string, Fields>> = {
   'tool calls in fragments': { finish_reason: 'tool_calls' },
   'redacted thinking, and thinking between calls': { finish_reason: 'tool_calls' },
-  'an end at the most tokens': { finish_reason: 'length' },
+  'an end at the token limit': { finish_reason: 'length' },
   'an end at the context window': { finish_reason: 'length' },
   'an end at a stop sequence': { finish_reason: 'stop', stop_reason: 'three' },
   'an end by a guardrail': { finish_reason: 'content_filter' },
@@ -175,7 +175,7 @@ describe('the Bedrock vendor', () => {
   };
   const lastRequest = () => bench.server.requests.at(-1) ?? assert.fail();
 
-  it('posts to the path of the model with the API key as a bearer', async () => {
+  it("Bedrock chat posts to the model's path with the API key as a bearer token", async () => {
     bench.server.answer((response) => sendJson(response, 200, toJson(heldAnswer)));
     await bench.vendor.chat(callOf({ stream: false, model }), collect());
     const { method, url, headers, body } = lastRequest();
@@ -195,7 +195,7 @@ describe('the Bedrock vendor', () => {
 
   for (const token of [undefined, sessionToken]) {
     const tried = token === undefined ? 'a key of two parts' : 'a key of three parts, the last a session token';
-    it(`signs every request by ${tried}, as Amazon's own client does`, async () => {
+    it(`Bedrock signs every request with ${tried}, like Amazon's own client`, async () => {
       const { accessKeyId, secretAccessKey } = credentials;
       const key = [accessKeyId, secretAccessKey, ...(token === undefined ? [] : [token])].join(':');
       const signing = createBedrock({ name: 'bedrock', baseUrl: bench.server.baseUrl, apiKey: key });
@@ -223,7 +223,7 @@ describe('the Bedrock vendor', () => {
   const clientOf = (own: { accessKeyId: string; secretAccessKey: string; sessionToken?: string }) =>
     bedrockClient(bench.server.baseUrl, { credentials: own });
 
-  it("an API key goes where Amazon's own client puts it", async () => {
+  it("Bedrock sends an API key in the header that Amazon's own client uses", async () => {
     bench.server.answer((response) => sendJson(response, 200, toJson(heldAnswer)));
     await bench.vendor.chat(callOf({ stream: false, model }), collect());
     const { authorization } = lastRequest().headers;
@@ -236,7 +236,7 @@ describe('the Bedrock vendor', () => {
     client.destroy();
   });
 
-  it('signs for the region in the host of the base URL', async () => {
+  it('Bedrock signs for the region in the host of the base URL', async () => {
     const key = Object.values(credentials).join(':');
     for (const [host, region] of [
       ['bedrock-runtime.eu-west-1.amazonaws.com', 'eu-west-1'],
@@ -250,7 +250,7 @@ describe('the Bedrock vendor', () => {
     }
   });
 
-  it("its recordings are what Amazon's own client reads, held and streamed", async () => {
+  it("Amazon's own client reads the Bedrock recordings as intended, held and streamed", async () => {
     const client = clientOf(credentials);
     const request = { modelId: model, messages: [{ role: 'user' as const, content: [text('Hello!')] }] };
     for (const answer of [...Object.values(recorded), heldAnswer]) {
@@ -266,7 +266,7 @@ describe('the Bedrock vendor', () => {
     client.destroy();
   });
 
-  it('its requests are what the types of that client can say, and what it sends itself', async () => {
+  it("Bedrock requests equal those of Amazon's own client", async () => {
     const request = JSON.stringify({
       messages: [
         { role: 'system', content: 'Be brief.' },
@@ -346,7 +346,7 @@ describe('the Bedrock vendor', () => {
     client.destroy();
   });
 
-  it('takes an answer without metadata for whole once it has its stop reason', async () => {
+  it('Bedrock chat treats a stream without metadata as complete once it has its stop reason', async () => {
     const answer = recorded['plain text'] as Answer;
     const { sink, end } = await stream(toWire(eventsOf(answer).slice(0, -1)));
     const untold = framesOf('plain text').map(({ choices }) => ({ choices }));
@@ -356,7 +356,7 @@ describe('the Bedrock vendor', () => {
     await assert.rejects(stream(toWire(eventsOf(answer).slice(0, 1))), { code: 'server_error' });
   });
 
-  it('passes over events, blocks and deltas that nobody has heard of', async () => {
+  it('Bedrock chat skips unknown events, blocks and deltas', async () => {
     const [start, ...rest] = eventsOf(recorded['plain text'] as Answer);
     const odd = [
       eventMessage('weatherReport', '{"sky":"blue"}'),

@@ -54,7 +54,7 @@ describeChatFaults('Bedrock', {
   events: plain.map((event) => toWire([event])),
 });
 
-describe('what goes wrong at Bedrock', () => {
+describe('Bedrock errors', () => {
   const bench = new VendorBench(create);
 
   /** The error of a call whose request the server answers like this; streamed and held alike. */
@@ -77,7 +77,7 @@ describe('what goes wrong at Bedrock', () => {
     return sink;
   };
 
-  it("its errors are those that Amazon's own client knows, of answers and inside of streams", async () => {
+  it("Amazon's own client recognizes the error fixtures, in answers and inside streams", async () => {
     const client = bedrockClient(bench.server.baseUrl, {
       credentials: { accessKeyId: 'AKIAIOSFODNN7EXAMPLE', secretAccessKey },
     });
@@ -114,7 +114,7 @@ describe('what goes wrong at Bedrock', () => {
     client.destroy();
   });
 
-  it('a 400 stays a 400 with the message and the name of the error', async () => {
+  it('a Bedrock 400 stays a 400 with its message and error name', async () => {
     const message = 'The text field in the ContentBlock object at messages.0.content.0 is blank.';
     const error = await statusError(400, 'ValidationException', message);
     assert.equal(error.status, 400);
@@ -127,7 +127,7 @@ describe('what goes wrong at Bedrock', () => {
     assert.equal(leak.message, 'Odd: [key]:[key]:[key] [key]');
   });
 
-  it('a prompt that is too long is context_length_exceeded, with the message by which clients know it', async () => {
+  it('a Bedrock error for a prompt that is too long becomes context_length_exceeded with the original message', async () => {
     for (const message of tooLongMessages) {
       const error = await statusError(400, 'ValidationException', message);
       assert.deepEqual([error.status, error.code, error.message], [400, 'context_length_exceeded', message]);
@@ -139,7 +139,7 @@ describe('what goes wrong at Bedrock', () => {
     assert.equal(other.code, 'invalid_request_error');
   });
 
-  it('a 401 or 403, and a signature that Bedrock does not take, is a 503 whose cause tells the operator why', async () => {
+  it('a Bedrock 401, 403 or rejected signature becomes a 503 with a cause for the operator', async () => {
     for (const [status, type] of [
       [401, 'UnrecognizedClientException'],
       [403, 'AccessDeniedException'],
@@ -154,7 +154,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a model that Bedrock does not know, or not by this name, is model_not_found', async () => {
+  it('a model that Bedrock does not know, or not by this name, becomes model_not_found', async () => {
     for (const [status, type, message] of [
       [404, 'ResourceNotFoundException', 'Could not resolve the foundation model.'],
       [400, 'ValidationException', 'The provided model identifier is invalid.'],
@@ -164,7 +164,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a 429 and a used quota stay 429, with the time to wait and without the name of the account', async () => {
+  it('a Bedrock 429 or exhausted quota becomes a 429 with the time to wait, without the account', async () => {
     for (const [status, type] of [
       [429, 'ThrottlingException'],
       [400, 'ServiceQuotaExceededException'],
@@ -175,7 +175,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a 503, 529 or a model that is not ready can be asked again; a 408 is a timeout, a 424 and a 500 a 500', async () => {
+  it('a Bedrock 503, 529 or model that is not ready becomes a 503, a 408 a timeout, a 424 or 500 a server_error', async () => {
     for (const [status, type, code] of [
       [503, 'ServiceUnavailableException', 'service_unavailable'],
       [529, 'OverloadedException', 'service_unavailable'],
@@ -189,7 +189,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('tells by a status whether another call may do better, whatever the error came as', async () => {
+  it('a Bedrock error carries the vendor status that decides about a retry, in a status and in a stream', async () => {
     for (const [status, type, told] of [
       [400, 'ValidationException', 400],
       [400, 'ExpiredTokenException', 403],
@@ -213,7 +213,7 @@ describe('what goes wrong at Bedrock', () => {
     assert.equal((await statusError(400, 'ValidationException', tooLong)).vendorStatus, 400);
   });
 
-  it('an exception inside a stream is what its type says, before and after the first frames', async () => {
+  it('an exception inside a Bedrock stream has the code of its type, before and after the first frames', async () => {
     const cases: [string, string][] = [
       ['throttlingException', 'rate_limit_exceeded'],
       ['modelStreamErrorException', 'server_error'],
@@ -238,7 +238,7 @@ describe('what goes wrong at Bedrock', () => {
     await assert.rejects(stream(unparsable), { code: 'invalid_request_error' });
   });
 
-  it('the exceptions of the service model are told with their message, those of the stream itself with what the model said', async () => {
+  it('every exception of the Bedrock service model has the code of its type', async () => {
     // ConverseStreamOutput of @aws-sdk/client-bedrock-runtime; a stream error holds the model's own status and message.
     const original = { originalStatusCode: 424, originalMessage: 'Model had an error.' };
     for (const [type, code] of [
@@ -255,7 +255,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('an answer that is limited is waited for until the date that Bedrock tells', async () => {
+  it('a rate-limited Bedrock answer carries the time to wait from a retry-after date', async () => {
     const date = new Date(Date.now() + 60_000).toUTCString();
     for (const call of chatCalls(bench.vendor)) {
       bench.server.answer((response) =>
@@ -269,7 +269,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a stream that ends before its message does is not whole', async () => {
+  it('a Bedrock stream that ends before its message does is an error', async () => {
     for (
       let events = 0;
       plain[events - 1] === undefined || !('messageStop' in (plain[events - 1] as object));
@@ -280,7 +280,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a failure before anything is said has committed no frame, although the message has begun', async () => {
+  it('a Bedrock failure before the first content emits no frame, although the message has started', async () => {
     const exception = exceptionMessage('throttlingException', errorBody('Slow down.'));
     bench.server.answer((response) => sendEvents(response, [toWire(plain.slice(0, 1)), exception]));
     const sink = collect();
@@ -288,7 +288,7 @@ describe('what goes wrong at Bedrock', () => {
     assert.equal(sink.frames.length, 0);
   });
 
-  it('a damaged message is a clear error, whatever byte of it is damaged, and nothing after it is told', async () => {
+  it('a damaged Bedrock message is a clear error, whichever byte is damaged, and nothing after it is emitted', async () => {
     const [first, second] = [toWire(plain.slice(0, 2)), toWire(plain.slice(2, 3))];
     for (let at = 0; at < second.length; at++) {
       const bad = Buffer.from(second);
@@ -303,7 +303,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('a message longer than any may be is refused at its length, and one of no length at all', async () => {
+  it('a Bedrock message of an impossible length is rejected at its prelude', async () => {
     for (const length of [0, 15, 16 * 1024 * 1024 + 1, 0xffff_ffff]) {
       const prelude = Buffer.alloc(12);
       prelude.writeUInt32BE(length);
@@ -311,7 +311,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('an event that makes no sense is a clear error', async () => {
+  it('a senseless Bedrock event is a clear error', async () => {
     const bad: [string, string][] = [
       ['contentBlockDelta', '{"delta":'],
       ['contentBlockDelta', '[]'],
@@ -325,7 +325,7 @@ describe('what goes wrong at Bedrock', () => {
     }
   });
 
-  it('an answer that nobody can use is an error, held and streamed', async () => {
+  it('an unusable Bedrock answer is an error, held and streamed', async () => {
     for (const reason of ['malformed_model_output', 'malformed_tool_use'] as const) {
       const answer = answerOf([text('{"a"')], reason);
       bench.server.answer((response) => sendJson(response, 200, toJson(answer)));

@@ -151,18 +151,18 @@ function parallel(given: Fields, config: Fields, toolChoice: Fields): FieldRow {
   };
 }
 
-describe('the fields of a chat at Bedrock', () => {
+describe('the chat fields of Bedrock', () => {
   const bench = new VendorBench((baseUrl) => createBedrock({ name: 'bedrock', baseUrl, apiKey }));
   before(() => bench.server.answer((response) => sendJson(response, 200, toJson(answerOf([text('Hi')])))));
   const trial = fieldTrial(bench, claude);
   const { sentFor, refuses } = trial;
   itProvesFields(rows, bedrockChatFields, trial);
 
-  it('are checked by this table of support', () => {
+  it('the vendor row of Bedrock uses bedrockChatFields', () => {
     assert.equal(chatFieldSupport(findVendorRow('bedrock') ?? assert.fail()), bedrockChatFields);
   });
 
-  it('takes every default value of OpenAI, and null, for what was not said', async () => {
+  it("Bedrock chat treats OpenAI's default values and null as missing fields, except for models with other defaults", async () => {
     const defaults = {
       ...{ n: 1, logprobs: false, temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, store: false },
       ...{ modalities: ['text'], logit_bias: {}, response_format: { type: 'text' }, service_tier: 'auto' },
@@ -176,7 +176,7 @@ describe('the fields of a chat at Bedrock', () => {
     for (const model of [claude, nova, nova2, gpt, gptOss, llama]) assert.deepEqual(await sentFor(nullable, model), {});
   });
 
-  it('a temperature over 1, and sampling of a model that takes none, is refused', async () => {
+  it('Bedrock chat rejects a temperature over 1 or beside thinking, and all sampling for models without it', async () => {
     for (const model of [claude, nova, llama]) await refuses({ temperature: 1.2 }, 'temperature', model);
     await refuses({ temperature: 0.2, reasoning_effort: 'low' }, 'temperature');
     for (const model of ['us.anthropic.claude-opus-4-7', 'global.anthropic.claude-sonnet-5']) {
@@ -186,14 +186,14 @@ describe('the fields of a chat at Bedrock', () => {
     }
   });
 
-  it('top_k is what each family of models has for it', async () => {
+  it('Bedrock chat translates top_k for each model family, and rejects it for families without it', async () => {
     const ofNova = additional({ inferenceConfig: { topK: 40 } });
     assert.deepEqual(await sentFor({ top_k: 40 }, nova), ofNova);
     assert.deepEqual(await sentFor({ top_k: 40 }, nova2), ofNova);
     for (const model of [gpt, gptOss, llama]) await refuses({ top_k: 40 }, 'top_k', model);
   });
 
-  it('an effort is what each family of models has for it', async () => {
+  it('Bedrock chat translates reasoning_effort for each model family, and rejects it for families without it', async () => {
     const novaEffort = (effort: string) =>
       additional({ reasoningConfig: { type: 'enabled', maxReasoningEffort: effort } });
     const budget = (tokens: number) => ({
@@ -229,14 +229,14 @@ describe('the fields of a chat at Bedrock', () => {
     }
   });
 
-  it('one call at a time is refused by models that cannot be told so, unless there are no tools', async () => {
+  it('Bedrock rejects parallel_tool_calls: false for models that do not support it, unless there are no tools', async () => {
     for (const model of [nova, gpt, llama]) {
       await refuses({ tools, parallel_tool_calls: false }, 'parallel_tool_calls', model);
       assert.deepEqual(await sentFor({ parallel_tool_calls: false }, model), {});
     }
   });
 
-  it('tools keep their description, strictness and cache mark, where the model has a cache', async () => {
+  it('Bedrock tools keep their description and strictness, and their cache mark when the model has a cache', async () => {
     const { name, parameters } = { name: 'f', parameters: schema };
     const full = {
       type: 'function',
@@ -259,7 +259,7 @@ describe('the fields of a chat at Bedrock', () => {
     }
   });
 
-  it('a format and an effort stand side by side, and own fields of the model beside those of the chat', async () => {
+  it("Bedrock combines a response_format with an effort, and the model's own fields with those of the chat", async () => {
     const given = {
       ...{ reasoning_effort: 'low', response_format: answerFormat, max_tokens: 9 },
       additionalModelRequestFields: { anthropic_beta: ['some-beta'] },
@@ -271,7 +271,7 @@ describe('the fields of a chat at Bedrock', () => {
     });
   });
 
-  it('asks only Claude which stop sequence it was', async () => {
+  it('Bedrock requests the stop sequence that was hit only from Claude', async () => {
     assert.deepEqual(await sentFor({ stop: 'END' }, nova), inference({ stopSequences: ['END'] }));
   });
 });

@@ -32,7 +32,7 @@ const file = (data: string, filename?: string): Fields => ({
   file: { file_data: data, ...(filename !== undefined && { filename }) },
 });
 
-describe('the messages of a chat at Bedrock', () => {
+describe('chat messages as Bedrock messages', () => {
   const bench = new VendorBench((baseUrl) => createBedrock({ name: 'bedrock', baseUrl, apiKey }));
   before(() => bench.server.answer((response) => sendJson(response, 200, toJson(answerOf([text('Hi')])))));
 
@@ -47,7 +47,7 @@ describe('the messages of a chat at Bedrock', () => {
     assert.equal(bench.server.requests.length, asked);
   };
 
-  it('system and developer messages are the system prompt, wherever they stand', async () => {
+  it("system and developer messages become Bedrock's system prompt, wherever they are", async () => {
     const sent = await sentFor([
       system('Be brief.'),
       { role: 'developer', content: [{ type: 'text', text: 'Be kind.', ...mark }] },
@@ -69,7 +69,7 @@ describe('the messages of a chat at Bedrock', () => {
     });
   });
 
-  it('turns alternate: those of the same role are one, also where what stood between them says nothing', async () => {
+  it('consecutive messages of one role become one Bedrock message, also across empty messages', async () => {
     const { messages } = await sentFor([
       user('One.'),
       user('Two.'),
@@ -87,7 +87,7 @@ describe('the messages of a chat at Bedrock', () => {
     ]);
   });
 
-  it('parallel calls and their results go together, thoughts of Claude with their signatures before them', async () => {
+  it("parallel tool calls and their results go to Bedrock together, after Claude's signed thinking", async () => {
     const { messages } = await sentFor(
       [
         user('And the weather?'),
@@ -130,7 +130,7 @@ describe('the messages of a chat at Bedrock', () => {
     ]);
   });
 
-  it('thoughts do not go to models that did not sign them, and cache marks not to those without a cache', async () => {
+  it('thinking goes to no Bedrock model that did not sign it, and cache marks to none without a cache', async () => {
     const turns = [
       user([{ type: 'text', text: 'Hello!', ...mark }]),
       assistant('Hi.', { thinking_blocks: [{ type: 'thinking', thinking: 'Hm.', signature }] }),
@@ -146,7 +146,7 @@ describe('the messages of a chat at Bedrock', () => {
     }
   });
 
-  it('without tools on offer, earlier calls and results are told as text: Converse refuses their blocks', async () => {
+  it('earlier tool calls and results become text for Bedrock when the request offers no tools', async () => {
     const turns = [
       user('And the weather?'),
       assistant('I look.', {
@@ -176,7 +176,7 @@ describe('the messages of a chat at Bedrock', () => {
     }
   });
 
-  it('images and documents go as their bytes, documents under a name that Converse takes and no other has', async () => {
+  it('images and documents reach Bedrock as bytes, documents under valid unique names', async () => {
     const pdf = `data:application/pdf;base64,${Buffer.from('%PDF').toString('base64')}`;
     const { messages } = await sentFor([
       user([
@@ -209,7 +209,7 @@ describe('the messages of a chat at Bedrock', () => {
     ]);
   });
 
-  it('what Converse does not take is refused by its place', async () => {
+  it('content that Bedrock cannot take is rejected with its path', async () => {
     const at = (part: Fields) => [user('Hi'), user([{ type: 'text', text: 'Look!' }, part])];
     await refuses(at(image('data:image/bmp;base64,Qk0=')), 'messages[1].content[1].image_url.url');
     await refuses(at(image('data:image/png,raw')), 'messages[1].content[1].image_url.url');
@@ -220,7 +220,7 @@ describe('the messages of a chat at Bedrock', () => {
     await refuses([user('Hi'), { role: 'function', name: 'f', content: '1' }], 'messages[1]');
   });
 
-  it('a link to an image is fetched, unless it leads to where the gateway itself stands', async () => {
+  it("Bedrock chat fetches a linked image, unless the link leads into the gateway's own network", async () => {
     const web = await startFixtureVendor();
     const link = `${web.baseUrl}/a.png`;
     const turns = [user([image(link), { type: 'text', text: 'What is this?' }])];
@@ -247,7 +247,7 @@ describe('the messages of a chat at Bedrock', () => {
     await web.close();
   });
 
-  it('a budget of thinking is not asked for in answer to results of calls made without a signed thought', async () => {
+  it('Bedrock chat omits the thinking budget after results of calls made without signed thinking', async () => {
     const after = async (more: Fields) => {
       const turns = [
         user('Weather?'),

@@ -50,7 +50,7 @@ describe('images of Black Forest Labs', () => {
     return bench.posted;
   };
 
-  it('are created at the path of their model with the key in x-key, and polled where the vendor says', async () => {
+  it("Black Forest Labs images are created at the model's path with x-key, and polled at the vendor's link", async () => {
     bench.answer();
     await bench.make();
     const [created, polled, file] = bench.server.requests;
@@ -60,7 +60,7 @@ describe('images of Black Forest Labs', () => {
     assert.deepEqual([file?.url, file?.headers['x-key']], ['/file.png', undefined]);
   });
 
-  it('have a width and a height, or a shape with the models that know no sizes', async () => {
+  it('Black Forest Labs images get a width and height, or an aspect ratio for models without sizes', async () => {
     const prompt = 'A lighthouse';
     assert.deepEqual(await sent({ size: '1536x1024', output_format: 'png' }), {
       prompt,
@@ -74,7 +74,7 @@ describe('images of Black Forest Labs', () => {
     assert.deepEqual(await sent({ size: '1792x1024' }, 'flux-kontext-pro'), { prompt, aspect_ratio: '7:4' });
   });
 
-  it('are edited from uploads, in base64, or from links and data URLs', async () => {
+  it('Black Forest Labs images are edited from uploads in base64, or from links and data URLs', async () => {
     const upload = (file: string) => ({ file, name: 'x.png', type: 'image/png', bytes: 3 }) as never;
     const edit = { task: 'edit' } as const;
     assert.deepEqual(await sent({}, 'flux-2-pro', { ...edit, images: [upload('one'), upload('two')] }), {
@@ -93,7 +93,7 @@ describe('images of Black Forest Labs', () => {
     });
   });
 
-  it('are refused by name where there is no such thing', async () => {
+  it('Black Forest Labs rejects unsupported image parameters by name, without a call', async () => {
     bench.answer();
     const image = { image_url: 'https://example.com/a.png' };
     const nine = Array.from({ length: 9 }, () => image);
@@ -115,7 +115,7 @@ describe('images of Black Forest Labs', () => {
       return method === 'GET';
     });
 
-  it('end as their task does', async () => {
+  it('a Black Forest Labs image fails with the state of its task', async () => {
     for (const [status, expected] of [
       ['Request Moderated', { code: 'invalid_request_error', vendorCode: 'content_policy_violation' }],
       ['Content Moderated', { code: 'invalid_request_error', vendorCode: 'content_policy_violation' }],
@@ -129,7 +129,7 @@ describe('images of Black Forest Labs', () => {
     }
   });
 
-  it("may be polled at the vendor's regions, where it is the vendor that is asked", () => {
+  it("a Black Forest Labs polling link is trusted only at the vendor's own regions over HTTPS", () => {
     const isOwn = (link: string, base = 'https://api.bfl.ai/v1') => isOwnAddress(new URL(link), new URL(base));
     for (const link of ['https://api.bfl.ai/v1/get_result?id=1', 'https://api.us1.bfl.ai/v1/get_result?id=1']) {
       assert.equal(isOwn(link), true, link);
@@ -149,7 +149,7 @@ describe('images of Black Forest Labs', () => {
     assert.equal(isOwn('https://proxy.example.com/get', 'https://proxy.example.com/v1'), true);
   });
 
-  it("are polled at none but the vendor's own addresses: the key goes with each poll", async () => {
+  it("Black Forest Labs never sends the key to a polling link outside the vendor's addresses", async () => {
     const elsewhere = await startFixtureVendor();
     try {
       for (const link of [

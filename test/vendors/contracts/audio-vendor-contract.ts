@@ -72,7 +72,7 @@ export interface AudioVendor {
 
 /** Faults that every vendor of audio has to bear. */
 export function describeAudioVendor(name: string, wire: AudioVendor): void {
-  describe(`audio of ${name}, faults`, () => {
+  describe(`${name} audio faults`, () => {
     let server: FixtureVendor;
     let vendor: ReturnType<AudioVendor['create']>;
     before(async () => {
@@ -97,7 +97,7 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       if (wire.speaker !== undefined) it(title, test);
     };
 
-    it('answers each status as what it means to the caller, and tries once', async () => {
+    it(`${name} audio maps each status to the matching code, and tries once`, async () => {
       for (const [status, code] of [
         [400, 'invalid_request_error'],
         [401, 'service_unavailable'],
@@ -122,7 +122,7 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       }
     });
 
-    it('fails with server_error for errors that are no JSON, a reset, and JSON that is no answer', async () => {
+    it(`${name} audio fails with server_error for non-JSON errors, a reset and unusable JSON`, async () => {
       server.answer((response) => response.writeHead(500, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'));
       for (const { code } of await both()) assert.equal(code, 'server_error');
       server.answer((response) => response.socket?.resetAndDestroy());
@@ -133,13 +133,13 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       }
     });
 
-    it('fails with timeout when the vendor falls silent', async () => {
+    it(`${name} audio fails with timeout when the vendor falls silent`, async () => {
       server.answer(() => undefined);
       for (const { code } of await both({ silenceMs: 100 })) assert.equal(code, 'timeout');
       server.reset();
     });
 
-    it('is cancelled with the call, and leaves no file open', async () => {
+    it(`${name} audio is cancelled with the call, and leaves no file open`, async () => {
       const calls: ReturnType<typeof transcription>[] = [];
       for (const whileUnderWay of [false, true]) {
         const controller = new AbortController();
@@ -160,7 +160,7 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       }
     });
 
-    it('does not take half a transcript for a whole one', async () => {
+    it(`${name} audio does not accept a truncated transcript`, async () => {
       server.answer((response) => {
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '5000' });
         response.write('{"text":"Good', () => server.reset());
@@ -168,14 +168,14 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       assert.equal((await failure(vendor.transcribe(transcription(wire.listener), collect()))).code, 'server_error');
     });
 
-    itSpeaks('does not take a page for audio', async () => {
+    itSpeaks(`${name} speech rejects an HTML page instead of audio`, async () => {
       server.answer((response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'));
       const sink = collect();
       const { code, vendorStatus } = await failure(speak({}, sink));
       assert.deepEqual([code, vendorStatus, sink.frames.length], ['server_error', undefined, 0]);
     });
 
-    itSpeaks('says audio as it comes, in frames of at most 32 KiB, however slow its listener is', async () => {
+    itSpeaks(`${name} speech relays audio in frames of at most 32 KiB, however slow the listener is`, async () => {
       const content = randomBytes(200_000);
       server.answer((response) => sendAudio(response, content));
       const sink = collect();
@@ -193,22 +193,25 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       assert.ok(waits > 0);
     });
 
-    itSpeaks('fails with stream_interrupted when the audio breaks off, after what came', async () => {
-      server.answer((response) => {
-        beginStream(response, { 'content-type': 'audio/mpeg' });
-        response.write('abc');
-      });
-      const sink = collect();
-      const write = (frame: VendorFrame): boolean => {
-        server.reset();
-        return sink.write(frame);
-      };
-      const error = await failure(speak({}, { ...sink, write }));
-      assert.equal(error.code, 'stream_interrupted');
-      assert.equal(audioOf(sink.frames).toString(), 'abc');
-    });
+    itSpeaks(
+      `${name} speech fails with stream_interrupted when the audio breaks off, after the audio received`,
+      async () => {
+        server.answer((response) => {
+          beginStream(response, { 'content-type': 'audio/mpeg' });
+          response.write('abc');
+        });
+        const sink = collect();
+        const write = (frame: VendorFrame): boolean => {
+          server.reset();
+          return sink.write(frame);
+        };
+        const error = await failure(speak({}, { ...sink, write }));
+        assert.equal(error.code, 'stream_interrupted');
+        assert.equal(audioOf(sink.frames).toString(), 'abc');
+      },
+    );
 
-    it('refuses what it does not have by name, and asks the vendor nothing', async () => {
+    it(`${name} audio rejects unsupported transcription fields by name, without a call`, async () => {
       server.requests.length = 0;
       for (const [param, request, call] of [
         ['model', { task: 'translate' }, {}],
@@ -223,7 +226,7 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       assert.equal(server.requests.length, 0);
     });
 
-    itSpeaks('refuses what its speech does not have by name, and asks the vendor nothing', async () => {
+    itSpeaks(`${name} speech rejects unsupported fields by name, without a call`, async () => {
       server.requests.length = 0;
       for (const [param, fields] of [
         ['instructions', { instructions: 'Whisper.' }],

@@ -29,7 +29,7 @@ export function chatCalls(vendor: Offering<'chat'>, silenceMs = 20_000): (() => 
 
 /** What every vendor of chat has to bear whose connection, or whose reader, fails. */
 export function describeChatFaults(name: string, { create, secrets, contentType, events }: FaultyChat): void {
-  describe(`${name}, when connections and readers fail`, () => {
+  describe(`${name} with failing connections and readers`, () => {
     const bench = new VendorBench(create);
 
     /** The error of all calls, where the server answers like this. */
@@ -44,7 +44,7 @@ export function describeChatFaults(name: string, { create, secrets, contentType,
     };
     const stay = (response: ServerResponse): void => begin(response, events.slice(0, 3));
 
-    it('a reset or an end of the connection is a 500 before the headers, and a reset after a frame an interruption', async () => {
+    it(`${name} chat is a 500 when the connection breaks before the headers, and an interruption after a frame`, async () => {
       assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
       assert.equal((await errorOf((response) => response.socket?.end())).code, 'server_error');
       bench.server.answer(stay);
@@ -60,7 +60,7 @@ export function describeChatFaults(name: string, { create, secrets, contentType,
       assert.ok(sink.frames.length > 0);
     });
 
-    it('silence is a timeout, before the headers, behind them and inside of the answer', async () => {
+    it(`${name} chat is a timeout when the vendor falls silent before, after or inside the answer`, async () => {
       assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
       assert.equal((await errorOf((response) => begin(response, []), 100)).code, 'timeout');
       bench.server.answer(stay);
@@ -69,7 +69,7 @@ export function describeChatFaults(name: string, { create, secrets, contentType,
       assert.ok(sink.frames.length > 0);
     });
 
-    it('a full sink stops the reading until it is drained, and gets every frame', async () => {
+    it(`${name} chat stops reading while the sink is full, and delivers every frame`, async () => {
       bench.server.answer((response) => {
         begin(response, events);
         response.end();

@@ -80,14 +80,14 @@ export function itProvesFields(
   always: Fields = {},
 ): void {
   for (const { field, support, given, sent, refused: path } of rows) {
-    it(`${field} is ${support}: ${JSON.stringify(given).slice(0, 120)}`, async () => {
+    it(`${field} is ${support} in ${JSON.stringify(given).slice(0, 120)}`, async () => {
       assert.equal(supportOf(table, field), support);
       if (path !== undefined) await refuses(given, path);
       else assert.deepEqual(await sentFor(given), { ...always, ...sent });
     });
   }
 
-  it('every field that the table of support names, and that OpenAI has, is proven above', () => {
+  it('every field of the support table and of the chat schema is proven by a row', () => {
     // Of what is inside of messages the suites of messages say what becomes of it.
     const elsewhere = (field: string) =>
       ['*', 'model', 'stream', 'messages'].includes(field) || /^messages\./.test(field);
@@ -102,7 +102,7 @@ export function itProvesFields(
     );
   });
 
-  it('tools that are no functions, and formats without a schema, are refused by their place', async () => {
+  it('tools that are no functions and formats without a schema are rejected with their path', async () => {
     const known = { type: 'function', function: { name: 'f' } };
     const custom = { type: 'custom', custom: { name: 'c' } };
     await refuses({ tools: [known, custom] }, 'tools[1].type');

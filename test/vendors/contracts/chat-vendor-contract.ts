@@ -23,7 +23,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
     const bench = new VendorBench(wire.create);
 
     for (const [recording, { send, data, usage }] of Object.entries(wire.streams)) {
-      it(`streams ${recording} as delta frames, and resolves with the usage`, async () => {
+      it(`${name} streams ${recording} as delta frames, and resolves with the usage`, async () => {
         bench.server.answer(send);
         const sink = collect();
         const end = await bench.vendor.chat(callOf(), sink);
@@ -33,7 +33,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
       });
     }
 
-    it('answers a held call with the whole body and no frame', async () => {
+    it(`${name} answers a held call with the whole body and no frame`, async () => {
       bench.server.answer(wire.held.send);
       const sink = collect();
       const end = await bench.vendor.chat(callOf({ stream: false }), sink);
@@ -42,7 +42,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
       assert.equal(sink.frames.length, 0);
     });
 
-    it('fails with stream_interrupted when the answer breaks off after its first frames', async () => {
+    it(`${name} fails with stream_interrupted when the answer breaks off after its first frames`, async () => {
       bench.server.answer(wire.sendBroken);
       const sink = collect();
       await assert.rejects(bench.vendor.chat(callOf(), sink), { name: 'ApiError', code: 'stream_interrupted' });
@@ -50,7 +50,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
     });
 
     for (const stream of [true, false]) {
-      it(`closes the vendor's connection when a ${stream ? 'streamed' : 'held'} call is aborted before the first byte`, async () => {
+      it(`${name} closes the connection when a ${stream ? 'streamed' : 'held'} call is aborted before the first byte`, async () => {
         const asked = new Promise<ServerResponse>((resolve) => bench.server.answer(resolve));
         const controller = new AbortController();
         const call = bench.vendor.chat(callOf({ stream, signal: controller.signal }), collect());
@@ -62,7 +62,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
       });
     }
 
-    it('asks nothing of the vendor when the call is aborted already', async () => {
+    it(`${name} makes no call when the signal is already aborted`, async () => {
       bench.server.answer(wire.held.send);
       const asked = bench.server.requests.length;
       const call = bench.vendor.chat(callOf({ stream: false, signal: AbortSignal.abort() }), collect());

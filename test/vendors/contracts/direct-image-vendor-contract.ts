@@ -58,7 +58,7 @@ export function describeDirectImageVendor(name: string, wire: DirectImageVendor)
     const bench = new DirectImageBench(wire);
     beforeEach(() => bench.answer());
 
-    it('stores the image where a link is wanted', async () => {
+    it(`${name} stores the image when a link is wanted`, async () => {
       const { files, saved } = memoryFiles();
       const { body } = await bench.make({ files, request: imageJob({}, { response_format: 'url' }) });
       const { created, data } = JSON.parse(body);
@@ -69,13 +69,13 @@ export function describeDirectImageVendor(name: string, wire: DirectImageVendor)
       bench.assertCreatedOnce();
     });
 
-    it('answers base64 where that is asked for', async () => {
+    it(`${name} returns base64 when response_format is b64_json`, async () => {
       const { body } = await bench.make({ request: imageJob({}, { response_format: 'b64_json' }) });
       const { data, output_format: format } = JSON.parse(body);
       assert.deepEqual([data[0].b64_json, data.length, format], [png.toString('base64'), 1, 'png']);
     });
 
-    it('answers 500 where there is no image in the answer', async () => {
+    it(`${name} fails with server_error when the answer has no image`, async () => {
       for (const body of [{}, { image: 5, predictions: [{}] }, wire.made('')]) {
         bench.answer((response) => sendJson(response, 200, JSON.stringify(body)));
         assert.equal((await bench.failure()).code, 'server_error', JSON.stringify(body));

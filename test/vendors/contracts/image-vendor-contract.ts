@@ -82,7 +82,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
     const bench = open();
     beforeEach(() => bench.answer());
 
-    it('does not know what became of a creation whose answer is lost, and would not have it repeated', async () => {
+    it(`${name} reports outcome_unknown without a retry when the answer to a creation is lost`, async () => {
       const answers: ((response: ServerResponse) => void)[] = [
         (response) => response.socket?.resetAndDestroy(),
         () => undefined,
@@ -100,7 +100,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
       }
     });
 
-    it('says what the vendor refuses, and hides what concerns the operator alone', async () => {
+    it(`${name} passes on why the vendor rejects an image, and hides the operator's affairs`, async () => {
       for (const [status, message, code, isTried] of [
         [400, reason, 'invalid_request_error', false],
         [413, reason, 'invalid_request_error', false],
@@ -134,7 +134,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
       }
     });
 
-    it('ends with its signal, before the creation and in it', async () => {
+    it(`${name} ends with its signal, before the creation and during it`, async () => {
       assert.equal((await bench.failure({ signal: AbortSignal.abort() })).code, 'cancelled');
       assert.equal(bench.server.requests.length, 0);
       const deadline = new ApiError('timeout', 'The deadline has passed.');
@@ -143,7 +143,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
       assert.equal(await bench.failure({ signal: inCreation.signal }), deadline);
     });
 
-    it('refuses by name what the vendor does not have, before anything is sent', async () => {
+    it(`${name} rejects unsupported image parameters by name, before anything is sent`, async () => {
       const upload = { file: 'a', name: 'a.png', type: 'image/png', bytes: 1 } as never;
       for (const [request, param] of [
         [imageJob({ background: 'transparent' }), 'background'],
@@ -164,7 +164,7 @@ export function describeImageVendor(name: string, open: () => ImageBench, wire: 
       assert.equal(bench.server.requests.length, 0);
     });
 
-    it("takes OpenAI's defaults, leaves the user out, and passes on the vendor's own fields", async () => {
+    it(`${name} accepts OpenAI's image defaults, omits the user, and passes on the vendor's own fields`, async () => {
       const defaults = {
         ...{ n: 1, size: 'auto', background: 'auto', moderation: 'auto', quality: 'auto', style: 'vivid' },
         ...{ partial_images: 0, input_fidelity: 'low', ...wire.defaults },

@@ -71,7 +71,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
     asked: { prompt: 'A lighthouse', seed: 7 },
   });
 
-  describe(`${name} keeps the contract of an image vendor that is polled`, () => {
+  describe(`${name} keeps the contract of a polled image vendor`, () => {
     const bench = new PolledImageBench(wire);
     beforeEach(() => bench.answer());
 
@@ -85,7 +85,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       });
     };
 
-    it("stores the vendor's image, and keeps its link to itself", async () => {
+    it(`${name} stores the vendor's image, and keeps its link private`, async () => {
       const { files, saved } = memoryFiles();
       const { body, usage } = await bench.make({ files });
       const { created, data } = JSON.parse(body);
@@ -97,19 +97,19 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       bench.assertCreatedOnce();
     });
 
-    it('answers base64 where that is asked for', async () => {
+    it(`${name} returns base64 when response_format is b64_json`, async () => {
       const { body } = await bench.make({ request: imageJob({}, { response_format: 'b64_json' }) });
       assert.deepEqual(JSON.parse(body).data, [{ b64_json: png.toString('base64') }]);
     });
 
-    it('asks as often as it takes', async () => {
+    it(`${name} polls as often as it takes`, async () => {
       firstPolls(3, (response) => sendJson(response, 200, JSON.stringify(wire.running(bench.origin))));
       await bench.make();
       assert.ok(bench.server.requests.filter((request) => isState(wire, request)).length >= 4);
       bench.assertCreatedOnce();
     });
 
-    it('polls on where a poll fails, and never creates twice', async () => {
+    it(`${name} continues polling after a failed poll, and never creates twice`, async () => {
       for (const answer of [
         (response: ServerResponse) => sendJson(response, 500, '{}'),
         (response: ServerResponse) => sendJson(response, 529, '{}'),
@@ -123,7 +123,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       }
     });
 
-    it('does not know what became of an image whose task is gone, or cannot be asked after', async () => {
+    it(`${name} reports outcome_unknown when the task is gone or cannot be polled`, async () => {
       firstPolls(100, (response) => sendJson(response, 404, '{}'));
       assert.equal((await bench.failure()).code, 'outcome_unknown');
       assert.equal(bench.server.requests.length, 2);
@@ -132,7 +132,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       bench.assertCreatedOnce();
     });
 
-    it('does nothing after the creation whose failure would have it repeated', async () => {
+    it(`${name} fails after the creation only with errors that cause no retry`, async () => {
       const isFile = ({ url }: ReceivedRequest): boolean => url === '/file.png';
       const isResult = (request: ReceivedRequest): boolean =>
         request.method === 'GET' && !isState(wire, request) && wire.result?.path.test(request.url ?? '') === true;
@@ -159,13 +159,13 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       }
     });
 
-    it('does not know what became of a creation whose answer names no task', async () => {
+    it(`${name} reports outcome_unknown when the answer to a creation names no task`, async () => {
       bench.answerCreation((response) => sendJson(response, 200, '{}'));
       assert.equal((await bench.failure()).code, 'outcome_unknown');
       bench.assertCreatedOnce();
     });
 
-    it('names the field of a fault in FastAPI’s shape', async () => {
+    it(`${name} names the field of an error in FastAPI's shape`, async () => {
       const detail = [{ loc: ['body', 'seed'], msg: 'it is no integer', type: 'int_parsing' }];
       bench.answer((_request, response) => {
         sendJson(response, 422, JSON.stringify({ detail }));
@@ -175,7 +175,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       assert.deepEqual([message, param, vendorCode], ['it is no integer', 'seed', 'int_parsing']);
     });
 
-    it('ends with its signal between polls', async () => {
+    it(`${name} ends with its signal between polls`, async () => {
       const reason = new ApiError('timeout', 'The deadline has passed.');
       const between = new AbortController();
       firstPolls(100, (response) => {
@@ -186,7 +186,7 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       bench.assertCreatedOnce();
     });
 
-    it('does not follow a link to elsewhere on this machine', async () => {
+    it(`${name} does not follow a link into this machine's network`, async () => {
       const elsewhere = await startFixtureVendor();
       try {
         const { origin } = new URL(elsewhere.baseUrl);

@@ -64,7 +64,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
     sendBroken: sendParts(toEvents(plain).slice(0, 4)),
   });
 
-  describe(`${name} keeps the contract of a chat that is translated`, () => {
+  describe(`${name} keeps the contract of a translated chat`, () => {
     const bench = new VendorBench(wire.create);
 
     const stream = async (...parts: Uint8Array[]) => {
@@ -73,7 +73,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       return { end: await bench.vendor.chat(callOf({ model }), sink), sink };
     };
 
-    it('yields the same frames however the bytes of an answer are cut', async () => {
+    it(`${name} yields the same frames however the bytes of an answer are split`, async () => {
       const names = fc.constantFrom(...Object.keys(recorded));
       const spellings = fc.constantFrom((bytes: Buffer) => bytes, ...(wire.spellings ?? []));
       const at = fc.array(fc.nat(), { maxLength: 40 });
@@ -91,7 +91,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       assert.deepEqual(sink.data(), wire.framesOf('plain text'));
     });
 
-    it('a stream adds up to what the held answer says, whatever the message', async () => {
+    it(`${name} streams add up to the held answer, whatever the message`, async () => {
       await fc.assert(
         fc.asyncProperty(wire.answers, fc.integer({ min: 1, max: 9 }), async (answer, size) => {
           const { sink, end } = await stream(...toEvents(answer, size));
@@ -112,7 +112,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       );
     });
 
-    it('turns a whole answer, sent to a streamed request, into one frame', async () => {
+    it(`${name} turns a whole answer to a streamed request into one frame`, async () => {
       bench.server.answer(sendHeld(held));
       const sink = collect();
       const end = await bench.vendor.chat(callOf({ model }), sink);
@@ -123,7 +123,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       assert.deepEqual(end, counted);
     });
 
-    it('ends with its last event, whatever the vendor may still send, and without waiting for it', async () => {
+    it(`${name} ends with its last event, without waiting for what the vendor may still send`, async () => {
       let answered: ServerResponse | undefined;
       bench.server.answer((response) => {
         answered = response;
@@ -137,7 +137,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       answered?.end();
     });
 
-    it('answers a usage of null where the vendor counts nothing', async () => {
+    it(`${name} reports a usage of null when the vendor counts nothing`, async () => {
       const { usage: _usage, ...uncounted } = plain as Fields;
       bench.server.answer((response) => sendJson(response, 200, toJson(uncounted as Answer)));
       const end = await bench.vendor.chat(callOf({ stream: false, model }), collect());

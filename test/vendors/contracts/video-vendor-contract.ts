@@ -122,7 +122,7 @@ export function describePolledVideoVendor(name: string, wire: PolledVideoVendor)
 }
 
 function describeCreation(bench: VideoVendorBench, wire: PolledVideoVendor): void {
-  it('begins a task once, and names it', async () => {
+  it(`a ${wire.model} video is created once, and named by its task`, async () => {
     assert.equal(await bench.begin({ size: '1280x720', seconds: '5', parameters: { user: 'someone' } }), wire.task);
     assert.deepEqual(
       bench.server.requests.map(({ method }) => method),
@@ -131,7 +131,7 @@ function describeCreation(bench: VideoVendorBench, wire: PolledVideoVendor): voi
     assert.ok(!bench.server.requests[0]?.body.includes('someone'));
   });
 
-  it('refuses by name what it does not have, before anything is sent', async () => {
+  it(`a ${wire.model} video with unsupported fields is rejected by name, before anything is sent`, async () => {
     for (const [param, job] of [
       ['video_id', { remixed: { vendor: 'another', task: 'x' } }],
       ['size', { size: 'large' }],
@@ -144,7 +144,7 @@ function describeCreation(bench: VideoVendorBench, wire: PolledVideoVendor): voi
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('begins nothing twice where the answer is lost or cannot be used', async () => {
+  it(`a ${wire.model} video is not created again when the answer is lost or unusable`, async () => {
     for (const lose of [
       (response: ServerResponse) => response.socket?.resetAndDestroy(),
       (response: ServerResponse) => sendJson(response, 200, '{"id":'),
@@ -169,7 +169,7 @@ function describeCreation(bench: VideoVendorBench, wire: PolledVideoVendor): voi
     bench.server.reset();
   });
 
-  it('answers each status as what it means', async () => {
+  it(`a ${wire.model} video maps each status to the matching code`, async () => {
     for (const [status, code, polled = code] of [
       [400, 'invalid_request_error'],
       [401, 'service_unavailable'],
@@ -200,7 +200,7 @@ function withTaskName(begun: object, task: string): object {
 }
 
 function describePolling(bench: VideoVendorBench, wire: PolledVideoVendor): void {
-  it('tells how far a task is', async () => {
+  it(`a ${wire.model} video reports the state of its task`, async () => {
     bench.state(wire.running);
     const running = await bench.poll();
     assert.equal(running.status, 'running');
@@ -212,7 +212,7 @@ function describePolling(bench: VideoVendorBench, wire: PolledVideoVendor): void
     assert.equal((await bench.poll()).status, 'completed');
   });
 
-  it('can be asked again where a poll goes wrong', async () => {
+  it(`a ${wire.model} video can be polled again after a failed poll`, async () => {
     for (const text of ['', '[]', '{"id":', '{}']) {
       bench.answerPolls((response) => sendJson(response, 200, text));
       assert.equal((await bench.failure(bench.poll())).code, 'server_error', text);
@@ -226,7 +226,7 @@ function describePolling(bench: VideoVendorBench, wire: PolledVideoVendor): void
     assert.equal((await bench.poll()).status, 'completed');
   });
 
-  it('tells a refusal from a fault of its own, and what of it is the caller’s business', async () => {
+  it(`a ${wire.model} video tells a policy rejection from a vendor fault, and hides internal details`, async () => {
     for (const [state, code, vendorCode] of [
       [wire.refused, 'invalid_request_error', 'content_policy_violation'],
       [wire.broken, 'server_error', undefined],
@@ -240,7 +240,7 @@ function describePolling(bench: VideoVendorBench, wire: PolledVideoVendor): void
     }
   });
 
-  it('lets a task that nobody wants be forgotten, where it can', async () => {
+  it(`a ${wire.model} video that nobody wants is discarded when the vendor supports it`, async () => {
     const { discard } = bench.vendor.video;
     if (discard === undefined) return;
     await discard(bench.taskCall());
@@ -262,7 +262,7 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
     return { saved, stored };
   };
 
-  it('stores the film, without its key where the film is', async () => {
+  it(`a ${wire.model} video is stored, without sending the key to the host of its file`, async () => {
     const { saved, stored } = await store();
     assert.deepEqual(stored, { file: 'file-1', type: 'video/mp4', bytes: film.length });
     assert.deepEqual(saved, [{ type: 'video/mp4', content: film }]);
@@ -271,7 +271,7 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
     assert.deepEqual(await store('thumbnail'), { saved: [], stored: undefined });
   });
 
-  it('reaches into no private network for it', async () => {
+  it(`a ${wire.model} video is not downloaded from a private network`, async () => {
     const elsewhere = await startFixtureVendor();
     try {
       bench.state(wire.done(`${new URL(elsewhere.baseUrl).origin}/film.mp4`));
@@ -282,7 +282,7 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
     }
   });
 
-  it('stores no halves, nothing that its server refuses, and nothing too large', async () => {
+  it(`a ${wire.model} video is not stored when it is truncated, rejected by its host or too large`, async () => {
     for (const send of [
       (response: ServerResponse) => {
         response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': 5000 });

@@ -88,7 +88,7 @@ describe('audio of Deepgram', () => {
     );
   };
 
-  describe('transcripts', () => {
+  describe('transcripts of Deepgram', () => {
     beforeEach(() => {
       server.requests.length = 0;
       server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
@@ -99,7 +99,7 @@ describe('audio of Deepgram', () => {
       return JSON.parse(body);
     };
 
-    it('are made of the file itself, its length known, with the key in a header', async () => {
+    it('Deepgram transcription sends the file itself with its length, and the key in a header', async () => {
       assert.deepEqual(await transcribe(), { text: 'Good day. Hi!', usage: { type: 'duration', seconds: 2.25 } });
       const [{ method, headers, body } = assert.fail()] = server.requests;
       assert.deepEqual([method, url().pathname, body], ['POST', '/v1/listen', audio]);
@@ -109,14 +109,14 @@ describe('audio of Deepgram', () => {
       assert.deepEqual(query(), { model: 'nova-3', smart_format: 'true', detect_language: 'true' });
     });
 
-    it('never send a file as JSON, which Deepgram would read as a link', async () => {
+    it('Deepgram transcription never sends a file as JSON, which would be read as a link', async () => {
       for (const type of ['application/json', 'text/plain', 'audio/wav\r\nx: y', '']) {
         await transcribe({ file: { file: 'blob', name: 'x', type, bytes: audio.length } } as never);
         assert.equal(server.requests.at(-1)?.headers['content-type'], 'application/octet-stream', type);
       }
     });
 
-    it('ask for a language, several, or what the model can find out', async () => {
+    it('Deepgram transcription requests one language, several, or detection when the model supports it', async () => {
       const asked = async (options: Record<string, string | string[]>, model?: string) => {
         await transcribe({ options }, model);
         const { language, detect_language: detect } = query();
@@ -129,7 +129,7 @@ describe('audio of Deepgram', () => {
       assert.equal(await asked({}, 'nova-3-medical'), undefined);
     });
 
-    it('take keywords in the words of the model, and the vendor’s own fields as they are; hints are left out', async () => {
+    it("Deepgram transcription sends keywords in the model's form and vendor fields unchanged, and omits hints", async () => {
       const options = {
         keywords: ['Sluice', 'BullMQ'],
         prompt: 'A talk',
@@ -151,7 +151,7 @@ describe('audio of Deepgram', () => {
       assert.equal(server.requests.length, 2);
     });
 
-    it('have what each format is made of', async () => {
+    it('Deepgram transcription fills each format', async () => {
       const usage = { type: 'duration', seconds: 2.25 };
       const common = { task: 'transcribe', duration: 2.25, text: 'Good day. Hi!', usage };
       const timed = { ...common, language: 'en' };
@@ -198,7 +198,7 @@ describe('audio of Deepgram', () => {
       }
     });
 
-    it('name the language that was asked for where none was detected', async () => {
+    it('Deepgram transcription reports the requested language when none was detected', async () => {
       const channels = [{ alternatives: [{ transcript: '', confidence: 0, words: [] }] }];
       const silent = { ...answer, results: { channels, utterances: [] } };
       server.answer((response) => sendJson(response, 200, JSON.stringify(silent)));
@@ -214,7 +214,7 @@ describe('audio of Deepgram', () => {
     });
   });
 
-  describe('speech', () => {
+  describe('speech of Deepgram', () => {
     beforeEach(() => {
       server.requests.length = 0;
       server.answer((response) => sendAudio(response, 'abc'));
@@ -225,7 +225,7 @@ describe('audio of Deepgram', () => {
       return audioOf(sink.frames).toString();
     };
 
-    it('is asked for by its text, everything else in the query', async () => {
+    it('Deepgram speech sends the text as the body, and everything else in the query', async () => {
       assert.equal(await speak({ input: 'Grüße, "you"' }), 'abc');
       const [{ method, headers, body } = assert.fail()] = server.requests;
       assert.deepEqual([method, url().pathname, JSON.parse(body)], ['POST', '/v1/speak', { text: 'Grüße, "you"' }]);
@@ -233,7 +233,7 @@ describe('audio of Deepgram', () => {
       assert.deepEqual(query(), { model: 'aura-2-thalia-en', encoding: 'mp3' });
     });
 
-    it('comes in every format', async () => {
+    it('Deepgram speech supports every format', async () => {
       for (const [format, asked] of Object.entries({
         opus: { encoding: 'opus', container: 'ogg' },
         aac: { encoding: 'aac' },
@@ -246,7 +246,7 @@ describe('audio of Deepgram', () => {
       }
     });
 
-    it('has a speed and the vendor’s own fields', async () => {
+    it('Deepgram speech sends the speed and vendor fields', async () => {
       await speak({ speed: 1.2, bit_rate: 32000, tag: ['a', 'b'] });
       const common = { model: 'aura-2-thalia-en', encoding: 'mp3' };
       assert.deepEqual(query(), { ...common, speed: '1.2', bit_rate: '32000', tag: ['a', 'b'] });
@@ -254,7 +254,7 @@ describe('audio of Deepgram', () => {
       assert.deepEqual(query(), common);
     });
 
-    it('has the voice of its model, whoever was named by a client of OpenAI’s; another is refused', async () => {
+    it("Deepgram speech has the voice of its model, accepts OpenAI's voices, and rejects any other", async () => {
       for (const voice of ['alloy', 'thalia', 'aura-2-thalia-en', { id: 'thalia' }]) await speak({ voice });
       await speak({ voice: 'asteria' }, 'aura-asteria-en');
       assert.equal(server.requests.length, 5);
@@ -268,7 +268,7 @@ describe('audio of Deepgram', () => {
       assert.equal(server.requests.length, 5);
     });
 
-    it('is refused, and its vendor not called, where its fields are too long for an address', async () => {
+    it('Deepgram speech rejects fields that are too long for a URL, without a call', async () => {
       const many = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`field${index}`, 'x']));
       for (const fields of [many, { tag: 'ü'.repeat(40_000) }]) {
         await assert.rejects(speak(fields), { code: 'invalid_request_error', message: /too long/ });
@@ -279,7 +279,7 @@ describe('audio of Deepgram', () => {
     });
   });
 
-  it('says errors of both shapes in their own words', async () => {
+  it('Deepgram errors of both shapes keep their own message and code', async () => {
     for (const [body, vendorCode] of [
       [{ err_code: 'INVALID_QUERY_PARAMETER', err_msg: 'No such model.', request_id: 'x' }, 'INVALID_QUERY_PARAMETER'],
       [{ category: 'INVALID_JSON', message: 'No such model.', details: 'x', request_id: 'x' }, 'INVALID_JSON'],

@@ -73,7 +73,7 @@ describe('audio of ElevenLabs', () => {
     await server.close();
   });
 
-  describe('transcripts', () => {
+  describe('transcripts of ElevenLabs', () => {
     beforeEach(() => {
       server.requests.length = 0;
       server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
@@ -89,7 +89,7 @@ describe('audio of ElevenLabs', () => {
     };
     const fields = async () => [...(await form())].filter(([, value]) => typeof value === 'string');
 
-    it('are asked for by a form with the file, its length known, and the key in a header', async () => {
+    it('ElevenLabs transcription sends a form with the file and its length, and the key in a header', async () => {
       const usage = { type: 'duration', seconds: 3.5 };
       assert.deepEqual(await transcribe(), { text: answer.text, usage });
       const [{ method, url, headers, body } = assert.fail()] = server.requests;
@@ -106,7 +106,7 @@ describe('audio of ElevenLabs', () => {
       ]);
     });
 
-    it('take the caller’s fields in the vendor’s words, and its own as they are; hints are left out', async () => {
+    it("ElevenLabs transcription translates the caller's fields, sends vendor fields unchanged, and omits hints", async () => {
       await transcribe({
         options: {
           language: 'de',
@@ -139,7 +139,7 @@ describe('audio of ElevenLabs', () => {
       assert.equal(server.requests.length, 2);
     });
 
-    it('have segments by sentence, speaker and pause', async () => {
+    it('ElevenLabs transcription has segments by sentence, speaker and pause', async () => {
       const usage = { type: 'duration', seconds: 3.5 };
       const timed = { task: 'transcribe', language: 'eng', duration: 3.5, text: answer.text, usage };
       const spans = [
@@ -181,7 +181,7 @@ describe('audio of ElevenLabs', () => {
     });
   });
 
-  describe('speech', () => {
+  describe('speech of ElevenLabs', () => {
     beforeEach(() => {
       server.requests.length = 0;
       server.answer((response) => sendAudio(response, 'abc'));
@@ -197,7 +197,7 @@ describe('audio of ElevenLabs', () => {
     };
     const place = `/v1/text-to-speech/${voice}/stream?output_format=`;
 
-    it('is asked for at the path of its voice, in each format', async () => {
+    it('ElevenLabs speech posts to the path of its voice, in each format', async () => {
       const body = { text: 'Hello', model_id: 'eleven_flash_v2_5' };
       for (const [format, name] of [
         ['mp3', 'mp3_44100_128'],
@@ -210,7 +210,7 @@ describe('audio of ElevenLabs', () => {
       assert.equal(server.requests[0]?.headers['xi-api-key'], apiKey);
     });
 
-    it('has a speed and the vendor’s own fields, in the body or in the query', async () => {
+    it('ElevenLabs speech sends the speed and vendor fields, in the body or in the query', async () => {
       await speak({
         speed: 1.1,
         voice_settings: { stability: 0.4, speed: 0.9 },
@@ -224,7 +224,7 @@ describe('audio of ElevenLabs', () => {
       ]);
     });
 
-    it('is refused by name where there is no such format or voice', async () => {
+    it('ElevenLabs speech rejects unsupported formats, voices and fields by name, without a call', async () => {
       for (const [param, value] of [
         ['response_format', 'aac'],
         ['response_format', 'flac'],
@@ -242,7 +242,7 @@ describe('audio of ElevenLabs', () => {
     });
   });
 
-  it('says whose fault an error is, and where it lies', async () => {
+  it('ElevenLabs errors name the party at fault and the field', async () => {
     const failing = (status: number, detail: unknown) => {
       server.answer((response) => sendJson(response, status, JSON.stringify({ detail })));
       return vendor.speak(speech('eleven_v3', { voice }), collect());

@@ -26,7 +26,7 @@ const jobs: readonly (readonly [endpoint: string, request: object])[] = [
   ],
 ];
 
-describe('a chat with fields that its vendor refuses', () => {
+describe('chats with fields that their vendor rejects', () => {
   let server: FixtureVendor;
   let vendor: Vendor;
   before(async () => {
@@ -45,7 +45,7 @@ describe('a chat with fields that its vendor refuses', () => {
       return executeChat({ vendor, row, endpoint, keep: false, dropsUnsupported, call, sink: collect() });
     };
 
-    it(`${endpoint}: goes without them where its caller's key says so, and with all else`, async () => {
+    it(`${endpoint}: a chat is sent without rejected fields when the caller's key allows dropping them`, async () => {
       await execute(true);
       const sent = JSON.parse(server.requests.at(-1)?.body ?? '') as Record<string, unknown>;
       for (const field of ['n', 'logit_bias', 'logprobs']) assert.equal(field in sent, false, field);
@@ -53,7 +53,7 @@ describe('a chat with fields that its vendor refuses', () => {
       assert.ok(Array.isArray(sent.messages));
     });
 
-    it(`${endpoint}: never comes to the vendor otherwise`, async () => {
+    it(`${endpoint}: a chat with rejected fields never reaches the vendor by default`, async () => {
       const asked = server.requests.length;
       await assert.rejects(execute(false), { name: 'ApiError', status: 400 });
       assert.equal(server.requests.length, asked);

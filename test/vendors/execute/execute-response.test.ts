@@ -17,7 +17,7 @@ const weather = {
   parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 };
 
-describe('a response job at the sandbox', () => {
+describe('response jobs at the sandbox', () => {
   let sandbox: Awaited<ReturnType<typeof startSandbox>>;
   let vendor: Vendor;
   before(async () => {
@@ -54,7 +54,7 @@ describe('a response job at the sandbox', () => {
   const itemsOf = (frames: readonly Fields[]) =>
     frames.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item as ResponseItem);
 
-  it('runs natively over turns that send earlier items back under the ids of the gateway', async () => {
+  it("a response job runs natively over messages that send earlier items back under the gateway's ids", async () => {
     const reasoning = { effort: 'high', summary: 'auto' };
     const asked = { input: [user('Weather?')], reasoning, tools: [weather], tool_choice: 'required' };
     const first = await respond('sandbox-responses', asked);
@@ -73,7 +73,7 @@ describe('a response job at the sandbox', () => {
     }
   });
 
-  it('runs as a chat where the model has no responses, and its frames are those of the chat', async () => {
+  it('a response job runs as a chat when the model has no responses, with the frames of the chat', async () => {
     const tools = { tools: [weather, { type: 'web_search' }], tool_choice: { type: 'function', name: 'get_weather' } };
     const first = await respond('sandbox-chat', { input: [user('Weather?')], ...tools });
     const deltas = first.frames.map(({ choices }) => (choices as { delta: Fields }[])[0]?.delta);
@@ -89,7 +89,7 @@ describe('a response job at the sandbox', () => {
     assert.deepEqual(second.frames, []);
   });
 
-  it('ends a native response by what went wrong at the vendor', async () => {
+  it("a native response job ends with the code of the vendor's fault", async () => {
     const fail = (fault: Fields, stream = true) =>
       respond('sandbox-responses', { input: [user('Hello there')], sandbox: { fault } }, stream);
     const cases: [fault: Fields, code: string][] = [

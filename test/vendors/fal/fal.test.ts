@@ -66,7 +66,7 @@ describe('images of fal', () => {
     return bench.posted;
   };
 
-  it("are asked for as fal's own client asks, which understands the same answers", async () => {
+  it("fal images are requested like by fal's own client, which reads the same answers", async () => {
     bench.answer();
     const input = { prompt: 'A lighthouse', seed: 7 };
     const { data, requestId } = await falClient(bench.server.baseUrl).subscribe('fal-ai/flux/dev', { input });
@@ -92,14 +92,14 @@ describe('images of fal', () => {
     assert.equal(ours[0]?.[3], `Key ${apiKey}`);
   });
 
-  it('do not carry the key to where the files are', async () => {
+  it('fal images are downloaded without the key', async () => {
     bench.answer();
     await bench.make();
     const file = bench.server.requests.at(-1);
     assert.deepEqual([file?.url, file?.headers.authorization], ['/file.png', undefined]);
   });
 
-  it('have a number, a size and a format in the words of their model', async () => {
+  it('fal images have a number, a size and a format in the terms of their model', async () => {
     const prompt = 'A lighthouse';
     const parameters = { n: 2, size: '1536x1024', output_format: 'jpeg' };
     assert.deepEqual(await sent(parameters, 'fal-ai/flux/dev'), {
@@ -114,7 +114,7 @@ describe('images of fal', () => {
     }
   });
 
-  it('are edited from one image, or from several with the models that take them', async () => {
+  it('fal images are edited from one image, or from several by models that accept them', async () => {
     const link = { image_url: 'https://example.com/room.jpg' };
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     const dataUrl = `data:image/png;base64,${png.toString('base64')}`;
@@ -135,7 +135,7 @@ describe('images of fal', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('deliver all that were made', async () => {
+  it('fal images deliver everything that was made', async () => {
     const images = [{ url: `${bench.origin}/file.png` }, { url: `${bench.origin}/file.png` }];
     bench.answer(({ url = '' }, response) => {
       if (url !== `/v1${requestPath}`) return false;
@@ -147,7 +147,7 @@ describe('images of fal', () => {
     assert.equal(saved.length, 2);
   });
 
-  it('are asked for by the name that the queue gave, whatever host its links name', async () => {
+  it('fal images are polled by the path from the queue, whatever host its links name', async () => {
     bench.answer(({ method }, response) => {
       const links = queued(requestPath, { status: 'IN_QUEUE' })('https://queue.fal.run');
       if (method === 'POST') sendJson(response, 200, JSON.stringify(links));
@@ -172,7 +172,7 @@ describe('images of fal', () => {
       return true;
     });
 
-  it('end as their request does', async () => {
+  it('a fal image fails with the error of its request', async () => {
     const refused = { loc: ['body', 'prompt'], msg: 'It was flagged.', type: 'content_policy_violation' };
     for (const [status, body, expected] of [
       [422, { detail: [refused] }, { code: 'invalid_request_error', vendorCode: refused.type, param: 'prompt' }],
@@ -188,7 +188,7 @@ describe('images of fal', () => {
     }
   });
 
-  it('do not get lost where the way to a result breaks', async () => {
+  it('a fal image survives resets while its result is fetched', async () => {
     let tries = 0;
     bench.answer(({ url = '' }, response) => {
       if (url !== `/v1${requestPath}` || ++tries > 2) return false;
@@ -239,7 +239,7 @@ describe('videos of fal', () => {
     ...more,
   });
 
-  it("are created as fal's own client creates them, and named by their place in the queue", async () => {
+  it("fal videos are created like by fal's own client, and named by their path in the queue", async () => {
     answer({ status: 'IN_QUEUE', queue_position: 0 });
     const input = {
       prompt: 'Waves',
@@ -253,7 +253,7 @@ describe('videos of fal', () => {
     assert.deepEqual(ours, theirs);
   });
 
-  it('have a length and a first picture in the words of their model', async () => {
+  it('fal videos have a length and a first image in the terms of their model', async () => {
     answer({ status: 'IN_QUEUE' });
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     await create(
@@ -277,14 +277,14 @@ describe('videos of fal', () => {
     assert.equal(server.requests.length, 2);
   });
 
-  it('are not created twice where the answer is lost', async () => {
+  it('a fal video is not created again when the answer is lost', async () => {
     server.requests.length = 0;
     server.answer((response) => response.socket?.resetAndDestroy());
     await assert.rejects(create(), { code: 'outcome_unknown' });
     assert.equal(server.requests.length, 1);
   });
 
-  it('are polled until their request is completed, and then stored', async () => {
+  it('a fal video is polled until its request is completed, and then stored', async () => {
     for (const status of ['IN_QUEUE', 'IN_PROGRESS']) {
       answer({ status });
       assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'running', progress: 0 });
@@ -298,7 +298,7 @@ describe('videos of fal', () => {
     assert.equal(await vendor.video.fetch(taskCall({ files }), 'thumbnail'), undefined);
   });
 
-  it('fail as their request does, and are asked after again where the way is at fault', async () => {
+  it('a fal video fails with the error of its request, and is polled again after a transport error', async () => {
     const failed = async (state: object, status: number, body: object) => {
       answer({ status: 'COMPLETED', ...state }, status, body);
       const answered = await vendor.video.poll(taskCall());
@@ -319,7 +319,7 @@ describe('videos of fal', () => {
     await assert.rejects(vendor.video.poll(taskCall()), { code: 'not_found' });
   });
 
-  it('are given up where their film is too large to be stored', async () => {
+  it('a fal video that is too large to store is given up', async () => {
     answer({ status: 'COMPLETED' });
     const download = createFilmDownloader(server.baseUrl, 10);
     const error = await download(`${origin()}/film.mp4`, callOf()).then(

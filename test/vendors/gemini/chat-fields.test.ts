@@ -122,7 +122,7 @@ const table: Record<Field, readonly Sent[]> = {
   web_search_options: [{ value: { search_context_size: 'low' } }],
 };
 
-describe('the fields of a chat at Gemini', () => {
+describe('the chat fields of Gemini', () => {
   let server: FixtureVendor;
   let vendor: Offering<'chat'>;
   before(async () => {
@@ -150,7 +150,7 @@ describe('the fields of a chat at Gemini', () => {
   };
 
   for (const [name, cases] of Object.entries(table)) {
-    it(`${name} is ${geminiChatFields[name]}`, async () => {
+    it(`Gemini chat field ${name} is ${geminiChatFields[name]}`, async () => {
       for (const { value, beside, body } of cases) {
         // What is tried here is what the gateway lets through.
         assert.ok(chatRequest.validate({ model: 'm', messages, [name]: value, ...beside }), JSON.stringify(value));
@@ -170,7 +170,7 @@ describe('the fields of a chat at Gemini', () => {
       }
     });
 
-    it(`${name}: null is as if it were left out`, async () => {
+    it(`Gemini chat treats null in ${name} as a missing field`, async () => {
       if (name !== 'messages') assert.deepEqual(await arriving({ [name]: null }), {});
     });
   }
@@ -178,7 +178,7 @@ describe('the fields of a chat at Gemini', () => {
   // Of what is inside of messages the suite of messages says what is dropped.
   const elsewhere = ['*', ...Object.keys(geminiChatFields).filter((name) => name.startsWith('messages.'))];
 
-  it('the table of support says of each field what happens to it', () => {
+  it('the support table of Gemini states the support of each chat field', () => {
     assert.deepEqual(
       Object.keys(geminiChatFields).toSorted(),
       [...Object.keys(table), 'model', 'stream', ...elsewhere].toSorted(),
@@ -191,12 +191,12 @@ describe('the fields of a chat at Gemini', () => {
     }
   });
 
-  it('a field that nobody knows is refused by its name', async () => {
+  it('Gemini chat rejects an unknown field by its name', async () => {
     await assert.rejects(arriving({ google_search: true }), { status: 400, param: 'google_search' });
     await assert.rejects(arriving({ constructor: 1 }), { status: 400, param: 'constructor' });
   });
 
-  it('several fields go together', async () => {
+  it('Gemini chat translates several fields together', async () => {
     const fields = { temperature: 1, n: 1, seed: 5, user: 'u', tools, logprobs: false, stop: ['x'], top_p: 1 };
     assert.deepEqual(await arriving(fields), {
       tools: declared,
@@ -204,7 +204,7 @@ describe('the fields of a chat at Gemini', () => {
     });
   });
 
-  it("reasoning_effort is told in each model's own measure, and asks for the summaries of the thoughts", async () => {
+  it("Gemini chat translates reasoning_effort to each model's own measure, and requests summaries of thoughts", async () => {
     const efforts = [undefined, 'none', 'minimal', 'low', 'medium', 'high', 'xhigh'];
     const expected: Record<string, unknown[]> = {
       'gemini-2.5-flash': [undefined, 0, 1024, 1024, 8192, 24_576, 24_576],
@@ -228,7 +228,7 @@ describe('the fields of a chat at Gemini', () => {
     await assert.rejects(arriving({ reasoning_effort: 'toString' }, 'gemini-3.8-flash'), { param: 'reasoning_effort' });
   });
 
-  it('tools that are no functions are refused by their place', async () => {
+  it('Gemini chat rejects tools that are no functions with their path', async () => {
     const custom = { type: 'custom', custom: { name: 'patch' } };
     await assert.rejects(arriving({ tools: [...tools, custom] }), { status: 400, param: 'tools[1].type' });
     const allowed = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [{ type: 'image_generation' }] } };

@@ -35,7 +35,7 @@ describeChatVendor('Gemini', {
   sendBroken: sendEvents((streams['plain text']?.sent ?? []).slice(0, 3)),
 });
 
-describe('a chat with Gemini', () => {
+describe('chats with Gemini', () => {
   const bench = new VendorBench(create);
 
   const stream = async (...parts: (string | Uint8Array)[]) => {
@@ -52,7 +52,7 @@ describe('a chat with Gemini', () => {
   /** Nothing and an empty text are the same to who reads. */
   const normal = (said: Said[]): Said[] => said.map((each) => ({ ...each, content: each.content || null }));
 
-  it('has its key in a header, and neither in the URL nor in the body', async () => {
+  it('Gemini chat sends its key in a header, and neither in the URL nor in the body', async () => {
     await stream(events([lastEvent([{ text: 'Hi' }])]));
     const streamed = bench.server.requests.at(-1);
     assert.equal(streamed?.url, '/v1/models/gemini-3.8-flash:streamGenerateContent?alt=sse');
@@ -67,13 +67,13 @@ describe('a chat with Gemini', () => {
     }
   });
 
-  it("keeps a model's name inside its place in the path", async () => {
+  it("Gemini chat escapes the model's name in the path", async () => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
     await bench.vendor.chat(callOf({ model: '../files?x#y', stream: false }), collect());
     assert.equal(bench.server.requests.at(-1)?.url, '/v1/models/..%2Ffiles%3Fx%23y:generateContent');
   });
 
-  it('yields the same frames however the bytes of an answer are cut', async () => {
+  it('Gemini chat yields the same frames however the bytes of an answer are split', async () => {
     const recordings = fc.constantFrom(...Object.keys(streams));
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
     const at = fc.array(fc.nat(), { maxLength: 40 });
@@ -89,7 +89,7 @@ describe('a chat with Gemini', () => {
     );
   });
 
-  it('says the same streamed and held, whatever the parts are and wherever the events end', async () => {
+  it('Gemini chat says the same streamed and held, whatever the parts are and wherever the events end', async () => {
     const text = fc.string({ unit: 'grapheme', maxLength: 8 });
     const part = fc.oneof(
       text.map((said): Record<string, unknown> => ({ text: said })),
@@ -114,7 +114,7 @@ describe('a chat with Gemini', () => {
     );
   });
 
-  it('takes a whole answer in place of a stream', async () => {
+  it('Gemini chat accepts a whole answer instead of a stream', async () => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
     const sink = collect();
     const end = await bench.vendor.chat(callOf(), sink);
@@ -122,7 +122,7 @@ describe('a chat with Gemini', () => {
     assert.deepEqual(end.usage, usage);
   });
 
-  it('ends a blocked prompt as an answer by the content filter, with its usage', async () => {
+  it('Gemini chat ends a blocked prompt with content_filter and its usage', async () => {
     const { body } = await held({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata });
     const message = { role: 'assistant', content: '', refusal: null };
     assert.deepEqual(body, {
@@ -131,7 +131,7 @@ describe('a chat with Gemini', () => {
     });
   });
 
-  it('counts tools that Gemini ran as input, and says null where nothing was counted', async () => {
+  it('Gemini chat counts tools that Gemini ran as input, and reports null when nothing was counted', async () => {
     const metadata = { promptTokenCount: 5, toolUsePromptTokenCount: 7, candidatesTokenCount: 2 };
     const { usage: counted } = await held({ ...lastEvent([{ text: 'Hi' }]), usageMetadata: metadata });
     assert.deepEqual(counted, {
@@ -148,7 +148,7 @@ describe('a chat with Gemini', () => {
     assert.deepEqual(end, { body: '{"usage":null}', usage: null });
   });
 
-  it("counts tokens by the model's own tokenizer, of all that is input", async () => {
+  it("Gemini countTokens counts all input with the model's own tokenizer", async () => {
     bench.server.answer((response) => sendJson(response, 200, '{"totalTokens":31,"promptTokensDetails":[]}'));
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
     const messages = [

@@ -31,7 +31,7 @@ describe('embeddings of Gemini', () => {
   const embed = (request: object) =>
     vendor.embed(callOf({ model: 'gemini-embedding-001', request: JSON.stringify(request), stream: false }), collect());
 
-  it('asks for one embedding for each input, and gives the numbers back as they stood', async () => {
+  it('Gemini embeddings request one vector per input, and return the numbers unchanged', async () => {
     const text = answerOf([
       [0.125, -2e-7],
       [1, 0],
@@ -55,7 +55,7 @@ describe('embeddings of Gemini', () => {
     assert.equal(usage, null);
   });
 
-  it('tells the usage where the model counts', async () => {
+  it('Gemini embeddings report the usage when the model counts', async () => {
     server.answer((response) => sendJson(response, 200, answerOf([[1]], { usageMetadata: { promptTokenCount: 4 } })));
     const { body, usage } = await embed({ input: 'a' });
     assert.deepEqual(usage, { prompt_tokens: 4, total_tokens: 4 });
@@ -64,14 +64,14 @@ describe('embeddings of Gemini', () => {
     assert.deepEqual(requests, [{ model: 'models/gemini-embedding-001', content: { parts: [{ text: 'a' }] } }]);
   });
 
-  it('makes base64 of the numbers where it is asked for', async () => {
+  it('Gemini embeddings are encoded as base64 on request', async () => {
     server.answer((response) => sendJson(response, 200, answerOf([[0.5, -1]])));
     const { body } = await embed({ input: 'a', encoding_format: 'base64' });
     const bytes = Buffer.from(JSON.parse(body).data[0].embedding, 'base64');
     assert.deepEqual([bytes.length, bytes.readFloatLE(0), bytes.readFloatLE(4)], [8, 0.5, -1]);
   });
 
-  it('refuses tokens and what it does not know, by name and without asking', async () => {
+  it('Gemini embeddings reject token inputs and unknown fields by name, without a call', async () => {
     const asked = server.requests.length;
     for (const input of [
       [1, 2],
@@ -83,7 +83,7 @@ describe('embeddings of Gemini', () => {
     assert.equal(server.requests.length, asked);
   });
 
-  it('fails with a clear error at an answer that makes no sense, and with the error that it names', async () => {
+  it("Gemini embeddings fail with a clear error for a senseless answer, and with the vendor's own error", async () => {
     const bodies = ['', '<html>', '[]', '{}', '{"embeddings":{}}', answerOf([]), answerOf([[1], [2]])];
     bodies.push(answerOf([['a']]), answerOf([null]), answerOf([5]), '{"embeddings":[5]}', answerOf([[1]]).slice(0, -3));
     for (const body of bodies) {

@@ -23,7 +23,7 @@ describeChatFaults('Gemini', {
   events: plain.map((each) => events([each])),
 });
 
-describe('what goes wrong at Gemini', () => {
+describe('Gemini errors', () => {
   const bench = new VendorBench(create);
 
   /** The error of a call whose request the server answers like this; streamed and held alike. */
@@ -34,7 +34,7 @@ describe('what goes wrong at Gemini', () => {
   const statusError = (status: number, body = '{}', headers: Record<string, string> = {}) =>
     errorOf((response) => sendJson(response, status, body, headers));
 
-  it('a bad request stays one, with what Gemini says of it', async () => {
+  it("a Gemini 400 stays a 400 with Gemini's message and status", async () => {
     const message = '* GenerateContentRequest.contents: contents is not specified';
     const error = await statusError(400, errorBody(400, 'INVALID_ARGUMENT', message));
     assert.equal(error.status, 400);
@@ -50,19 +50,19 @@ describe('what goes wrong at Gemini', () => {
     }
   });
 
-  it('the key is taken out of what Gemini says', async () => {
+  it("the key is removed from Gemini's error messages", async () => {
     const error = await statusError(400, errorBody(400, 'INVALID_ARGUMENT', `The header says ${apiKey}.`));
     assert.equal(error.message, 'The header says [key].');
   });
 
-  it('a prompt over the context window is named as OpenAI names it', async () => {
+  it('a Gemini prompt over the context window becomes context_length_exceeded', async () => {
     const message = 'The input token count (2100000) exceeds the maximum number of tokens allowed (1048576).';
     const error = await statusError(400, errorBody(400, 'INVALID_ARGUMENT', message));
     assert.equal(error.toWire().error.code, 'context_length_exceeded');
     assert.equal(error.message, message);
   });
 
-  it('a key that is not valid, a region or a right that lacks is a 503 whose cause tells the operator why', async () => {
+  it('an invalid Gemini key, a blocked region or a missing right becomes a 503 with a cause for the operator', async () => {
     const reason = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' };
     const cases: [number, string, object[], string][] = [
       [400, 'INVALID_ARGUMENT', [reason], '403 (INVALID_ARGUMENT)'],
@@ -82,7 +82,7 @@ describe('what goes wrong at Gemini', () => {
     assert.equal((await statusError(302, '', { location: 'http://127.0.0.1:1/' })).code, 'service_unavailable');
   });
 
-  it("an unknown model is model_not_found, without the vendor's name for it", async () => {
+  it("an unknown Gemini model becomes model_not_found, without the vendor's name for it", async () => {
     const message = 'models/gemini-9 is not found for API version v1beta, or is not supported for generateContent.';
     const error = await statusError(404, errorBody(404, 'NOT_FOUND', message));
     assert.equal(error.code, 'model_not_found');
@@ -90,7 +90,7 @@ describe('what goes wrong at Gemini', () => {
     assert.equal((await statusError(404, '<html>')).code, 'service_unavailable');
   });
 
-  it('a 429 tells how long to wait, from its header or from its RetryInfo', async () => {
+  it('a Gemini 429 carries the time to wait, from its header or its RetryInfo', async () => {
     const waitFor = async (delay: unknown, headers: Record<string, string> = {}) => {
       const details = [
         { '@type': 'type.googleapis.com/google.rpc.QuotaFailure', violations: [{ quotaId: 'org-secret' }] },
@@ -107,7 +107,7 @@ describe('what goes wrong at Gemini', () => {
     for (const delay of ['soon', undefined, 5, '-1s', {}]) assert.equal(await waitFor(delay), 1000);
   });
 
-  it('a 5xx is a 500, except 503 and 529, which are 503 with the time to wait, and 504, which is a timeout', async () => {
+  it('a Gemini 503 or 529 becomes a 503 with retry-after, a 504 a timeout, and any other 5xx a server_error', async () => {
     assert.equal((await statusError(500, errorBody(500, 'INTERNAL', 'An internal error.'))).code, 'server_error');
     assert.equal((await statusError(502, '<html>')).code, 'server_error');
     for (const status of [503, 529]) {
@@ -117,7 +117,7 @@ describe('what goes wrong at Gemini', () => {
     assert.equal((await statusError(504, errorBody(504, 'DEADLINE_EXCEEDED', 'Late.'))).code, 'timeout');
   });
 
-  it('an error in place of an answer is the error that it names, also as the first event of a stream', async () => {
+  it('a Gemini error in place of an answer has its own code, also as the first event of a stream', async () => {
     const body = errorBody(503, 'UNAVAILABLE', 'The model is overloaded.');
     assert.equal((await statusError(200, body)).code, 'service_unavailable');
     bench.server.answer((response) => sendStream(response, [`data: ${body}\n\n`]));
@@ -126,7 +126,7 @@ describe('what goes wrong at Gemini', () => {
     assert.deepEqual([odd.code, odd.message], ['server_error', 'Odd.']);
   });
 
-  it('an error inside a stream is the error that it names', async () => {
+  it('an error inside a Gemini stream has its own code', async () => {
     const body = errorBody(429, 'RESOURCE_EXHAUSTED', 'Slower.');
     bench.server.answer((response) => sendStream(response, [events(plain.slice(0, 2)), `data: ${body}\n\n`]));
     const sink = collect();
@@ -134,7 +134,7 @@ describe('what goes wrong at Gemini', () => {
     assert.equal(sink.frames.length, 2);
   });
 
-  it('what makes no sense is a 500 before the first frame, and an interruption after it', async () => {
+  it('a senseless Gemini answer is a 500 before the first frame, and an interruption after it', async () => {
     const bodies = [
       ...['', '<html>', '[]', '5', '{}', '{"candidates":{}}', '{"candidates":[]}', '{"candidates":[5]}'],
       '{"candidates":[{"content":{"parts":5},"finishReason":"STOP"}]}',
@@ -159,7 +159,7 @@ describe('what goes wrong at Gemini', () => {
     }
   });
 
-  it('a call that the model garbled is no answer', async () => {
+  it('a Gemini answer with a malformed call is an error', async () => {
     for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']) {
       const error = await errorOf((response) => sendJson(response, 200, JSON.stringify(lastEvent([], reason))));
       assert.equal(error.code, 'server_error');
@@ -171,13 +171,13 @@ describe('what goes wrong at Gemini', () => {
     }
   });
 
-  it('a stream in which one of several candidates has no end is not whole', async () => {
+  it('a Gemini stream in which one of several candidates has no end is interrupted', async () => {
     const [both = {}, second = {}] = streams['several candidates']?.sent ?? [];
     bench.server.answer((response) => sendStream(response, [events([both, second])]));
     await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'stream_interrupted' });
   });
 
-  it('an event over the limit is a clear error', async () => {
+  it('a Gemini event over the size limit is a clear error', async () => {
     bench.server.answer((response) => {
       beginStream(response);
       response.write('data: ');
@@ -193,7 +193,7 @@ describe('what goes wrong at Gemini', () => {
     });
   });
 
-  it("an abort inside a stream closes the vendor's connection", async () => {
+  it("an abort inside a Gemini stream closes the vendor's connection", async () => {
     let left: Promise<unknown> | undefined;
     bench.server.answer((response) => {
       left = once(response, 'close');

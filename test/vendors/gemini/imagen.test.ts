@@ -42,7 +42,7 @@ describe('images of Imagen', () => {
     return { ...rest, ...(sampleCount !== 1 && { sampleCount }) };
   };
 
-  it('are predicted by their model, with the key in a header', async () => {
+  it('Imagen images are predicted at the path of their model, with the key in a header', async () => {
     bench.answer();
     await bench.make({ model: 'imagen-4.0-ultra-generate-001' });
     const [{ method, url, headers } = assert.fail()] = bench.server.requests;
@@ -50,7 +50,7 @@ describe('images of Imagen', () => {
     assert.equal(headers['x-goog-api-key'], apiKey);
   });
 
-  it('have a number, a shape, a resolution and a format in the words of Google', async () => {
+  it("Imagen images have a number, a shape, a resolution and a format in Google's terms", async () => {
     assert.deepEqual(await parametersOf({ n: 4, personGeneration: 'dont_allow' }), {
       ...{ sampleCount: 4, personGeneration: 'dont_allow' },
     });
@@ -74,7 +74,7 @@ describe('images of Imagen', () => {
     });
   });
 
-  it('are refused by name where there is no such thing', async () => {
+  it('Imagen rejects unsupported image parameters by name, without a call', async () => {
     bench.answer();
     const image = { image_url: `data:image/png;base64,${png.toString('base64')}` };
     for (const [request, param] of [
@@ -87,7 +87,7 @@ describe('images of Imagen', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('are those that were not filtered; where all are, the answer says why', async () => {
+  it('Imagen returns the images that were not filtered, and the reason when all were', async () => {
     const reason = 'Unable to show generated images: they may be against our policies. Support codes: 29310472';
     const image = png.toString('base64');
     const answer = (...predictions: object[]): void =>

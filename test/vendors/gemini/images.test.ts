@@ -85,7 +85,7 @@ describe('images of Gemini', () => {
     });
   const received = () => JSON.parse(server.requests.at(-1)?.body ?? '');
 
-  it('asks for an image alone, and answers the one that is no draft, in base64, with its usage', async () => {
+  it('Gemini images are requested alone, and returned without drafts in base64 with their usage', async () => {
     const { body, usage: counted } = await paint();
     assert.equal(server.requests.at(-1)?.url, `/v1/models/${model}:generateContent`);
     assert.deepEqual(received(), {
@@ -98,13 +98,13 @@ describe('images of Gemini', () => {
     assert.deepEqual(counted, usage);
   });
 
-  it('stores the image where a link is wanted', async () => {
+  it('Gemini images are stored when a link is wanted', async () => {
     const { body } = await paint({}, { response_format: 'url' });
     assert.deepEqual(parseImageEnd(body).data, [{ file: 'blob-1', type: 'image/png', bytes: picture.length }]);
     assert.deepEqual(saved, [{ type: 'image/png', content: picture }]);
   });
 
-  it('edits uploads and data URLs, which come before the prompt', async () => {
+  it('Gemini images are edited from uploads and data URLs, which precede the prompt', async () => {
     const uploads = ['one', 'two'].map((file) => ({ file, name: `${file}.png`, type: 'image/png', bytes: 3 }) as never);
     await paint({}, { task: 'edit', images: uploads });
     const inline = (data: string) => ({ inlineData: { mimeType: 'image/png', data } });
@@ -114,7 +114,7 @@ describe('images of Gemini', () => {
     assert.deepEqual(received().contents[0].parts, [inline(base64), { text: 'A cat.' }]);
   });
 
-  it('fetches what is edited from links, but not from this machine', async () => {
+  it('Gemini images are edited from links, but not from this machine', async () => {
     const web = await startFixtureVendor();
     web.answer((response) => response.writeHead(200, { 'content-type': 'image/webp' }).end('webp'));
     const images = [{ image_url: `${web.baseUrl}/a.webp` }];
@@ -131,7 +131,7 @@ describe('images of Gemini', () => {
     await web.close();
   });
 
-  it('paints a size in the nearest of its formats, and refuses what is near none', async () => {
+  it('Gemini images use the nearest format for a size, and reject a size that is near none', async () => {
     const sizes: Record<string, object> = {
       '1024x1024': { aspectRatio: '1:1' },
       '1536x1024': { aspectRatio: '3:2' },
@@ -155,7 +155,7 @@ describe('images of Gemini', () => {
     }
   });
 
-  it('accepts what is usual, and refuses the rest by name', async () => {
+  it('Gemini images accept default parameters, and reject the others by name', async () => {
     const style = { user: 'u', moderation: 'auto', quality: 'standard', style: 'vivid', input_fidelity: 'low' };
     const usual = { n: 1, background: 'opaque', output_format: 'png', output_compression: 100, partial_images: 0 };
     await paint({ ...style, ...usual, size: null });
@@ -177,7 +177,7 @@ describe('images of Gemini', () => {
     assert.equal(server.requests.length, asked);
   });
 
-  it("answers 400 where Google's policies forbid the image, and 500 where there is none for another reason", async () => {
+  it('Gemini images return 400 for a policy rejection, and 500 when there is no image for another reason', async () => {
     const blocked = JSON.stringify({ promptFeedback: { blockReason: 'IMAGE_SAFETY' } });
     const reasons = ['IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT', 'PROHIBITED_CONTENT', 'IMAGE_RECITATION'];
     for (const body of [blocked, ...reasons.map((finishReason) => answerOf([], { finishReason }))]) {

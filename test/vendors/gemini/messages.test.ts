@@ -13,7 +13,7 @@ import { answer, answerBody } from '../recorded/recorded-gemini.ts';
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
-describe('the messages of a chat at Gemini', () => {
+describe('chat messages as Gemini contents', () => {
   let server: FixtureVendor;
   /** A server of images, which the tests' downloader may reach although it is on this machine. */
   let web: FixtureVendor;
@@ -45,7 +45,7 @@ describe('the messages of a chat at Gemini', () => {
     ...{ id, type: 'function', function: { name, arguments: args }, ...more },
   });
 
-  it('puts system messages into the system instruction, and later ones into their place', async () => {
+  it("system messages become Gemini's system instruction, and later ones keep their position", async () => {
     const sent = await send([
       { role: 'system', content: 'Be brief.' },
       {
@@ -75,12 +75,12 @@ describe('the messages of a chat at Gemini', () => {
     ]);
   });
 
-  it('lets a system message alone be what is answered', async () => {
+  it('a system message alone becomes the user content for Gemini', async () => {
     const sent = await send([{ role: 'system', content: 'Say hello.' }]);
     assert.deepEqual(sent, { contents: [user({ text: 'Say hello.' })], systemInstruction: undefined });
   });
 
-  it('tells what the assistant said: parts, a refusal, and nothing where it said nothing', async () => {
+  it('assistant messages reach Gemini with their parts and refusals, and empty ones are omitted', async () => {
     const sent = await send([
       { role: 'user', content: 'a' },
       {
@@ -108,7 +108,7 @@ describe('the messages of a chat at Gemini', () => {
     ]);
   });
 
-  it('names the function of each result by the id of its call, and puts results in a row into one turn', async () => {
+  it('tool results name their function for Gemini by the id of the call, and consecutive results share one content', async () => {
     const big = '{"id":12345678901234567890}';
     const sent = await send([
       { role: 'user', content: 'Weather?' },
@@ -139,7 +139,7 @@ describe('the messages of a chat at Gemini', () => {
     ]);
   });
 
-  it('gives signatures back where they came from, so that an answer can be sent back as it was', async () => {
+  it('signatures return to Gemini on the parts they came from, so that an answer can be sent back', async () => {
     const message = answerBody.choices[0]?.message ?? {};
     const { contents } = await send([{ role: 'user', content: 'Hi' }, message], 'gemini-3.8-flash');
     const parts = answer.candidates[0]?.content.parts ?? [];
@@ -156,7 +156,7 @@ describe('the messages of a chat at Gemini', () => {
     assert.deepEqual(texts.contents[3], model({ text: '', thoughtSignature: 'Ehs=' }));
   });
 
-  it('signs calls that came without a signature for the models that refuse those, the first of each turn', async () => {
+  it('unsigned calls are signed for the Gemini models that require it, the first of each message', async () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', tool_calls: [call('a', 'f'), call('b', 'f')] },
@@ -181,7 +181,7 @@ describe('the messages of a chat at Gemini', () => {
     assert.deepEqual(await signaturesOf('gemini-2.5-flash'), [undefined, undefined, 'own', undefined]);
   });
 
-  it('sends images, audio and files of data URLs as they are', async () => {
+  it('images, audio and files in data URLs reach Gemini unchanged', async () => {
     const { contents } = await send([
       {
         role: 'user',
@@ -201,7 +201,7 @@ describe('the messages of a chat at Gemini', () => {
     ]);
   });
 
-  it('leaves out of messages what the table of support says', async () => {
+  it("the message fields that Gemini's support table ignores are omitted", async () => {
     const said = { role: 'assistant', content: 'Hi' };
     const url = `data:image/png;base64,${pixel}`;
     const plain = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }, said];
@@ -227,7 +227,7 @@ describe('the messages of a chat at Gemini', () => {
 
   const image = (url: string) => ({ role: 'user', content: [{ type: 'image_url', image_url: { url } }] });
 
-  it('fetches images of links itself', async () => {
+  it('Gemini chat fetches linked images itself', async () => {
     web.answer((response) =>
       response.writeHead(200, { 'content-type': 'Image/JPEG; x=y' }).end(Buffer.from(pixel, 'base64')),
     );
@@ -236,7 +236,7 @@ describe('the messages of a chat at Gemini', () => {
     assert.equal(web.requests.at(-1)?.headers['x-goog-api-key'], undefined);
   });
 
-  it('answers 400, with the field and without the link, where a link leads to no image', async () => {
+  it('a link that leads to no image is a 400 with the field and without the link', async () => {
     const param = 'messages[0].content[0].image_url.url';
     const asked = server.requests.length;
     const answers: [number, string, Buffer][] = [
@@ -256,7 +256,7 @@ describe('the messages of a chat at Gemini', () => {
     assert.equal(server.requests.length, asked);
   });
 
-  it("fetches nothing from this machine or its network, not even from the vendor's own origin", async () => {
+  it("Gemini chat fetches nothing from this machine or its network, not even from the vendor's own origin", async () => {
     const guarded = createGemini({ name: 'gemini', baseUrl: server.baseUrl, apiKey });
     const asked = server.requests.length;
     for (const url of [
@@ -274,7 +274,7 @@ describe('the messages of a chat at Gemini', () => {
     await guarded.close();
   });
 
-  it('bounds what is fetched for one request', async () => {
+  it('Gemini chat limits what it fetches for one request', async () => {
     web.answer((response) =>
       response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.alloc(17 * 1024 * 1024)),
     );
@@ -282,7 +282,7 @@ describe('the messages of a chat at Gemini', () => {
     await assert.rejects(send(links), { status: 400, param: 'messages[3].content[0].image_url.url' });
   });
 
-  it('names what Gemini has no place for', async () => {
+  it('content that Gemini cannot take is rejected with its path', async () => {
     const hi = { role: 'user', content: 'Hi' };
     const file = { type: 'file', file: { file_id: 'file-1' } };
     const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'x' } };

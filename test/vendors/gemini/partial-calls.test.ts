@@ -7,7 +7,7 @@ import { event, events, lastEvent, usage } from '../recorded/recorded-gemini.ts'
 
 type Fields = Record<string, unknown>;
 
-describe("Gemini's calls", () => {
+describe('tool calls of Gemini', () => {
   const bench = new VendorBench((baseUrl) => createGemini({ name: 'gemini', baseUrl, apiKey: 'AIzaSyTest0123456789' }));
 
   const stream = async (...sent: Fields[]) => {
@@ -21,7 +21,7 @@ describe("Gemini's calls", () => {
   const part = (functionCall: Fields, more: Fields = {}) => event([{ functionCall, ...more }]);
   const piece = (jsonPath: string, value: Fields) => ({ jsonPath, ...value });
 
-  it('a call of a tool that was not declared goes to the client, with its usage, held and streamed', async () => {
+  it('a Gemini call of an undeclared tool reaches the client with its usage, held and streamed', async () => {
     const last = lastEvent([{ functionCall: { id: 'c', name: 'other', args: { a: 1 } } }], 'UNEXPECTED_TOOL_CALL');
     const streamed = await stream(last);
     assert.deepEqual([streamed.finish, streamed.usage], ['tool_calls', usage]);
@@ -34,7 +34,7 @@ describe("Gemini's calls", () => {
     assert.deepEqual(streamed.calls, [{ index: 0, ...expected }]);
   });
 
-  it('arguments in pieces become one call, after which the next one begins', async () => {
+  it('partial arguments of Gemini become one call, after which the next call starts', async () => {
     const { calls, finish } = await stream(
       part({ id: 'c1', name: 'book', willContinue: true }, { thoughtSignature: 'c2ln' }),
       part({ partialArgs: [piece('$.city', { stringValue: 'Bos', willContinue: true })], willContinue: true }),
@@ -69,7 +69,7 @@ describe("Gemini's calls", () => {
     assert.equal(finish, 'tool_calls');
   });
 
-  it('pieces that make no sense are a clear error, and reach no prototype', async () => {
+  it('senseless partial arguments of Gemini are a clear error, and reach no prototype', async () => {
     const open = part({ id: 'c1', name: 'book', willContinue: true });
     const bad: Fields[] = [
       { partialArgs: [piece('$.list[0]', { numberValue: 1 }), piece('$.list.__proto__.bad', { boolValue: true })] },

@@ -67,7 +67,7 @@ describe('videos of Gemini', () => {
     return thrown;
   };
 
-  it('are begun as long-running operations, with the key in a header', async () => {
+  it('Gemini videos are created as long-running operations, with the key in a header', async () => {
     answer({});
     const parameters = { user: 'someone', negativePrompt: 'boats' };
     assert.equal(await create({ size: '1280x720', seconds: '8', parameters }), task);
@@ -80,7 +80,7 @@ describe('videos of Gemini', () => {
     });
   });
 
-  it('begin with an upload or a data URL, in base64', async () => {
+  it('Gemini videos start with an upload or a data URL, in base64', async () => {
     answer({});
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     const dataUrl = `data:image/jpeg;base64,${png.toString('base64')}`;
@@ -96,7 +96,7 @@ describe('videos of Gemini', () => {
     }
   });
 
-  it('are refused by name where there is no such thing', async () => {
+  it('Gemini rejects unsupported video fields by name, without a call', async () => {
     answer({});
     for (const [param, fields] of [
       ['video_id', { remixed: { vendor: 'gemini', task } }],
@@ -111,7 +111,7 @@ describe('videos of Gemini', () => {
     assert.equal(server.requests.length, 0);
   });
 
-  it('are not begun twice where the answer is lost or cannot be used', async () => {
+  it('a Gemini video is not created again when the answer is lost or unusable', async () => {
     for (const lose of [
       (response: ServerResponse) => response.socket?.resetAndDestroy(),
       (response: ServerResponse) => sendJson(response, 200, '{"name":'),
@@ -135,7 +135,7 @@ describe('videos of Gemini', () => {
     server.reset();
   });
 
-  it('answer each status as what it means', async () => {
+  it('Gemini videos map each status to the matching code', async () => {
     for (const [status, name, code, polled = code] of [
       [400, 'INVALID_ARGUMENT', 'invalid_request_error'],
       [401, 'UNAUTHENTICATED', 'service_unavailable'],
@@ -155,7 +155,7 @@ describe('videos of Gemini', () => {
     }
   });
 
-  it('are polled by the name of their operation until it is done', async () => {
+  it('Gemini videos are polled by the name of their operation until it is done', async () => {
     answer({});
     assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'running', progress: 0 });
     answer({ done: false, metadata: {} });
@@ -175,7 +175,7 @@ describe('videos of Gemini', () => {
     server.reset();
   });
 
-  it('fail as their operation does', async () => {
+  it('a Gemini video fails with the error of its operation', async () => {
     const filtered = (samples: object) => ({ done: true, response: { generateVideoResponse: samples } });
     const reason = 'Veo could not generate the video, because its prompt goes against the usage guidelines.';
     for (const [state, code, vendorCode, message] of [
@@ -201,7 +201,7 @@ describe('videos of Gemini', () => {
     }
   });
 
-  it('are stored from where the operation says, with the key, also behind a redirect of the vendor’s own', async () => {
+  it("Gemini videos are downloaded from the operation's link with the key, also behind the vendor's own redirect", async () => {
     answer(made(), (response) => {
       if (server.requests.at(-1)?.url !== filmPath) return sendFilm(response);
       response.writeHead(302, { location: `/download${filmPath}` }).end();
@@ -221,7 +221,7 @@ describe('videos of Gemini', () => {
     assert.equal(await vendor.video.fetch(taskCall({ files }), 'thumbnail'), undefined);
   });
 
-  it('send the key to no other origin, named or redirected to, and reach into no private network', async () => {
+  it('Gemini videos send the key to no other origin, and reach into no private network', async () => {
     const elsewhere = await startFixtureVendor();
     const target = `${new URL(elsewhere.baseUrl).origin}/film.mp4`;
     try {
@@ -235,7 +235,7 @@ describe('videos of Gemini', () => {
     }
   });
 
-  it('carry the key to a trusted origin and not to where it redirects', async () => {
+  it('the downloader sends the key to a trusted origin and not to its redirect target', async () => {
     const sent: [origin: unknown, headers: string][] = [];
     const onRequest = (message: unknown): void => {
       const { request } = message as { request: { origin: unknown; headers: unknown } };
@@ -263,7 +263,7 @@ describe('videos of Gemini', () => {
     );
   });
 
-  it('are not stored by halves, and are given up where they are too large', async () => {
+  it('Gemini videos are not stored when truncated, and given up when too large', async () => {
     const cut = (response: ServerResponse): void => {
       response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': 5000 });
       response.write(film, () => server.reset());

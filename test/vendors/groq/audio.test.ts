@@ -18,7 +18,7 @@ const verbose = {
 };
 const plain = { text: ' Good day.', x_groq: { id: 'req_01jmy1rq4fe0x9w6mzcx3jqk4c' } };
 
-describe('audio of Groq, through its row', () => {
+describe('audio of Groq through its row', () => {
   let server: FixtureVendor;
   let vendor: Offering<'transcribe' | 'speak'>;
   const has = (made: Vendor): made is Offering<'transcribe' | 'speak'> => 'transcribe' in made && 'speak' in made;
@@ -41,7 +41,7 @@ describe('audio of Groq, through its row', () => {
     return await Promise.all([...sent].map(async ([name, value]) => [name, await textOf(value)] as const));
   };
 
-  it('transcribes and translates', async () => {
+  it('Groq transcribes and translates', async () => {
     for (const [task, path] of [
       ['transcribe', '/openai/v1/audio/transcriptions'],
       ['translate', '/openai/v1/audio/translations'],
@@ -59,7 +59,7 @@ describe('audio of Groq, through its row', () => {
     }
   });
 
-  it('times segments and words for what is made of them', async () => {
+  it('Groq times segments and words for the formats that need them', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(verbose)));
     const options = { language: 'en', timestamp_granularities: ['word', 'segment'] };
     for (const format of ['verbose_json', 'srt'] as const) {
@@ -76,7 +76,7 @@ describe('audio of Groq, through its row', () => {
     }
   });
 
-  it('speaks with the voices of Orpheus', async () => {
+  it('Groq speaks with the voices of Orpheus', async () => {
     const content = Buffer.from('RIFF$...WAVEfmt ');
     server.answer((response) => response.writeHead(200, { 'content-type': 'audio/wav' }).end(content));
     const sink = collect();
@@ -89,7 +89,7 @@ describe('audio of Groq, through its row', () => {
     assert.deepEqual(JSON.parse(body), { ...fields, model: 'canopylabs/orpheus-v1-english' });
   });
 
-  it('says what Groq says of a model whose terms nobody has accepted', async () => {
+  it('Groq speech passes on the error of a model whose terms are not accepted', async () => {
     const message = 'The model requires terms acceptance.';
     const error = { message, type: 'invalid_request_error', code: 'model_terms_required' };
     server.answer((response) => sendJson(response, 400, JSON.stringify({ error })));

@@ -53,7 +53,7 @@ describe('videos of Kling', () => {
   const bench = new VideoVendorBench(wire);
   beforeEach(() => bench.answer());
 
-  it('are asked for in its words, with a token in place of the keys', async () => {
+  it("Kling videos are requested in Kling's terms, with a token instead of the keys", async () => {
     await bench.begin({ size: '720x1280', seconds: '10', parameters: { negative_prompt: 'boats', sound: 'on' } });
     const [{ url, headers } = assert.fail()] = bench.server.requests;
     assert.equal(url, '/v1/videos/text2video');
@@ -75,7 +75,7 @@ describe('videos of Kling', () => {
     assert.ok(nbf < now && exp > now + 900 && exp <= now + 1800, JSON.stringify({ nbf, exp, now }));
   });
 
-  it('begin with a picture at another path, whose tasks are there, too', async () => {
+  it('Kling videos with a first image are created and polled at another path', async () => {
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     const name = await bench.begin({ size: '1920x1080', input: upload });
     assert.equal(name, `image2video/${id}`);
@@ -93,13 +93,13 @@ describe('videos of Kling', () => {
     assert.deepEqual(await bench.poll({ task: name }), { status: 'running', progress: 0 });
   });
 
-  it('are drawn in 720 or 1080 lines', async () => {
+  it('Kling videos have 720 or 1080 lines, and any other size is rejected', async () => {
     const error = await bench.failure(bench.begin({ size: '3840x2160' }));
     assert.deepEqual([error.code, error.param], ['invalid_request_error', 'size']);
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('tell by its code what an error means, also where its status says another thing', async () => {
+  it('a Kling error has the meaning of its code, even when its status differs', async () => {
     for (const [status, code, expected, vendorStatus] of [
       [400, 1301, 'invalid_request_error', undefined],
       [429, 1102, 'service_unavailable', 402],
@@ -120,7 +120,7 @@ describe('videos of Kling', () => {
     }
   });
 
-  it('end without a video where there is none', async () => {
+  it('a Kling video without a file fails with server_error', async () => {
     for (const more of [{}, { task_result: { videos: [] } }]) {
       bench.state(task('succeed', more));
       const polled = await bench.poll();
@@ -129,7 +129,7 @@ describe('videos of Kling', () => {
     }
   });
 
-  it('need both keys', () => {
+  it('Kling requires both keys', () => {
     for (const apiKey of [accessKey, `${accessKey}:`, `:${secretKey}`, 'a:b:c']) {
       assert.throws(
         () => createKling({ name: 'kling', baseUrl: 'http://127.0.0.1:1/v1', apiKey }),
@@ -139,8 +139,8 @@ describe('videos of Kling', () => {
   });
 });
 
-describe('the token of Kling', () => {
-  it('is made anew before it ages', () => {
+describe('KlingToken', () => {
+  it('KlingToken renews the token before it expires', () => {
     const token = new KlingToken(accessKey, secretKey);
     const now = Date.UTC(2026, 10, 21);
     const first = token.get(now);

@@ -58,7 +58,7 @@ describe('videos of Luma', () => {
   const bench = new VideoVendorBench(wire);
   beforeEach(() => bench.answer());
 
-  it("are asked for as Luma's own client asks, which understands the same answers", async () => {
+  it("Luma videos are requested like by Luma's own client, which reads the same answers", async () => {
     const client = new LumaAI({ authToken: apiKey, baseURL: bench.server.baseUrl, maxRetries: 0 });
     const url = 'https://example.com/a.png';
     const begun = await client.generations.video.create({
@@ -84,7 +84,7 @@ describe('videos of Luma', () => {
     assert.deepEqual(places(bench.server.requests), theirs);
   });
 
-  it('have a shape and a resolution in the words of the vendor', async () => {
+  it("Luma videos have a shape and a resolution in Luma's terms", async () => {
     for (const [size, aspect_ratio, resolution] of [
       ['1080x1920', '9:16', '1080p'],
       ['960x540', '16:9', '540p'],
@@ -99,7 +99,7 @@ describe('videos of Luma', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('begin with a link to a picture, beside the frame that they end with; a picture itself is refused', async () => {
+  it('Luma videos start with a linked image, beside their last frame, and reject uploaded images', async () => {
     const frame1 = { type: 'image', url: 'https://example.com/b.png' };
     await bench.begin({ input: { image_url: 'https://example.com/a.png' }, parameters: { keyframes: { frame1 } } });
     assert.deepEqual((bench.posted as { keyframes: unknown }).keyframes, {
@@ -115,7 +115,7 @@ describe('videos of Luma', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('fail as their generation does', async () => {
+  it('a Luma video fails with the reason of its generation', async () => {
     for (const [state, code, param, vendorCode] of [
       [failed('Contains blacklisted words'), 'invalid_request_error', null, 'content_policy_violation'],
       [failed('Frame moderation failed'), 'invalid_request_error', null, 'content_policy_violation'],
@@ -133,7 +133,7 @@ describe('videos of Luma', () => {
     }
   });
 
-  it('are not available where the operator has no credits left, which is no fault of the caller', async () => {
+  it('Luma videos are unavailable with 503 when the operator has no credits left', async () => {
     bench.answer((_, response) => {
       sendJson(response, 400, JSON.stringify({ detail: 'Insufficient credits' }));
       return true;
@@ -147,7 +147,7 @@ describe('images of Luma', () => {
   const bench = new PolledImageBench(imageWire);
   beforeEach(() => bench.answer());
 
-  it("are asked for as Luma's own client asks, which understands the same answers", async () => {
+  it("Luma images are requested like by Luma's own client, which reads the same answers", async () => {
     const client = new LumaAI({ authToken: imageApiKey, baseURL: bench.server.baseUrl, maxRetries: 0 });
     await client.generations.image.create({
       ...{ model: 'photon-1', prompt: 'A lighthouse', aspect_ratio: '3:4', format: 'jpg' },
@@ -162,7 +162,7 @@ describe('images of Luma', () => {
     assert.deepEqual([file?.url, file?.headers.authorization], ['/file.png', undefined]);
   });
 
-  it('are refused by name where there is no such thing', async () => {
+  it('Luma rejects unsupported image parameters by name, without a call', async () => {
     for (const [param, parameters, job] of [
       ['n', { n: 2 }, {}],
       ['size', { size: '1536x1024' }, {}],
@@ -176,7 +176,7 @@ describe('images of Luma', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('end as their generation does', async () => {
+  it('a Luma image fails with the reason of its generation', async () => {
     for (const [state, expected] of [
       [failed('Advanced prompt moderation failed'), { vendorCode: 'content_policy_violation' }],
       [failed('Job failed'), { code: 'server_error' }],

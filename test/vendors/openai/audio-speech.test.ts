@@ -64,7 +64,7 @@ function storing(fail?: Error): CallFiles & { readonly saved: Buffer[]; readonly
   };
 }
 
-describe('speech by the OpenAI dialect', () => {
+describe('speech of the OpenAI dialect', () => {
   let server: FixtureVendor;
   let vendor: Offering<'speak'>;
   before(async () => {
@@ -76,7 +76,7 @@ describe('speech by the OpenAI dialect', () => {
     await server.close();
   });
 
-  it('sends the request with the vendor’s own model, unknown fields as they are', async () => {
+  it("OpenAI speech sends the request with the vendor's own model and unknown fields unchanged", async () => {
     server.answer((response) => sendAudio(response, [Buffer.from('abc')]));
     await vendor.speak(speech({ model: 'a/"b"' }), collect());
     const received = server.requests.at(-1);
@@ -84,7 +84,7 @@ describe('speech by the OpenAI dialect', () => {
     assert.deepEqual(JSON.parse(received?.body ?? ''), { ...request, model: 'a/"b"' });
   });
 
-  it('says the same audio however the vendor cuts it, as bytes or as events, in frames of at most 32 KiB', async () => {
+  it('OpenAI speech yields the same audio however it is split, as bytes or events, in frames of at most 32 KiB', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ minLength: 1, maxLength: 200 }),
@@ -111,7 +111,7 @@ describe('speech by the OpenAI dialect', () => {
     );
   });
 
-  it('leaves few frames of many tiny pieces', async () => {
+  it('OpenAI speech gathers many tiny pieces into few frames', async () => {
     const audio = randomBytes(3000);
     const head = 'HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\ntransfer-encoding: chunked\r\n\r\n';
     server.answer((response) => {
@@ -130,7 +130,7 @@ describe('speech by the OpenAI dialect', () => {
     const kind = asEvents ? 'events' : 'bytes';
     const fields = asEvents ? { stream_format: 'sse' } : {};
 
-    it(`fails with stream_interrupted when ${kind} break off, after what came`, async () => {
+    it(`OpenAI speech fails with stream_interrupted when ${kind} break off, after the audio received`, async () => {
       const audio = randomBytes(50_000);
       server.answer((response) => {
         beginStream(response, { 'content-type': asEvents ? 'text/event-stream' : 'audio/mpeg' });
@@ -147,7 +147,7 @@ describe('speech by the OpenAI dialect', () => {
       assert.ok(audioOf(sink.frames).equals(audio));
     });
 
-    it(`closes the vendor’s connection when the call is aborted in the middle of ${kind}`, async () => {
+    it(`OpenAI speech closes the vendor's connection when the call is aborted in the middle of ${kind}`, async () => {
       const controller = new AbortController();
       let left: Promise<unknown> | undefined;
       server.answer((response) => {
@@ -165,7 +165,7 @@ describe('speech by the OpenAI dialect', () => {
     });
   }
 
-  it('takes a page for no audio, and audio for what it is where events were asked for', async () => {
+  it('OpenAI speech rejects an HTML page, and accepts plain audio when events were requested', async () => {
     server.answer((response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Oh</h1>'));
     for (const fields of [{}, { stream_format: 'sse' }]) {
       const sink = collect();
@@ -178,7 +178,7 @@ describe('speech by the OpenAI dialect', () => {
     assert.deepEqual([counted, audioOf(sink.frames).toString()], [null, 'abcdef']);
   });
 
-  it('takes an end without speech.audio.done for a break, and the vendor’s own error for what it says', async () => {
+  it("OpenAI speech is interrupted without speech.audio.done, and fails with the vendor's own error", async () => {
     const asEvents = { stream_format: 'sse' };
     server.answer((response) => sendStream(response, [deltaEvent(Buffer.from('abc'))]));
     await assert.rejects(vendor.speak(speech({}, asEvents), collect()), { code: 'stream_interrupted' });
@@ -191,7 +191,7 @@ describe('speech by the OpenAI dialect', () => {
     await assert.rejects(vendor.speak(speech(), collect()), { code: 'server_error' });
   });
 
-  describe('performed', () => {
+  describe('executeSpeech', () => {
     const row = (events: boolean) => routedModel(events ? 'gpt-4o-mini-tts' : 'tts-1');
     const execute = (
       options: { keep?: boolean; stream?: boolean; events?: boolean; files?: CallFiles },
@@ -204,7 +204,7 @@ describe('speech by the OpenAI dialect', () => {
     const audio = randomBytes(300_000);
     const answerAudio = () => server.answer((response) => sendAudio(response, [audio]));
 
-    it('asks for events where the vendor has them, for the usage', async () => {
+    it('executeSpeech requests events for the usage when the vendor has them', async () => {
       server.answer((response) => sendStream(response, [deltaEvent(audio), doneEvent]));
       const end = await execute({ events: true }, collect());
       assert.equal(JSON.parse(server.requests.at(-1)?.body ?? '').stream_format, 'sse');
@@ -214,7 +214,7 @@ describe('speech by the OpenAI dialect', () => {
       assert.equal(JSON.parse(server.requests.at(-1)?.body ?? '').stream_format, undefined);
     });
 
-    it('stores the audio where it is kept, beside relaying it; and where nobody listens it only stores it', async () => {
+    it('executeSpeech stores kept audio beside relaying it, and only stores it when nobody listens', async () => {
       answerAudio();
       for (const { keep, stream } of [
         { keep: true, stream: true },
@@ -231,7 +231,7 @@ describe('speech by the OpenAI dialect', () => {
       }
     });
 
-    it('stores nothing of audio that breaks off, or that is not there', async () => {
+    it('executeSpeech stores nothing of audio that breaks off or is empty', async () => {
       const files = storing();
       server.answer((response) => {
         beginStream(response, { 'content-type': 'audio/mpeg' });
@@ -248,7 +248,7 @@ describe('speech by the OpenAI dialect', () => {
       );
     });
 
-    it('does not pass for undone once audio has come, though nobody was there to hear it', async () => {
+    it('executeSpeech reports outcome_unknown once audio has arrived, even when nobody listens', async () => {
       const error = '{"error":{"message":"no","code":"server_is_overloaded"}}';
       for (const [said, code, vendorStatus] of [
         [[], 'service_unavailable', 503],
@@ -263,13 +263,13 @@ describe('speech by the OpenAI dialect', () => {
       }
     });
 
-    it('fails when the audio cannot be stored', async () => {
+    it('executeSpeech fails when the audio cannot be stored', async () => {
       answerAudio();
       const files = storing(new Error('the disk is full'));
       await assert.rejects(execute({ keep: true, files }, collect()), /disk is full|had an error/);
     });
 
-    it('is as slow as the slowest of those who take the audio', async () => {
+    it('executeSpeech is as slow as its slowest reader', async () => {
       answerAudio();
       const sink = collect();
       const waiting: (() => void)[] = [];

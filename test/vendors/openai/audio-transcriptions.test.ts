@@ -55,7 +55,7 @@ const done = { type: 'transcript.text.done', text: 'Good day, é 😀.', usage: 
 const sse = (...data: object[]): string => data.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
 const said = [delta('Good'), delta(' day, é'), delta(' 😀.')];
 
-describe('transcriptions by the OpenAI dialect', () => {
+describe('transcriptions of the OpenAI dialect', () => {
   let server: FixtureVendor;
   let vendor: Offering<'transcribe'>;
   before(async () => {
@@ -68,7 +68,7 @@ describe('transcriptions by the OpenAI dialect', () => {
   });
   beforeEach(() => server.answer((response) => sendJson(response, 200, '{"text":"Good day."}')));
 
-  it('sends the file from its blob, its length known, behind the fields', async () => {
+  it('OpenAI transcription sends the file from its blob with its length, after the fields', async () => {
     const options = {
       language: 'en',
       temperature: 0.2,
@@ -103,7 +103,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     assert.equal(sent.type, 'audio/wav');
   });
 
-  it('asks for what the format is made of, where the task is done', async () => {
+  it('OpenAI transcription requests the format it needs, at the path of its task', async () => {
     const asked = {
       json: 'json',
       text: 'json',
@@ -121,7 +121,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     }
   });
 
-  it('answers a held call with what the vendor said, and no frame', async () => {
+  it("OpenAI transcription answers a held call with the vendor's body and no frame", async () => {
     const body = { task: 'transcribe', text: 'Hi', duration: 1.5, segments: [{ id: 0 }], usage: { type: 'duration' } };
     server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
     const sink = collect();
@@ -131,7 +131,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     assert.equal(sink.frames.length, 0);
   });
 
-  it('refuses a held answer that has no text, or is an error', async () => {
+  it('OpenAI transcription rejects a held answer that has no text or is an error', async () => {
     for (const [body, code] of [
       ['{"duration":1}', 'server_error'],
       ['[]', 'server_error'],
@@ -143,7 +143,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     }
   });
 
-  it('streams the events as delta frames, however their bytes are cut, and ends with the last', async () => {
+  it('OpenAI transcription streams events as delta frames, however their bytes are split, and ends with the last', async () => {
     const segment = { type: 'transcript.text.segment', id: 's', start: 0, end: 1, text: 'Good', speaker: 'A' };
     const withSegment = [said[0] as object, segment, ...said.slice(1)];
     await fc.assert(
@@ -167,14 +167,14 @@ describe('transcriptions by the OpenAI dialect', () => {
     assert.equal((await formOf(server.requests.at(-1))).get('stream'), 'true');
   });
 
-  it('takes a whole transcript for a stream that says it all at once', async () => {
+  it('OpenAI transcription turns a whole transcript into a stream of one delta', async () => {
     const sink = collect();
     const end = await vendor.transcribe(transcription({}, { stream: true }), sink);
     assert.deepEqual(sink.data(), [delta('Good day.')]);
     assert.deepEqual(JSON.parse(end.body), { text: 'Good day.' });
   });
 
-  it('fails with stream_interrupted when the events break off, and with the vendor’s own error when it says one', async () => {
+  it("OpenAI transcription fails with stream_interrupted when events break off, and with the vendor's own error", async () => {
     server.answer((response) => sendStream(response, [sse(...said)]));
     await assert.rejects(vendor.transcribe(transcription({}, { stream: true }), collect()), {
       code: 'stream_interrupted',
@@ -188,7 +188,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     });
   });
 
-  it('makes the vendor wait while the frames are not taken', async () => {
+  it('OpenAI transcription makes the vendor wait while the frames are not taken', async () => {
     server.answer((response) => sendStream(response, [sse(said[0] as object), sse(...said.slice(1), done)]));
     const sink = collect();
     let waits = 0;
@@ -201,7 +201,7 @@ describe('transcriptions by the OpenAI dialect', () => {
     assert.ok(waits > 0);
   });
 
-  it('leaves no file open: sent, refused, aborted before and during the call', async () => {
+  it('OpenAI transcription leaves no file open when it is sent, rejected or aborted', async () => {
     const calls: [VendorCall & { files: ReturnType<typeof oneFile> }, (() => void) | undefined][] = [];
     calls.push([transcription(), undefined]);
     calls.push([transcription({}, { signal: AbortSignal.abort() }), undefined]);

@@ -45,7 +45,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     await server.close();
   });
 
-  it('posts the request unread to /completions, and streams the chunks without what the gateway owns', async () => {
+  it("OpenAI completions posts the request unread, and streams the chunks without the gateway's own fields", async () => {
     const counted = completionChunk([], { usage });
     server.answer((response) => sendStream(response, [events([...said, counted])]));
     const sink = collect();
@@ -60,7 +60,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     });
   });
 
-  it('answers a held call with the whole body, and makes a chunk of one that came for a stream', async () => {
+  it('OpenAI completions returns the whole body of a held call, and turns a whole answer to a stream into one chunk', async () => {
     const choices = [choice('This is a test.', { finish_reason: 'length' })];
     server.answer((response) => sendJson(response, 200, JSON.stringify(completionChunk(choices, { usage }))));
     const held = await vendor.complete(callOf({ stream: false }), collect());
@@ -73,7 +73,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     await assert.rejects(vendor.complete(callOf(), collect()), { code: 'server_error' });
   });
 
-  it('fails when the answer breaks off: before its first chunk it may be asked for again, after it not', async () => {
+  it('OpenAI completions fails with server_error before the first chunk, and with stream_interrupted after it', async () => {
     server.answer((response) => sendStream(response, [events(said.slice(0, 3), '')]));
     await assert.rejects(vendor.complete(callOf(), collect()), { code: 'stream_interrupted' });
     server.answer((response) => sendStream(response, [': nothing\n\n']));
@@ -86,7 +86,7 @@ describe('legacy completions of the OpenAI dialect', () => {
       call: callOf({ request: JSON.stringify(request), stream }),
     });
 
-  it('over a chat: a user message for each prompt, the limit by its newer name, and the rest as it was', async () => {
+  it('completions over a chat send a user message per prompt and max_completion_tokens, and keep the other fields', async () => {
     const body = JSON.stringify({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }], usage });
     server.answer((response) => sendJson(response, 200, body));
     const rest = { temperature: 0.5, stop: ['x'], user: 'ann', seed: 7, something_new: [1] };
@@ -107,7 +107,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     assert.ok(server.requests.every(({ url }) => url === '/v1/chat/completions'));
   });
 
-  it('over a chat: shows refusals as text, and reasons that completions do not know as stop', async () => {
+  it('completions over a chat show refusals as text, and unknown finish reasons as stop', async () => {
     const choices = [
       { index: 0, message: { content: null, refusal: 'I cannot.' }, finish_reason: 'stop' },
       { index: 1, message: { content: 'Hm', reasoning_content: 'secret' }, finish_reason: 'tool_calls' },
@@ -125,7 +125,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     await assert.rejects(complete({ prompt: 'x' }), { code: 'server_error', message: /has no message/ });
   });
 
-  it('over chats: once one of them has been heard, the failure of another is a stream that broke off', async () => {
+  it('completions over several chats are interrupted when one fails after another has been heard', async () => {
     const token = (content: string, more: object = {}) => chunk([{ delta: { content }, ...more }]);
     const whole = [token('', {}), token('Hi'), chunk([{ delta: {}, finish_reason: 'stop' }]), usageChunk];
     let parts = [': nothing\n\n'];
@@ -153,7 +153,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     await assert.rejects(completeBoth(), { code: 'rate_limit_exceeded' });
   });
 
-  it('over a chat: holds the vendor back while the relay is full', async () => {
+  it('completions over a chat hold the vendor back while the relay is full', async () => {
     const tokens = Array.from({ length: 20 }, (_, index) => chunk([{ delta: { content: `${index} ` } }]));
     const last = chunk([{ delta: {}, finish_reason: 'stop' }]);
     server.answer((response) =>
@@ -174,8 +174,8 @@ describe('legacy completions of the OpenAI dialect', () => {
   });
 });
 
-describe('the usage of several calls', () => {
-  it('is their sum, details included, and null where nobody counted', () => {
+describe('sumUsage', () => {
+  it('sumUsage adds up usages with their details, and returns null when nobody counted', () => {
     assert.equal(sumUsage([]), null);
     assert.equal(sumUsage([null, null]), null);
     const one = { total_tokens: 1, details: { cached: 1 }, tier: 'a' };

@@ -81,7 +81,7 @@ describe('the OpenAI dialect', () => {
   };
   const plain = streams['plain text'] ?? [];
 
-  it('puts the model and the stream options before the request, which it passes on unread', async () => {
+  it('the OpenAI dialect puts model and stream options before the request, which it passes on unread', async () => {
     const requests: [string, unknown][] = [
       ['{}', {}],
       [' { } ', {}],
@@ -107,7 +107,7 @@ describe('the OpenAI dialect', () => {
     assert.match(bench.server.requests.at(-1)?.body ?? '', /^\{"model":"a\/\\"b\\"",\n"a": \{\} \}$/);
   });
 
-  it("sends the caller's own stream options, once", async () => {
+  it("the OpenAI dialect sends the caller's own stream options once", async () => {
     bench.server.answer((response) => sendStream(response, [events(plain)]));
     const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
     await bench.vendor.chat(callOf({ model: 'm', request }), collect());
@@ -117,7 +117,7 @@ describe('the OpenAI dialect', () => {
     );
   });
 
-  it('yields the same frames however the bytes of an answer are cut', async () => {
+  it('the OpenAI dialect yields the same frames however the bytes of an answer are split', async () => {
     const recordings = fc.constantFrom(...Object.keys(streams));
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
     const at = fc.array(fc.nat(), { maxLength: 40 });
@@ -133,7 +133,7 @@ describe('the OpenAI dialect', () => {
     );
   });
 
-  it('yields for any run of chunks the frames that parsing each of them yields', async () => {
+  it('the OpenAI dialect yields the frames that parsing each chunk would yield, for any run of chunks', async () => {
     const content = fc.oneof(
       fc.string({ unit: 'grapheme' }),
       fc.constantFrom('"', '\\', '\n', '}', '"}}]}', '{"content":"', ''),
@@ -171,7 +171,7 @@ describe('the OpenAI dialect', () => {
     );
   });
 
-  it('is not taken in by a chunk that resembles those of the tokens before it', async () => {
+  it('the OpenAI dialect is not misled by a chunk that resembles the token chunks before it', async () => {
     const [role, hello] = plain.map((each) => JSON.stringify(each));
     const last =
       hello?.replace('"Hello"', '"."},"finish_reason":"stop","more":{"x":""').replace(/,"finish_reason":null/, '') ??
@@ -187,13 +187,13 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual((await stream(events(chunks))).sink.data(), [...chunks.map(frameOf), ...endsOf(chunks)]);
   });
 
-  it('takes an answer without [DONE] for whole when every choice has its finish reason', async () => {
+  it('the OpenAI dialect treats an answer without [DONE] as complete when every choice has its finish reason', async () => {
     const { sink, end } = await stream(events([...plain, usageChunk], ''));
     assert.equal(sink.frames.length, plain.length);
     assert.deepEqual(end.usage, usage);
   });
 
-  it('resolves at [DONE], without waiting for the vendor to end the body', async () => {
+  it('the OpenAI dialect resolves at [DONE] without waiting for the end of the body', async () => {
     let answered: ServerResponse | undefined;
     bench.server.answer((response) => {
       answered = response;
@@ -205,18 +205,18 @@ describe('the OpenAI dialect', () => {
     answered?.end();
   });
 
-  it('fails when one of several choices has no finish reason, and when there was no choice at all', async () => {
+  it('the OpenAI dialect fails when one of several choices has no finish reason, or there is no choice', async () => {
     const open = (streams['several choices'] ?? []).slice(0, -1);
     await assert.rejects(stream(events(open, '')), { code: 'stream_interrupted' });
     await assert.rejects(stream(': nothing\n\n'), { code: 'server_error', status: 500 });
     await assert.rejects(stream(events([usageChunk], '')), { code: 'server_error' });
   });
 
-  it('drops the last event where its blank line is missing', async () => {
+  it('the OpenAI dialect drops a last event without its blank line', async () => {
     await assert.rejects(stream(events(plain, 'data: [DONE]').slice(0, -20)), { code: 'stream_interrupted' });
   });
 
-  it('swallows chunks that say nothing, and empty events', async () => {
+  it('the OpenAI dialect skips empty chunks and empty events', async () => {
     const nothing = [
       'data: {}',
       'data:',
@@ -228,7 +228,7 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(sink.data(), plain.map(frameOf));
   });
 
-  it("takes the usage that Groq tells in a chunk's x_groq alone, and OpenAI's where there are both", async () => {
+  it("the OpenAI dialect takes Groq's usage from x_groq, and prefers OpenAI's usage when there are both", async () => {
     const told = { ...usage, queue_time: 0.018 };
     const last = (rest: object) =>
       chunk([{ delta: {}, finish_reason: 'stop' }], { x_groq: { id: 'r', usage: told }, ...rest });
@@ -241,14 +241,14 @@ describe('the OpenAI dialect', () => {
     assert.equal(neither.end.usage, null);
   });
 
-  it('keeps the usage of a last chunk that has choices too', async () => {
+  it('the OpenAI dialect keeps the usage of a last chunk that also has choices', async () => {
     const last = chunk([{ delta: {}, finish_reason: 'stop' }], { usage });
     const { end, sink } = await stream(events([last]));
     assert.deepEqual(end.usage, usage);
     assert.deepEqual(sink.data(), withRoles([last]).map(frameOf));
   });
 
-  it('turns a whole completion, sent in answer to a streamed request, into frames', async () => {
+  it('the OpenAI dialect turns a whole completion to a streamed request into frames', async () => {
     const toolCalls = [{ id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } }];
     const message = { role: 'assistant', content: null, tool_calls: toolCalls };
     const body = { ...completion, choices: [{ index: 0, message, logprobs: null, finish_reason: 'tool_calls' }] };
@@ -263,7 +263,7 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(end, { body: JSON.stringify({ usage }), usage });
   });
 
-  it('fails with a clear error when a JSON answer makes no sense', async () => {
+  it('the OpenAI dialect fails with a clear error for a senseless JSON answer', async () => {
     const bodies = ['', '<html>', '[]', 'null', '{"choices":{}}', '{}', '{"choices":[{"text":"a"}]}'];
     for (const body of bodies) {
       bench.server.answer((response) => sendJson(response, 200, body));
@@ -277,7 +277,7 @@ describe('the OpenAI dialect', () => {
     }
   });
 
-  it('fails with a clear error at a malformed event, and does not yield what follows', async () => {
+  it('the OpenAI dialect fails with a clear error for a malformed event, and yields nothing after it', async () => {
     // The last ones resemble the chunk of a token, which the stream has had one of.
     const tokens = ['"a" "b"', '"a\u0001"', '"a', '"\\"', 'a', ''].map((text) =>
       JSON.stringify(plain[1]).replace('"Hello"', text),
@@ -295,7 +295,7 @@ describe('the OpenAI dialect', () => {
     }
   });
 
-  it('maps an error event by its status, and otherwise passes its message on', async () => {
+  it('the OpenAI dialect maps an error event by its status, and otherwise passes its message on', async () => {
     const error = (fields: object) => `data: ${JSON.stringify({ error: { message: 'Too long.', ...fields } })}\n\n`;
     const cases: [string, object][] = [
       [error({ code: 429 }), { code: 'rate_limit_exceeded' }],
@@ -323,7 +323,7 @@ describe('the OpenAI dialect', () => {
     await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'rate_limit_exceeded' });
   });
 
-  it('uses its connections again for calls that follow each other', async () => {
+  it('the OpenAI dialect reuses its connections for consecutive calls', async () => {
     const fresh = await startFixtureVendor();
     const own = createOpenAiDialect({ name: 'openai', baseUrl: `${fresh.baseUrl}/`, apiKey });
     fresh.answer((response) => sendStream(response, [events(plain)]));

@@ -54,7 +54,7 @@ describe('embeddings of the OpenAI dialect', () => {
       sink: collect(),
     });
 
-  it('posts the request unread, and gives the numbers back as they stood, without white space', async () => {
+  it('OpenAI embeddings posts the request unread, and returns the numbers unchanged without white space', async () => {
     const text = answerOf([
       [0.1, -2e-7],
       [1, 0],
@@ -74,7 +74,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.deepEqual(usage, { prompt_tokens: 2, total_tokens: 2 });
   });
 
-  it('puts items in the order of their index, whatever the order of their fields', async () => {
+  it('OpenAI embeddings returns items in the order of their index, whatever the order of their fields', async () => {
     const text =
       '{"data":[{"index":1,"embedding":"AACAPw=="},{"embedding" : "AAAAAA==","index":0,"object":"\\"embedding\\":[9]"}]}';
     server.answer((response) => sendJson(response, 200, text));
@@ -87,7 +87,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.deepEqual(JSON.parse(body).usage, { prompt_tokens: 0, total_tokens: 0 });
   });
 
-  it('makes base64 of numbers where base64 was asked for and ignored', async () => {
+  it('OpenAI embeddings encodes numbers as base64 when the vendor ignored that request', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.float({ noNaN: true, noDefaultInfinity: true }), { minLength: 1 }),
@@ -110,7 +110,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.deepEqual(plain.data[0].embedding, [0.5]);
   });
 
-  it('fails with a clear error at an answer that makes no sense', async () => {
+  it('OpenAI embeddings fails with a clear error for a senseless answer', async () => {
     const item = { object: 'embedding', index: 0, embedding: [1] };
     const bodies = [
       ...['', '<html>', '[]', '{}', '{"data":{}}', '{"data":[]}'],
@@ -144,7 +144,7 @@ describe('embeddings of the OpenAI dialect', () => {
     sendJson(response, 200, answerOf(input.map((text) => [Number(text)])));
   };
 
-  it('joins the answers of several calls in the order of the inputs, and adds up what they counted', async () => {
+  it('executeEmbedding joins several answers in the order of the inputs, and adds up their usage', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 7 }), async (count, batch) => {
         server.answer((response, request) => {
@@ -163,7 +163,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.ok(server.requests.every(({ body }) => JSON.parse(body).user === 'u'));
   });
 
-  it('has at most four calls under way at a time', async () => {
+  it('executeEmbedding runs at most four calls at a time', async () => {
     let open = 0;
     let most = 0;
     server.answer((response, request) => {
@@ -179,7 +179,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.equal(server.requests.length, 20);
   });
 
-  it('ends with the first error, ends the other calls, and starts no more', async () => {
+  it('executeEmbedding ends with the first error, aborts the other calls, and starts no more', async () => {
     const left: Promise<unknown>[] = [];
     server.answer((response) => {
       if (server.requests.length < 4) left.push(once(response, 'close'));
@@ -192,7 +192,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('ends every call when it is aborted', async () => {
+  it('executeEmbedding ends every call when it is aborted', async () => {
     const leave = new AbortController();
     const left: Promise<unknown>[] = [];
     server.answer((response) => {
@@ -207,7 +207,7 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('splits by the number of inputs and by their tokens, and never takes an input apart', () => {
+  it('splitInputs splits by the number of inputs and their tokens, and never splits an input', () => {
     const tokensOf = (text: string): number => Math.ceil(Buffer.byteLength(text) / 2);
     const request = fc.record({
       input: fc.array(fc.string({ maxLength: 30, unit: 'grapheme' }), { minLength: 1, maxLength: 60 }),
@@ -237,8 +237,8 @@ describe('embeddings of the OpenAI dialect', () => {
   });
 });
 
-describe('work in order', () => {
-  it('starts nothing more after a failure, and throws it once everything has ended', async () => {
+describe('runInOrder', () => {
+  it('runInOrder starts nothing after a failure, and throws it once everything has ended', async () => {
     const started: number[] = [];
     let ended = 0;
     const work = async (_item: unknown, index: number, signal: AbortSignal): Promise<void> => {

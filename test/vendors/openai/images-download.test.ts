@@ -31,7 +31,7 @@ async function whyNot(work: Promise<unknown>): Promise<string> {
 
 const refusedAddress = 'the link was not followed: its address is not public';
 
-describe('the addresses that a link may lead to', () => {
+describe('isPublicAddress', () => {
   const closed = [
     '0.0.0.0',
     '10.1.2.3',
@@ -64,7 +64,7 @@ describe('the addresses that a link may lead to', () => {
     '',
   ];
   for (const address of closed)
-    it(`are not ${address || 'empty'}`, () => assert.equal(isPublicAddress(address), false));
+    it(`isPublicAddress rejects ${address || 'empty'}`, () => assert.equal(isPublicAddress(address), false));
 
   for (const address of [
     '8.8.8.8',
@@ -75,11 +75,11 @@ describe('the addresses that a link may lead to', () => {
     '2606:4700::1111',
     '2a00::1',
   ]) {
-    it(`are ${address} and its like`, () => assert.equal(isPublicAddress(address), true));
+    it(`isPublicAddress accepts ${address}`, () => assert.equal(isPublicAddress(address), true));
   }
 });
 
-describe('a download', () => {
+describe('createDownloader', () => {
   let server: Server;
   let origin: string;
   let other: Server;
@@ -125,11 +125,11 @@ describe('a download', () => {
   const trustingNone = (more: object = {}): Downloader =>
     createDownloader({ trustedOrigin: 'https://vendor.example', ...more });
 
-  it("fetches from the vendor's own origin, wherever that is", async () => {
+  it("the downloader fetches from the vendor's own origin, wherever that is", async () => {
     assert.deepEqual(await fetchAll(trusting(), `${origin}/a.png`), { text: 'picture', type: 'image/png' });
   });
 
-  it('does not reach a private address, in whatever notation', async () => {
+  it('the downloader does not reach a private address, in whatever notation', async () => {
     const { port } = new URL(otherOrigin);
     const hosts = ['127.0.0.1', '0x7f.1', '2130706433', '017700000001', '[::1]', '[::ffff:127.0.0.1]', '0'];
     for (const host of hosts) {
@@ -138,12 +138,12 @@ describe('a download', () => {
     assert.equal(otherAsked, 0);
   });
 
-  it('trusts an origin, not its host: another port of it is closed', async () => {
+  it('the downloader trusts an origin, not its host: another port is closed', async () => {
     assert.equal(await whyNot(trusting()(otherOrigin, wait)), refusedAddress);
     assert.equal(otherAsked, 0);
   });
 
-  it('does not reach a name that stands for a private address, alone or among public ones', async () => {
+  it('the downloader does not reach a name that resolves to a private address, alone or among public ones', async () => {
     const { port } = new URL(otherOrigin);
     const privates = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1'], ['169.254.169.254'], ['fd00::1']];
     for (const addresses of privates) {
@@ -158,7 +158,7 @@ describe('a download', () => {
     assert.equal(otherAsked, 0);
   });
 
-  it('looks a name up once, and connects to the address it was checked by', async () => {
+  it('the downloader resolves a name once, and connects to the address it checked', async () => {
     const { port } = new URL(origin);
     let lookups = 0;
     const resolveHost: ResolveHost = (host, callback) => {
@@ -171,7 +171,7 @@ describe('a download', () => {
     assert.equal(lookups, 1);
   });
 
-  it('follows redirects, and checks each', async () => {
+  it('the downloader follows redirects, and checks each', async () => {
     answer = ({ url }, response) => {
       if (url === '/1') response.writeHead(302, { location: '/2' }).end('ignored');
       else if (url === '/2') response.writeHead(307, { location: `${origin}/3` }).end();
@@ -188,13 +188,13 @@ describe('a download', () => {
     assert.equal(otherAsked, 0);
   });
 
-  it('gives up after three redirects', async () => {
+  it('the downloader gives up after three redirects', async () => {
     answer = (_request, response) => response.writeHead(302, { location: '/again' }).end();
     assert.match(await whyNot(trusting()(origin, wait)), /redirected too often/);
     assert.equal(asked.length, 4);
   });
 
-  it('refuses what is no link', async () => {
+  it('the downloader rejects anything that is no link', async () => {
     const download = trustingNone();
     for (const link of [
       '',
@@ -207,7 +207,7 @@ describe('a download', () => {
     }
   });
 
-  it('refuses a file that is too large, said beforehand or not', async () => {
+  it('the downloader rejects a file that is too large, announced or not', async () => {
     const download = trusting({ longest: 1000 });
     answer = (_request, response) => response.writeHead(200, { 'content-length': '1001' }).end('x'.repeat(1001));
     assert.match(await whyNot(download(origin, wait)), /more than 1000 bytes/);
@@ -220,7 +220,7 @@ describe('a download', () => {
     assert.equal((await fetchAll(download, origin)).text.length, 1000);
   });
 
-  it('fails for every status but 200, and for a connection that breaks off', async () => {
+  it('the downloader fails for every status except 200, and when the connection breaks off', async () => {
     for (const status of [204, 304, 404, 500]) {
       answer = (_request, response) => response.writeHead(status).end();
       assert.match(await whyNot(trusting()(origin, wait)), new RegExp(`answered ${status}`));
@@ -233,7 +233,7 @@ describe('a download', () => {
     assert.match(await whyNot(fetchAll(trusting(), origin)), /could not be followed \(\w+\)/);
   });
 
-  it('ends with its signal, before and inside the file, and closes the connection', async () => {
+  it('the downloader ends with its signal, before and inside the file, and closes the connection', async () => {
     const reason = new ApiError('timeout', 'The deadline has passed.');
     assert.equal(
       await trusting()(origin, { ...wait, signal: AbortSignal.abort(reason) }).catch((error) => error),
@@ -253,12 +253,12 @@ describe('a download', () => {
     await left;
   });
 
-  it('fails when the server is silent for too long', async () => {
+  it('the downloader fails when the server is silent for too long', async () => {
     answer = (_request, response) => void response.write('half');
     assert.match(await whyNot(fetchAll(trusting(), origin, { ...wait, silenceMs: 300 })), /UND_ERR_BODY_TIMEOUT/);
   });
 
-  it('closes the connection when its content is thrown away unread', async () => {
+  it('the downloader closes the connection when its content is discarded unread', async () => {
     let left: Promise<unknown> | undefined;
     answer = (_request, response) => {
       left = once(response, 'close');

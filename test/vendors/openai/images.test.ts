@@ -80,7 +80,7 @@ const rowWith = (responseFormat: boolean) =>
 
 const upload = (file: string, name = `${file}.png`) => ({ file, name, type: 'image/png', bytes: 9 }) as never;
 
-describe("the OpenAI dialect's images", () => {
+describe('images of the OpenAI dialect', () => {
   let server: FixtureVendor;
   let vendor: Vendor;
   before(async () => {
@@ -128,7 +128,7 @@ describe("the OpenAI dialect's images", () => {
     return { isWire, end };
   };
 
-  it('asks a model that takes response_format for what its caller wants, by default links', async () => {
+  it("OpenAI images sends the caller's response_format to a model that takes it, and url by default", async () => {
     answerJson({ ...answered, data: [{ b64_json: base64 }] });
     const wanted = [null, 'url', 'b64_json'] as const;
     for (const responseFormat of wanted) await ask({ job: { response_format: responseFormat }, call: memoryFiles() });
@@ -138,7 +138,7 @@ describe("the OpenAI dialect's images", () => {
     );
   });
 
-  it('never sends response_format to a model that does not take it, and answers base64 by default', async () => {
+  it('OpenAI images never sends response_format to a model without it, and returns base64 by default', async () => {
     answerJson({ ...answered, data: [{ b64_json: base64 }], usage });
     const parameters = { prompt: 'A lighthouse', n: 1, size: 'auto', vendor_option: { deep: true } };
     const answer = await ask({ responseFormat: false, job: { parameters } });
@@ -154,7 +154,7 @@ describe("the OpenAI dialect's images", () => {
     assert.deepEqual(saved, [{ type: 'image/png', content: png }]);
   });
 
-  it("fetches what the vendor's links name, stores it, and keeps the links to itself", async () => {
+  it('OpenAI images fetches and stores linked images, and keeps the links private', async () => {
     answerJson({
       created: 7,
       data: [{ url: link('/photo'), revised_prompt: 'A tall lighthouse' }, { url: link('/x') }],
@@ -178,13 +178,13 @@ describe("the OpenAI dialect's images", () => {
     assert.equal(answer.usage, null);
   });
 
-  it('makes base64 of a link where base64 was asked for', async () => {
+  it('OpenAI images encodes a linked image as base64 on request', async () => {
     answerJson({ created: 7, data: [{ url: link('/a') }] });
     const answer = await ask({ job: { response_format: 'b64_json' } });
     assert.deepEqual(endOf(answer).end.data, [{ b64_json: base64 }]);
   });
 
-  it('does not follow a link to elsewhere on this machine', async () => {
+  it("OpenAI images does not follow a link into this machine's network", async () => {
     const elsewhere = await startFixtureVendor();
     try {
       for (const url of [elsewhere.baseUrl, 'http://169.254.169.254/latest/meta-data', 'http://[::1]/', 'file:///x']) {
@@ -197,7 +197,7 @@ describe("the OpenAI dialect's images", () => {
     }
   });
 
-  it("takes no file of the gateway's from the vendor's words", async () => {
+  it("OpenAI images ignores file fields in the vendor's answer", async () => {
     answerJson({ is_wire: true, created: 7, data: [{ b64_json: base64, file: 'another', type: 'text/html' }] });
     const { files } = memoryFiles();
     const { end } = endOf(await ask({ job: { response_format: 'url' }, call: { files } }));
@@ -208,7 +208,7 @@ describe("the OpenAI dialect's images", () => {
     assert.equal('file' in kept.end.data[0], false);
   });
 
-  it('sends one upload as image, several as image[], and the mask, each as it was named', async () => {
+  it('OpenAI images sends one upload as image, several as image[], and the mask, each with its name', async () => {
     const uploads = { one: 'IMAGE ONE', two: 'IMAGE TWO', cut: 'MASK', odd: 'ODD' };
     answerJson({ created: 7, data: [{ b64_json: base64 }] });
     const parameters = { prompt: 'Gift basket', n: 2, custom: ['a', 'b'], flag: true, nothing: null };
@@ -239,7 +239,7 @@ describe("the OpenAI dialect's images", () => {
     for (const stream of [...single.opened, ...several.opened]) assert.equal(stream.destroyed, true);
   });
 
-  it('sends references as JSON, and a variation as a form of its own path', async () => {
+  it('OpenAI images sends references as JSON, and a variation as a form to its own path', async () => {
     answerJson({ created: 7, data: [{ b64_json: base64 }] });
     const images = [{ image_url: `data:image/png;base64,${base64}` }, { image_url: 'https://example.com/a.png' }];
     const mask = { image_url: 'https://example.com/mask.png' };
@@ -251,7 +251,7 @@ describe("the OpenAI dialect's images", () => {
     assert.equal(posted()[1]?.url, '/v1/images/variations');
   });
 
-  it('closes every upload when the vendor refuses, when one of them is gone, and when nothing is sent', async () => {
+  it('OpenAI images closes every upload when the vendor rejects it, one is missing, or nothing is sent', async () => {
     server.answer((response) => sendJson(response, 400, '{"error":{"message":"No.","param":"image","code":"bad"}}'));
     const refused = memoryFiles({ one: 'IMAGE ONE', two: 'IMAGE TWO' });
     const images = [upload('one'), upload('two')];
@@ -276,7 +276,7 @@ describe("the OpenAI dialect's images", () => {
     );
   });
 
-  it('fails for an answer that holds no images, and never asks twice', async () => {
+  it('OpenAI images fails for an answer without images, and never retries', async () => {
     const bodies = [{}, { data: [] }, { data: 'x' }, { data: [{}] }, { data: [{ url: '' }] }, { data: [null] }];
     for (const body of bodies) {
       answerJson(body);
@@ -292,7 +292,7 @@ describe("the OpenAI dialect's images", () => {
     assert.equal(posted().length, bodies.length + 4);
   });
 
-  it('ends with its signal while it waits, and while it fetches', async () => {
+  it('OpenAI images ends with its signal, while it waits and while it fetches', async () => {
     const reason = new ApiError('timeout', 'The deadline has passed.');
     for (const path of ['POST', 'GET']) {
       const controller = new AbortController();
@@ -309,7 +309,7 @@ describe("the OpenAI dialect's images", () => {
     }
   });
 
-  describe('streamed', () => {
+  describe('streamed images', () => {
     const setting = { background: 'opaque', output_format: 'png', quality: 'high', size: '1024x1024' };
     const partial = (index: number) => ({
       type: 'image_generation.partial_image',
@@ -331,7 +331,7 @@ describe("the OpenAI dialect's images", () => {
     const arrange = (text: string) => server.answer((response) => sendStream(response, [text]));
     const streamed = { stream: true };
 
-    it('writes partial images as deltas, and ends with the completed one', async () => {
+    it('streamed OpenAI images writes partial images as deltas, and ends with the completed one', async () => {
       arrange(sse([partial(0), partial(1), completed()]));
       const sink = collect();
       const parameters = { prompt: 'x', partial_images: 2 };
@@ -349,7 +349,7 @@ describe("the OpenAI dialect's images", () => {
       assert.deepEqual(answer.usage, usage);
     });
 
-    it('is base64 unless links are asked for, and then has both', async () => {
+    it('streamed OpenAI images returns base64, and also a file when links are requested', async () => {
       for (const responseFormat of [true, false]) {
         arrange(sse([completed()]));
         const answer = await ask({ responseFormat, call: streamed });
@@ -362,7 +362,7 @@ describe("the OpenAI dialect's images", () => {
       for (const { body } of posted()) assert.equal('response_format' in JSON.parse(body), false);
     });
 
-    it('with n waits for every image, and adds their counts up', async () => {
+    it('streamed OpenAI images waits for all n images, and adds up their usage', async () => {
       arrange(sse([partial(0), completed(), completed({ b64_json: jpeg.toString('base64') })]));
       const answer = await ask({ job: { parameters: { n: 2 } }, call: streamed });
       assert.equal(endOf(answer).end.data.length, 2);
@@ -374,7 +374,7 @@ describe("the OpenAI dialect's images", () => {
       });
     });
 
-    it('does not pass for undone once one of its images is made, whatever the vendor reports then', async () => {
+    it('streamed OpenAI images reports outcome_unknown for an error after one image is made', async () => {
       const failed = { type: 'error', error: { type: 'server_error', code: 'server_is_overloaded', message: 'no' } };
       for (const [made, code, vendorStatus] of [
         [[], 'service_unavailable', 503],
@@ -388,7 +388,7 @@ describe("the OpenAI dialect's images", () => {
       }
     });
 
-    it('fails when the vendor ends before its images are complete, and says whether output was seen', async () => {
+    it('streamed OpenAI images fails when the stream ends before its images, with stream_interrupted after output', async () => {
       arrange(sse([completed()]));
       await assert.rejects(ask({ job: { parameters: { n: 2 } }, call: streamed }), { code: 'server_error' });
       arrange(sse([partial(0)]));
@@ -399,7 +399,7 @@ describe("the OpenAI dialect's images", () => {
       await assert.rejects(ask({ call: streamed }), { code: 'server_error' });
     });
 
-    it("ends with the vendor's own error, before and after output", async () => {
+    it("streamed OpenAI images ends with the vendor's own error, before and after output", async () => {
       const error = {
         message: 'Your request was rejected.',
         type: 'invalid_request_error',
@@ -417,13 +417,13 @@ describe("the OpenAI dialect's images", () => {
       }
     });
 
-    it('takes a whole answer where the vendor does not stream', async () => {
+    it('streamed OpenAI images accepts a whole answer when the vendor does not stream', async () => {
       answerJson({ ...answered, data: [{ b64_json: base64 }], usage });
       const answer = await ask({ call: streamed });
       assert.deepEqual(endOf(answer).end, { ...answered, data: [{ b64_json: base64 }], usage });
     });
 
-    it('stops reading while the sink is full', async () => {
+    it('streamed OpenAI images stops reading while the sink is full', async () => {
       let sendRest: () => void = () => undefined;
       server.answer((response) => {
         beginStream(response);
@@ -452,7 +452,7 @@ describe("the OpenAI dialect's images", () => {
       assert.equal(taking.frames.length, 2);
     });
 
-    it('says the same events for any cut of the bytes and any batching, and the same as a held answer', async () => {
+    it('streamed OpenAI images shows the same events for any split of the bytes, and the same as a held answer', async () => {
       const text = Buffer.from(
         `: ping\r\n\r\n${sse([partial(0), partial(1)])}${sse([completed()]).replaceAll('\n', '\r\n')}`,
       );

@@ -27,7 +27,7 @@ const failed = (code: string, message: string) => responseObject('failed', { err
 const failedEvent = (code: string, message: string) =>
   written([{ type: 'response.failed', sequence_number: 5, response: failed(code, message) }]);
 
-describe('what goes wrong with a response at a vendor', () => {
+describe('faults of native responses', () => {
   let server: FixtureVendor;
   let vendor: Offering<'respond'>;
   before(async () => {
@@ -60,7 +60,7 @@ describe('what goes wrong with a response at a vendor', () => {
     return await thrown();
   };
 
-  it('errors by status are as of every call: whose fault it is, when to come back, and never the key', async () => {
+  it('native responses map each status to the matching code with retry-after, and never reveal the key', async () => {
     const invalid = errorBody(`Invalid 'input[0].id', says ${apiKey}`, 'invalid_value', 'x', 'input[0].id');
     const cases: [status: number, body: string, code: string, retryAfterMs?: number][] = [
       [400, invalid, 'invalid_request_error'],
@@ -83,7 +83,7 @@ describe('what goes wrong with a response at a vendor', () => {
     }
   });
 
-  it('a failed response is the error that its code says, in a stream, after output, and held', async () => {
+  it('a failed native response has the error of its code, in a stream, after output and held', async () => {
     const cases: [code: string, expected: string, vendorCode: string | null][] = [
       ['rate_limit_exceeded', 'rate_limit_exceeded', null],
       ['server_error', 'server_error', 'server_error'],
@@ -107,7 +107,7 @@ describe('what goes wrong with a response at a vendor', () => {
     }
   });
 
-  it('an error event ends the call, in either of its shapes', async () => {
+  it('an error event ends a native response, in either of its shapes', async () => {
     const flat = { type: 'error', code: 'rate_limit_exceeded', message: 'Slow down', param: null, sequence_number: 3 };
     assert.equal((await streamError(begun, written([flat]))).code, 'rate_limit_exceeded');
     const unnamed = await streamError(begun, written([{ ...flat, code: null, message: 'Something went wrong' }]));
@@ -120,7 +120,7 @@ describe('what goes wrong with a response at a vendor', () => {
     );
   });
 
-  it('a stream without its last event broke off: before the first frame it may be asked for again, after it not', async () => {
+  it('a native stream without its last event is a server_error before the first frame, and interrupted after it', async () => {
     for (const tail of ['', 'data: [DONE]\n\n', ': nothing\n\n', 'event: response.completed\n']) {
       assert.equal((await streamError(written(events.slice(0, 2)), tail)).code, 'server_error');
       const late = await streamError(begun, tail);
@@ -129,7 +129,7 @@ describe('what goes wrong with a response at a vendor', () => {
     }
   });
 
-  it('malformed events are an error', async () => {
+  it('malformed events of a native response are an error', async () => {
     const bad = [
       'data: {"type":\n\n',
       'data: []\n\n',
@@ -145,7 +145,7 @@ describe('what goes wrong with a response at a vendor', () => {
     }
   });
 
-  it('held answers of another shape, and those that are not at their end, are an error', async () => {
+  it('held native responses that are malformed or unfinished are an error', async () => {
     for (const body of [
       '',
       '[]',
@@ -160,7 +160,7 @@ describe('what goes wrong with a response at a vendor', () => {
     assert.match((await thrown()).message, /answered a request for a stream without one/);
   });
 
-  it('a reset is an error that may be repeated before the first frame, and not after it', async () => {
+  it('a reset of a native response is a server_error before the first frame, and stream_interrupted after it', async () => {
     assert.equal((await errorOf((response) => response.socket?.resetAndDestroy())).code, 'server_error');
     server.answer((response) => {
       beginStream(response);
@@ -176,7 +176,7 @@ describe('what goes wrong with a response at a vendor', () => {
     assert.equal(sink.frames.length, 3);
   });
 
-  it('silence is a timeout, before the headers and inside the answer', async () => {
+  it('a native response is a timeout when the vendor falls silent, before the headers and inside the answer', async () => {
     assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
     server.answer((response) => {
       beginStream(response);
@@ -185,7 +185,7 @@ describe('what goes wrong with a response at a vendor', () => {
     assert.equal((await thrown({ silenceMs: 100 })).code, 'timeout');
   });
 
-  it("an abort closes the vendor's connection", async () => {
+  it("an abort of a native response closes the vendor's connection", async () => {
     for (const stream of [true, false]) {
       let left: Promise<unknown> | undefined;
       const controller = new AbortController();

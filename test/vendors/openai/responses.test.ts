@@ -40,7 +40,7 @@ const endOf = ({ status, incompleteDetails }: RecordedResponse, more: object = {
   response: { status, incomplete_details: incompleteDetails ?? null, ...more, service_tier: 'default', usage },
 });
 
-describe("the OpenAI dialect's responses", () => {
+describe('responses of the OpenAI dialect', () => {
   let server: FixtureVendor;
   let vendor: Offering<'respond'>;
   before(async () => {
@@ -58,7 +58,7 @@ describe("the OpenAI dialect's responses", () => {
   const answerStream = (...parts: (string | Uint8Array)[]) => server.answer((response) => sendStream(response, parts));
 
   for (const [name, response] of Object.entries(responses)) {
-    it(`the recording of ${name} is one that OpenAI's own client understands`, async () => {
+    it(`OpenAI's own client reads the recording of ${name} as intended`, async () => {
       const client = new OpenAI({ baseURL: server.baseUrl, apiKey, maxRetries: 0 });
       answerStream(written(wireEvents(response)));
       const stream = client.responses.stream({ model: 'gpt-5.4', input: 'Hello!' });
@@ -79,7 +79,7 @@ describe("the OpenAI dialect's responses", () => {
       assert.deepEqual(whole.output, response.output);
     });
 
-    it(`streams ${name} as delta frames, and ends without the items`, async () => {
+    it(`native responses stream ${name} as delta frames, and end without the items`, async () => {
       answerStream(written(wireEvents(response)));
       const sink = collect();
       const end = await vendor.respond(call(), sink);
@@ -89,7 +89,7 @@ describe("the OpenAI dialect's responses", () => {
       assert.deepEqual(end.usage, usage);
     });
 
-    it(`answers ${name}, held, with its items and no frame`, async () => {
+    it(`native responses answer ${name}, held, with its items and no frame`, async () => {
       server.answer((answer) => sendJson(answer, 200, JSON.stringify(held(response))));
       const sink = collect();
       const end = await vendor.respond(call({ stream: false }), sink);
@@ -99,7 +99,7 @@ describe("the OpenAI dialect's responses", () => {
     });
   }
 
-  it('yields the same frames however the bytes of an answer are cut', async () => {
+  it('native responses yield the same frames however the bytes of an answer are split', async () => {
     const names = fc.constantFrom(...Object.keys(responses));
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
     const places = fc.array(fc.nat(), { maxLength: 40 });
@@ -117,7 +117,7 @@ describe("the OpenAI dialect's responses", () => {
     );
   });
 
-  it('holds the vendor back while the relay is full, and loses nothing', async () => {
+  it('native responses hold the vendor back while the relay is full, and lose nothing', async () => {
     const response = recorded('plain text');
     answerStream(...wireEvents(response).map((event) => written([event])));
     const sink = collect();
@@ -133,7 +133,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.ok(waits > 1, `${waits}`);
   });
 
-  it('passes events that nobody has heard of, but none that are not about the response', async () => {
+  it('native responses pass unknown events on, but none that are not about the response', async () => {
     const [created, begun, ...rest] = wireEvents(recorded('plain text')) as Record<string, unknown>[];
     const unheard = { type: 'response.hologram.delta', sequence_number: 2, item_id: 'holo_1', deep: { er: 1e-7 } };
     const alive = { type: 'keepalive', sequence_number: 3 };
@@ -144,7 +144,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.deepEqual(sink.data(), [shown, ...recorded('plain text').events]);
   });
 
-  it('ends an item that an incomplete response left open, with what the vendor says of it at last', async () => {
+  it("native responses end an item that an incomplete response left open with the vendor's last state of it", async () => {
     const { events, output } = recorded('an end by the limit of tokens');
     const cutShort: RecordedResponse = {
       ...recorded('an end by the limit of tokens'),
@@ -157,7 +157,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.deepEqual(sink.data(), [...events.slice(0, 4), ended]);
   });
 
-  it('keeps what else the vendor says of the response, and none of what the request or the gateway says', async () => {
+  it("native responses keep the vendor's other response fields, and none that the request or the gateway sets", async () => {
     const more = { usage: null, output: [], moderation: { flagged: false }, unheard: [1] };
     server.answer((answer) => sendJson(answer, 200, JSON.stringify(responseObject('completed', more))));
     const end = await vendor.respond(call({ stream: false }), collect());
@@ -167,7 +167,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.equal(end.usage, null);
   });
 
-  it('takes events that hold whole pictures', async () => {
+  it('native responses accept events that hold whole images', async () => {
     const picture = 'iVBORw0K'.repeat(1_200_000);
     const partial = {
       type: 'response.image_generation_call.partial_image',
@@ -196,7 +196,7 @@ describe("the OpenAI dialect's responses", () => {
   };
   const fixed = { model: 'a/"b"', store: false, include: ['reasoning.encrypted_content'] };
 
-  it('asks the vendor to store nothing and to hand out its reasoning; the rest of the request passes unread', async () => {
+  it('native responses send store: false and include encrypted reasoning, and pass the rest of the request unread', async () => {
     assert.deepEqual(await asked(request), { ...fixed, stream: true, ...JSON.parse(request) });
     assert.deepEqual(await asked(request, false), { ...fixed, ...JSON.parse(request) });
     const spaced = '{ "input" : [],\n"metadata": {"n":  1} }';
@@ -204,7 +204,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.ok(server.requests.at(-1)?.body.endsWith('"input" : [],\n"metadata": {"n":  1} }'));
   });
 
-  it("adds to the caller's own include, and never sends on what is the gateway's business", async () => {
+  it("native responses extend the caller's include, and never send the fields that the gateway handles", async () => {
     const sent = await asked(
       JSON.stringify({
         input: [],
@@ -220,7 +220,7 @@ describe("the OpenAI dialect's responses", () => {
     assert.deepEqual(await asked(JSON.stringify({ input: [], tools })), { ...fixed, stream: true, input: [], tools });
   });
 
-  it('names earlier items as the vendor named them, and leaves every other text as it is', async () => {
+  it("native responses send earlier items under the vendor's ids, and leave every other text unchanged", async () => {
     const own = (id: string) => ownItemId(id, jobId);
     const said = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: own('msg_1') }] };
     const items = (name: (id: string) => string) => [

@@ -85,7 +85,7 @@ const fields: readonly (readonly [field: string, value: unknown, byDefault?: unk
   ['nobody_knows_it', { of: 1.5 }],
 ];
 
-describe('every row sends each field of a chat as its table says, and nothing that its vendor does not know', () => {
+describe('vendor rows of the OpenAI dialect', () => {
   for (const row of rows) {
     const table = chatFieldSupport(row) ?? {};
     let server: FixtureVendor;
@@ -107,7 +107,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
     for (const [field, value, byDefault] of fields) {
       const [name = field] = field.split('.');
       const support = supportOf(table, field);
-      it(`${row.name}: ${field} is ${support}`, async () => {
+      it(`${row.name}: the chat field ${field} is ${support}`, async () => {
         const { messages, ...plain } = await send({});
         assert.ok(messages);
         if (support === 'rejected') {
@@ -123,7 +123,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
       });
     }
 
-    it(`${row.name}: messages of developers, and thoughts of earlier turns, go in its own words`, async () => {
+    it(`${row.name}: developer messages and reasoning of earlier messages are sent in the vendor's own form`, async () => {
       const { messages } = await send({}, [
         { role: 'developer', content: 'Be brief.' },
         { role: 'assistant', content: 'Yes.', reasoning_content: 'Hm.' },
@@ -145,7 +145,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
       ]);
     });
 
-    it(`${row.name}: the caller's stream options reach it where it knows any`, async () => {
+    it(`${row.name}: the caller's stream options are sent when the vendor supports them`, async () => {
       server.answer(rowStream(row, streams['plain text'] ?? []));
       const request = '{"stream_options":{"include_usage":true,"include_obfuscation":false},"messages":[]}';
       const end = await vendor.chat(callOf({ request }), collect());
@@ -155,7 +155,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
       assert.deepEqual(end.usage, usage);
     });
 
-    it(`${row.name}: it offers what its row says`, () => {
+    it(`${row.name}: the vendor offers the methods of its row`, () => {
       const { name, close, checkKey, ...methods } = vendor;
       assert.equal(name, row.name);
       assert.ok(close);
@@ -165,7 +165,7 @@ describe('every row sends each field of a chat as its table says, and nothing th
   }
 });
 
-it('a request without anything of what a vendor deviates in passes unread', async () => {
+it('a request without any field that the vendor deviates in passes unread', async () => {
   const mistral = vendorRows.find(({ name }) => name === 'mistral');
   assert.ok(mistral);
   const { server, vendor } = await open(mistral);

@@ -11,7 +11,7 @@ type Fields = Record<string, unknown>;
 const apiKey = 'sk-test-0123456789abcdef';
 const stop = chunk([{ delta: {}, finish_reason: 'stop' }]);
 
-describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's own shape", () => {
+describe("normalization to OpenAI's shape", () => {
   const bench = new VendorBench((baseUrl) => createOpenAiDialect({ name: 'near', baseUrl, apiKey }));
 
   const stream = async (chunks: readonly Fields[]): Promise<Fields[]> => {
@@ -34,7 +34,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     return choice ?? assert.fail('no choice');
   };
 
-  it('the first delta of every choice has a role, whether or not the vendor gives it one', async () => {
+  it('the first delta of every choice gets a role when the vendor omits it', async () => {
     const frames = await stream([
       chunk([{ index: 0, delta: { content: 'Hi' } }]),
       chunk([{ index: 1, delta: { role: '', content: 'Ho' } }]),
@@ -48,7 +48,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     assert.equal((await accumulate(frames)).message.content, 'Hi!');
   });
 
-  it('streamed calls have an index, an id, a type and arguments, and what later pieces leave empty overwrites nothing', async () => {
+  it('streamed tool calls get an index, an id, a type and arguments, which later empty pieces do not overwrite', async () => {
     const named = (id: string, name: string, written?: string) => ({ id, function: { name, arguments: written } });
     const frames = await stream([
       // Without index and type, as Mistral's of 2024; the second call without arguments.
@@ -75,7 +75,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     }
   });
 
-  it('a call without an id gets one that stands, and arguments that are no text become one', async () => {
+  it('a tool call without an id gets one, and arguments that are no text become text', async () => {
     const call = { function: { name: 'f', arguments: { a: 1 } } };
     const [first] = (await stream([chunk([{ delta: { tool_calls: [call] } }]), stop])).flatMap(
       ({ choices }) => (choices as { delta: { tool_calls?: Fields[] } }[])[0]?.delta.tool_calls ?? [],
@@ -88,7 +88,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     }
   });
 
-  it('a call whose answer was cut off before its arguments is given none', async () => {
+  it('a tool call truncated before its arguments gets none', async () => {
     const begun = { index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } };
     const cut = chunk([{ delta: {}, finish_reason: 'length' }]);
     const frames = await stream([chunk([{ delta: { role: 'assistant', tool_calls: [begun] } }]), cut]);
@@ -98,7 +98,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     assert.deepEqual(whole?.function, begun.function);
   });
 
-  it('held calls have an id, a type and arguments, and a message has a role and content', async () => {
+  it('held tool calls get an id, a type and arguments, and messages a role and content', async () => {
     const choices = await hold([
       { message: { role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'f' } }] }, finish_reason: 'stop' },
       { message: { tool_calls: [{ id: 'b', type: 'function', function: { name: 'g', arguments: '' } }] } },
@@ -119,7 +119,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     });
   });
 
-  it('a choice whose message was filtered has one without content, held and streamed', async () => {
+  it('a choice whose message was filtered gets one without content, held and streamed', async () => {
     const filtered = { index: 0, finish_reason: 'content_filter', content_filter_results: {} };
     assert.deepEqual(await hold([filtered]), [{ ...filtered, message: { role: 'assistant', content: null } }]);
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices: [filtered] })));
@@ -130,7 +130,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     await assert.rejects(hold([null]), { code: 'server_error' });
   });
 
-  it('a message beside an empty delta is read where the answer is whole, and is no second text in a stream', async () => {
+  it('a message beside an empty delta is read in a whole answer, and is not repeated in a stream', async () => {
     const empty = { role: 'assistant', content: '' };
     const said = (content: string) => ({ message: { role: 'assistant', content } });
     const [held] = await hold([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' }]);
@@ -146,7 +146,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     assert.ok(!JSON.stringify(frames).includes('message'));
   });
 
-  it('a stream that ends without finish reasons gives each choice one, and so does a whole answer', async () => {
+  it('choices without finish reasons get one at the end of a stream and in a whole answer', async () => {
     const call = { index: 0, id: 'a', function: { name: 'f', arguments: '' } };
     const frames = await stream([
       chunk([{ index: 0, delta: { role: 'assistant', content: 'x' } }]),
@@ -167,7 +167,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     );
   });
 
-  it('content is one text, whether the vendor has parts or an object, and an empty function_call is none', async () => {
+  it('content in parts or as an object becomes one text, and an empty function_call is dropped', async () => {
     const empty = { function_call: { name: '', arguments: '' } };
     const cases: [unknown, string][] = [
       [{ title: 'Apples' }, '{"title":"Apples"}'],
@@ -182,7 +182,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     }
   });
 
-  it('reasoning among the parts of the content is no content', async () => {
+  it('reasoning among the content parts becomes reasoning_content', async () => {
     const thought = (text: string) => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
     const parts = [thought('Hm'), thought('.'), { type: 'text', text: 'Yes' }];
     const [held] = await hold([{ message: { role: 'assistant', content: parts }, finish_reason: 'stop' }]);
@@ -198,7 +198,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     );
   });
 
-  it("finish reasons are OpenAI's, of chats and of legacy completions", async () => {
+  it("finish reasons of chats and legacy completions are mapped to OpenAI's", async () => {
     const reasons: [unknown, string][] = [
       ['stop', 'stop'],
       ['eos', 'stop'],
@@ -227,7 +227,7 @@ describe("what vendors say that nearly speak OpenAI's wire leaves in OpenAI's ow
     await assert.rejects(hold([{ message: { content: 'x' }, finish_reason: 'error' }]), { code: 'server_error' });
   });
 
-  it('cached tokens stand where OpenAI tells them, whatever the vendor calls them, and its own word for them stays', async () => {
+  it("cached tokens are reported in prompt_tokens_details, beside the vendor's own field", async () => {
     const counted = { prompt_tokens: 9, completion_tokens: 1 };
     const cases: [Fields, Fields | undefined][] = [
       [{ num_cached_tokens: 4 }, { cached_tokens: 4 }],

@@ -118,8 +118,8 @@ beforeEach(() => {
 
 const received = () => server.requests.map(({ method, url }) => `${method} ${url}`);
 
-describe("the OpenAI dialect's creation of a video", () => {
-  it('posts JSON, and answers the name of the task', async () => {
+describe('video creation of the OpenAI dialect', () => {
+  it('OpenAI video creation posts JSON and returns the id of the task', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
     const job = {
       size: '1280x720',
@@ -136,13 +136,13 @@ describe("the OpenAI dialect's creation of a video", () => {
     });
   });
 
-  it('leaves out what the caller left out', async () => {
+  it('OpenAI video creation omits the fields that the caller omitted', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
     await vendor.video.create(creation());
     assert.deepEqual(JSON.parse(server.requests[0]?.body ?? ''), { model: 'sora-2', prompt: 'A cat' });
   });
 
-  it('posts a form where the first picture is an upload, and closes the file', async () => {
+  it('OpenAI video creation posts a form when the first image is an upload, and closes the file', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
     const { files, opened } = memoryFiles({ upload: 'a picture' });
     const input = { file: 'upload', name: 'cat.png', type: 'image/png', bytes: 9 } as never;
@@ -157,7 +157,7 @@ describe("the OpenAI dialect's creation of a video", () => {
     assert.ok(opened[0]?.destroyed, 'the file is left open');
   });
 
-  it('makes a video anew where the vendor has it', async () => {
+  it('OpenAI video creation remixes a video at the vendor that has it', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify({ ...queued, id: 'video_2' })));
     const remixed = { vendor: 'openai', task: 'video/1' };
     assert.equal(await vendor.video.create(creation({ remixed, prompt: 'A dog' })), 'video_2');
@@ -167,7 +167,7 @@ describe("the OpenAI dialect's creation of a video", () => {
     await assert.rejects(vendor.video.create(creation({ remixed })), hasCode('not_found'));
   });
 
-  it('passes a refusal on as what it is', async () => {
+  it('OpenAI video creation passes a rejection on with the matching code', async () => {
     const refusals = [
       [400, 'invalid_request_error'],
       [404, 'service_unavailable'],
@@ -186,7 +186,7 @@ describe("the OpenAI dialect's creation of a video", () => {
     await nobody.close();
   });
 
-  it('says that the outcome is unknown where the vendor may have begun the video', async () => {
+  it('OpenAI video creation reports outcome_unknown when the vendor may have started the video', async () => {
     const answers: Record<string, (response: ServerResponse) => void> = {
       'a reset before the answer': (response) => response.socket?.resetAndDestroy(),
       'an end inside the answer': (response) => {
@@ -205,13 +205,13 @@ describe("the OpenAI dialect's creation of a video", () => {
   });
 });
 
-describe("the OpenAI dialect's poll of a video", () => {
+describe('video polling of the OpenAI dialect', () => {
   const pollOf = (video: object) => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(video)));
     return vendor.video.poll(about());
   };
 
-  it('tells how far it is', async () => {
+  it('an OpenAI video poll reports the progress', async () => {
     assert.deepEqual(await pollOf(queued), { status: 'running', progress: 0 });
     assert.deepEqual(await pollOf(running), { status: 'running', progress: 33 });
     assert.deepEqual(await pollOf({ ...running, progress: null }), { status: 'running', progress: 0 });
@@ -220,7 +220,7 @@ describe("the OpenAI dialect's poll of a video", () => {
     assert.deepEqual([...new Set(received())], [`GET /v1/videos/${queued.id}`]);
   });
 
-  it('takes a video that is not allowed for the caller’s fault, and other failures for the vendor’s', async () => {
+  it('an OpenAI video poll tells a policy rejection from a vendor fault', async () => {
     for (const code of ['moderation_blocked', 'content_policy_violation', 'sentinel_block', 'invalid_image']) {
       const state = await pollOf(failed(code, 'Not allowed.'));
       assert.ok(state.status === 'failed', code);
@@ -234,7 +234,7 @@ describe("the OpenAI dialect's poll of a video", () => {
     }
   });
 
-  it('fails where the vendor does, and tells a video that is gone from that', async () => {
+  it("an OpenAI video poll fails with the vendor's error, and with not_found for a missing video", async () => {
     const answers = [
       [404, '{"error":{"message":"Video not found","code":null}}', 'not_found'],
       [500, '', 'server_error'],
@@ -255,8 +255,8 @@ describe("the OpenAI dialect's poll of a video", () => {
   });
 });
 
-describe("the OpenAI dialect's files of a video", () => {
-  it('are stored as they come, with the type that the vendor says, if it is one of a video', async () => {
+describe('video files of the OpenAI dialect', () => {
+  it("OpenAI video files are stored as they arrive, with the vendor's type when it is a video type", async () => {
     const { files, saved } = memoryFiles();
     server.answer((response) => sendFile(response, film, 'video/mp4; codecs=avc1'));
     assert.deepEqual(await vendor.video.fetch(about({ files }), 'video'), {
@@ -270,12 +270,12 @@ describe("the OpenAI dialect's files of a video", () => {
     assert.equal(two, `GET /v1/videos/${queued.id}/content?variant=thumbnail`);
   });
 
-  it('are undefined where the vendor has none', async () => {
+  it('OpenAI video files are undefined when the vendor has none', async () => {
     server.answer((response) => sendJson(response, 404, '{"error":{"message":"no spritesheet"}}'));
     assert.equal(await vendor.video.fetch(about(), 'spritesheet'), undefined);
   });
 
-  it('leave nothing behind where they break off, are empty, or are no files', async () => {
+  it('OpenAI video files leave nothing behind when they break off, are empty or are no files', async () => {
     const { files, saved } = memoryFiles();
     const answers: ((response: ServerResponse) => void)[] = [
       (response) => sendFile(response, film, 'video/mp4', 100_000),
@@ -290,7 +290,7 @@ describe("the OpenAI dialect's files of a video", () => {
     assert.equal(saved.length, 0);
   });
 
-  it('fail with what their store fails with', async () => {
+  it('OpenAI video files fail with the error of the storage', async () => {
     server.answer((response) => sendFile(response, film, 'video/mp4'));
     const save = () => Promise.reject(new Error('the disk is full'));
     const files = { ...memoryFiles().files, save };
@@ -300,7 +300,7 @@ describe("the OpenAI dialect's files of a video", () => {
     );
   });
 
-  it('are not stored where they are too large', async () => {
+  it('OpenAI video files that are too large are not stored', async () => {
     const http = createHttpClient({ vendor: 'openai', baseUrl: server.baseUrl, headers: {}, secret: key });
     const small = openAiVideos(http, new OpenAiAnswerReader('openai', key), 200_000);
     const { files, saved } = memoryFiles();
@@ -310,7 +310,7 @@ describe("the OpenAI dialect's files of a video", () => {
     await http.close();
   });
 
-  it('go with the video when it is discarded', async () => {
+  it('OpenAI video files are deleted with the discarded video', async () => {
     const deleted = JSON.stringify({ id: queued.id, object: 'video.deleted', deleted: true });
     server.answer((response) => sendJson(response, 200, deleted));
     await vendor.video.discard?.(about());
@@ -320,7 +320,7 @@ describe("the OpenAI dialect's files of a video", () => {
   });
 });
 
-it("the recorded answers are what OpenAI's own client takes for videos", async () => {
+it("OpenAI's own client reads the recorded videos as intended", async () => {
   const client = new OpenAI({ apiKey: key, baseURL: server.baseUrl, maxRetries: 0 });
   server.answer((response, { method, url }) => {
     if (url?.includes('/content')) sendFile(response, film, 'video/mp4');
@@ -334,7 +334,7 @@ it("the recorded answers are what OpenAI's own client takes for videos", async (
   assert.deepEqual(own.slice(0, 2), ['POST /v1/videos', `GET /v1/videos/${queued.id}`]);
 });
 
-describe('a step of a video job', () => {
+describe('executeVideo and followVideo', () => {
   const row = madeUpModel({ id: 'film', capability: 'video', routes: [{ vendor: 'openai', model: 'sora-2' }] });
   const account = 'an-account';
 
@@ -360,7 +360,7 @@ describe('a step of a video job', () => {
     return pause;
   }
 
-  it('creates the task, stores its name before anything else, and polls soon', async () => {
+  it('executeVideo creates the task, stores its id first, and polls soon', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(running)));
     const names: string[] = [];
     const { progress, pauseMs } = await pauseOf(create(async (name) => void names.push(name)));
@@ -368,7 +368,7 @@ describe('a step of a video job', () => {
     assert.ok(pauseMs >= 1000 && pauseMs <= 2000, String(pauseMs));
   });
 
-  it('creates nothing for a job that is stopped, and learns the name where it is stopped meanwhile', async () => {
+  it('executeVideo creates nothing for an aborted job, and stores the id when aborted during the creation', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(queued)));
     await assert.rejects(
       create(async () => undefined, { signal: AbortSignal.abort() }),
@@ -385,7 +385,7 @@ describe('a step of a video job', () => {
     assert.deepEqual(names, [queued.id]);
   });
 
-  it('leaves a task alone for longer, the older it is', async () => {
+  it('followVideo waits longer for the next poll, the older the task is', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify({ ...running, progress: 33.9 })));
     for (const [age, least] of [
       [0, 2000],
@@ -398,7 +398,7 @@ describe('a step of a video job', () => {
     }
   });
 
-  it('keeps a progress between 0 and 100', async () => {
+  it('followVideo keeps the progress between 0 and 100', async () => {
     for (const [said, expected] of [
       [-5, 0],
       [250, 100],
@@ -408,7 +408,7 @@ describe('a step of a video job', () => {
     }
   });
 
-  it('asks again later where a poll fails, as late as the vendor says', async () => {
+  it('followVideo polls again later after a failed poll, as late as the vendor says', async () => {
     for (const [status, headers, least] of [
       [500, {}, 2000],
       [429, { 'retry-after': '20' }, 20_000],
@@ -431,7 +431,7 @@ describe('a step of a video job', () => {
     );
   });
 
-  it('ends the job where the video is gone or failed, and is not one where the job was stopped', async () => {
+  it('followVideo ends the job when the video is missing or failed, and is cancelled with the job', async () => {
     server.answer((response) => sendJson(response, 404, '{}'));
     await assert.rejects(follow(), hasCode('outcome_unknown'));
     server.answer((response) => sendJson(response, 200, JSON.stringify(failed('moderation_blocked'))));
@@ -448,7 +448,7 @@ describe('a step of a video job', () => {
     });
   }
 
-  it('ends with the files that there are', async () => {
+  it('followVideo ends with the files that exist', async () => {
     const { files, saved } = memoryFiles();
     answerCompleted((response, variant) => {
       if (variant === 'video') sendFile(response, film, 'video/mp4');
@@ -469,7 +469,7 @@ describe('a step of a video job', () => {
     assert.equal(saved.length, 2);
   });
 
-  it('fetches a file again that is cut, and gives up a preview sooner than the film', async () => {
+  it('followVideo fetches a truncated file again, and gives up a preview sooner than the video', async () => {
     const { files, saved } = memoryFiles();
     let films = 0;
     answerCompleted((response, variant) => {
@@ -483,7 +483,7 @@ describe('a step of a video job', () => {
     assert.deepEqual([films, saved.length], [3, 1]);
   });
 
-  it('leaves a film that cannot be fetched now to the next poll, and ends where there is none', async () => {
+  it('followVideo leaves a video that cannot be fetched now to the next poll, and fails when there is none', async () => {
     const { files } = memoryFiles();
     answerCompleted((response) => sendFile(response, film, 'video/mp4', 1000));
     assert.equal((await pauseOf(follow({ files }))).error?.code, 'server_error');

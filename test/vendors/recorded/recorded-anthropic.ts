@@ -72,9 +72,7 @@ const signature = 'EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl1pkiMOYds';
 /** Messages by what is special about them. */
 export const recorded: Readonly<Record<string, Anthropic.Message>> = {
   'plain text': messageOf([text('Hello! How are you today?')]),
-  'text of several bytes a character, quotes and line breaks': messageOf([
-    text('Zażółć "gęślą" 🦥\n日本語 \\ 👩‍👩‍👧\u2028'),
-  ]),
+  'multi-byte text with quotes and line breaks': messageOf([text('Zażółć "gęślą" 🦥\n日本語 \\ 👩‍👩‍👧\u2028')]),
   'tool calls in fragments': messageOf(
     [
       text("Okay, let's check the weather:"),
@@ -87,7 +85,7 @@ export const recorded: Readonly<Record<string, Anthropic.Message>> = {
     thinking('I need to find the GCD of 1071 and 462: 21.', signature),
     text('The greatest common divisor is **21**.'),
   ]),
-  'thinking that is not shown': messageOf([thinking('', signature), text('21')]),
+  'hidden thinking': messageOf([thinking('', signature), text('21')]),
   'redacted thinking, and thinking between calls': messageOf(
     [
       { type: 'redacted_thinking', data: 'EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw' },
@@ -96,12 +94,12 @@ export const recorded: Readonly<Record<string, Anthropic.Message>> = {
     ],
     'tool_use',
   ),
-  'an end at the most tokens': messageOf([text('Once upon')], 'max_tokens'),
+  'an end at the token limit': messageOf([text('Once upon')], 'max_tokens'),
   'an end at the context window': messageOf([text('Once upon')], 'model_context_window_exceeded'),
   'an end at a stop sequence': messageOf([text('One, two, ')], 'stop_sequence', 'three'),
   'an end by the safety classifiers': messageOf([text('Once')], 'refusal'),
   'a paused turn': messageOf([text('Searching')], 'pause_turn'),
-  'an answer of not a word': messageOf([]),
+  'an empty answer': messageOf([]),
 };
 
 /** The deltas of a block, its text in pieces of a few characters. */

@@ -65,9 +65,7 @@ export const redactedData = 'EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw';
 /** Answers by what is special about them. */
 export const recorded: Readonly<Record<string, Answer>> = {
   'plain text': answerOf([text('Hello! How are you today?')]),
-  'text of several bytes a character, quotes and line breaks': answerOf([
-    text('Zażółć "gęślą" 🦥\n日本語 \\ 👩‍👩‍👧\u2028'),
-  ]),
+  'multi-byte text with quotes and line breaks': answerOf([text('Zażółć "gęślą" 🦥\n日本語 \\ 👩‍👩‍👧\u2028')]),
   'tool calls in fragments': answerOf(
     [
       text("Okay, let's check:"),
@@ -82,7 +80,7 @@ export const recorded: Readonly<Record<string, Answer>> = {
     [redacted(redactedData), thought('First.', signature), toolUse('tooluse_1', 'get_weather', { location: 'Łódź' })],
     'tool_use',
   ),
-  'an end at the most tokens': answerOf([text('Once upon')], 'max_tokens'),
+  'an end at the token limit': answerOf([text('Once upon')], 'max_tokens'),
   'an end at the context window': answerOf([text('Once upon')], 'model_context_window_exceeded'),
   'an end at a stop sequence': {
     ...answerOf([text('One, two, ')], 'stop_sequence'),
@@ -90,7 +88,7 @@ export const recorded: Readonly<Record<string, Answer>> = {
   },
   'an end by a guardrail': answerOf([text('Sorry, no.')], 'guardrail_intervened'),
   'an end by the content filter': answerOf([text('Once')], 'content_filtered'),
-  'an answer of not a word': answerOf([]),
+  'an empty answer': answerOf([]),
 };
 
 function deltasOf(block: ContentBlock, size: number): ContentBlockDelta[] {

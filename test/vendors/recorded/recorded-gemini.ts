@@ -74,7 +74,7 @@ export const streams: Record<string, Recording> = {
       delta({ content: 'you?' }, { finish_reason: 'stop' }),
     ],
   },
-  'text with quotes, line breaks and several bytes a character': {
+  'multi-byte text with quotes and line breaks': {
     sent: [
       event([{ text: 'Zażółć "gęślą"\n' }]),
       event([{ text: '\\\u2028🦥' }]),
@@ -86,7 +86,7 @@ export const streams: Record<string, Recording> = {
       delta({ content: '日本語 👩‍👩‍👧' }, { finish_reason: 'stop' }),
     ],
   },
-  'parallel tool calls in events of their own, of which the first is signed': {
+  'parallel tool calls in separate events, the first signed': {
     sent: [
       event([
         {
@@ -180,11 +180,11 @@ export const streams: Record<string, Recording> = {
     ],
     frames: [delta({ ...role, content: 'Once' }), delta({}, { finish_reason: 'content_filter' })],
   },
-  'a prompt that is blocked': {
+  'a blocked prompt': {
     sent: [{ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata, ...head }],
     frames: [delta(role, { finish_reason: 'content_filter' })],
   },
-  'a limit that the thoughts used up': {
+  'a limit used up by thinking': {
     sent: [lastEvent([], 'MAX_TOKENS', { content: { role: 'model' } })],
     frames: [delta(role, { finish_reason: 'length' })],
   },
@@ -212,7 +212,7 @@ export const streams: Record<string, Recording> = {
       delta({ content: '!' }, { finish_reason: 'length' }),
     ],
   },
-  'events that say nothing, and fields nobody has heard of': {
+  'empty events and unknown fields': {
     sent: [
       { usageMetadata: early, ...head },
       event([], { unheard: 1 }),

@@ -72,14 +72,7 @@ export const streams: Record<string, Record<string, unknown>[]> = {
     token('\u2028'),
     finish('stop'),
   ],
-  'text of several bytes a character': [
-    role,
-    token('Zażółć '),
-    token('gęślą 🦥'),
-    token('日本語'),
-    token('👩‍👩‍👧'),
-    finish('stop'),
-  ],
+  'multi-byte text': [role, token('Zażółć '), token('gęślą 🦥'), token('日本語'), token('👩‍👩‍👧'), finish('stop')],
   'tool calls in fragments': [
     chunk([{ delta: { role: 'assistant', content: null } }]),
     toolCall({ index: 0, id: 'call_abc', type: 'function', function: { name: 'get_weather', arguments: '' } }),
@@ -122,7 +115,7 @@ export const streams: Record<string, Record<string, unknown>[]> = {
     chunk([{ index: 1, delta: {}, finish_reason: 'stop' }]),
     chunk([{ index: 0, delta: {}, finish_reason: 'length' }]),
   ],
-  'fields nobody has heard of': [
+  'unknown fields': [
     chunk([{ delta: { role: 'assistant', content: '' }, unheard: { of: 1.5 } }], { obfuscation: 'xK2', novel: [1e-7] }),
     chunk([{ delta: { content: 'Hi' } }], { obfuscation: 'p', novel: null }),
     chunk([{ delta: { content: ' you' } }], { obfuscation: 'q19', novel: null }),

@@ -155,7 +155,7 @@ export const responses: Record<string, RecordedResponse> = {
     output: [message('Hi there! How can I assist you today?')],
     events: messageEvents(['Hi', ' there!', ' How can I', ' assist you today?']),
   },
-  'text of several bytes a character, with quotes and line breaks': {
+  'multi-byte text with quotes and line breaks': {
     status: 'completed',
     output: [message('Zażółć "gęślą"\n🦥\u2028')],
     events: messageEvents(['Zażółć ', '"gęślą"\n', '🦥\u2028']),

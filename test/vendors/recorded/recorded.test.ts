@@ -90,7 +90,7 @@ function codeIn(way: Way, isBegun: boolean, { status = 500, code }: Expected): s
 
 const vendors = readExchanges();
 
-describe('what vendors say reaches clients, by whichever endpoint they ask and however it is cut', {
+describe('recorded exchanges through the gateway', {
   concurrency: 4,
 }, () => {
   let gateway: TestGateway;
@@ -157,10 +157,12 @@ describe('what vendors say reaches clients, by whichever endpoint they ask and h
   };
 
   for (const vendor of vendors) {
-    test(`${vendor.vendor}`, { concurrency: false }, async (t) => {
+    test(`recorded exchanges with ${vendor.vendor} reach clients of every endpoint, however they are split`, {
+      concurrency: false,
+    }, async (t) => {
       for (const exchange of vendor.exchanges) {
         const { isStreamed, kind, title } = exchange;
-        await t.test(`${isStreamed ? 'streamed' : 'held'} ${kind}: ${title}`, async () => {
+        await t.test(`${vendor.vendor} ${isStreamed ? 'streamed' : 'held'} ${kind}: ${title}`, async () => {
           // An error has no events that a cut could part.
           for (const cut of exchange.status === 200 ? cuts : (['byte_by_byte'] as const)) {
             const sent = server.play(vendor.vendor, exchange, cut);
@@ -175,7 +177,7 @@ describe('what vendors say reaches clients, by whichever endpoint they ask and h
     });
   }
 
-  test('every vendor has exchanges of every kind that it knows', () => {
+  test('every vendor has exchanges of every kind', () => {
     for (const { vendor, exchanges } of vendors) {
       assert.ok(exchanges.length >= 10, `${vendor} has ${exchanges.length} exchanges`);
       assert.equal(

@@ -80,7 +80,7 @@ describe('images of Replicate', () => {
     return (bench.posted as { input: unknown }).input;
   };
 
-  it("are asked for as Replicate's own client asks, which understands the same answers", async () => {
+  it("Replicate images are requested like by Replicate's own client, which reads the same answers", async () => {
     const client = new Replicate({ auth: apiKey, baseUrl: bench.server.baseUrl, useFileOutput: false });
     for (const model of [
       'black-forest-labs/flux-schnell',
@@ -104,7 +104,7 @@ describe('images of Replicate', () => {
     }
   });
 
-  it('need no poll where the vendor answers with the image at once', async () => {
+  it('Replicate images need no poll when the vendor returns the image at once', async () => {
     bench.answer(({ method }, response) => {
       if (method === 'POST') sendJson(response, 201, JSON.stringify(succeeded(bench.origin)));
       return method === 'POST';
@@ -120,7 +120,7 @@ describe('images of Replicate', () => {
     assert.equal(bench.server.requests[1]?.headers.authorization, undefined);
   });
 
-  it('may be a single link, or lie in the answer itself', async () => {
+  it('Replicate images may be a single link or a data URL in the answer', async () => {
     for (const output of [`${bench.origin}/file.png`, `data:image/png;base64,${png.toString('base64')}`]) {
       bench.answer(({ method }, response) => {
         if (method === 'POST') sendJson(response, 201, JSON.stringify(succeeded(bench.origin, output)));
@@ -132,7 +132,7 @@ describe('images of Replicate', () => {
     }
   });
 
-  it('have a number, a shape, a format and a quality in the words of their model', async () => {
+  it('Replicate images have a number, a shape, a format and a quality in the terms of their model', async () => {
     const prompt = 'A lighthouse';
     const parameters = { size: '1536x1024', output_format: 'jpeg', output_compression: 70 };
     assert.deepEqual(await sent({ ...parameters, n: 2 }, 'black-forest-labs/flux-schnell'), {
@@ -153,7 +153,7 @@ describe('images of Replicate', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('are edited by the field that their model has', async () => {
+  it('Replicate images are edited with the field of their model', async () => {
     const prompt = 'A lighthouse';
     const edit = { task: 'edit' } as const;
     const link = { image_url: 'https://example.com/room.jpg' };
@@ -172,7 +172,7 @@ describe('images of Replicate', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('end as their prediction does', async () => {
+  it('a Replicate image fails with the error of its prediction', async () => {
     for (const [state, expected] of [
       [{ status: 'failed', error: 'NSFW content detected.' }, { vendorCode: 'content_policy_violation' }],
       [{ status: 'failed', error: 'It was flagged as sensitive. (E005)' }, { code: 'invalid_request_error' }],
@@ -199,7 +199,7 @@ describe('images of Replicate', () => {
     }
   });
 
-  it('are not asked for by a name that the vendor made up badly', async () => {
+  it('Replicate images are not polled under a malformed id', async () => {
     for (const name of ['../account', '', 7, null]) {
       bench.answer((_request, response) => {
         sendJson(response, 201, JSON.stringify({ id: name, status: 'starting' }));
@@ -259,7 +259,7 @@ describe('videos of Replicate', () => {
     ...more,
   });
 
-  it("are created, polled and cancelled as Replicate's own client does it", async () => {
+  it("Replicate videos are created, polled and cancelled like by Replicate's own client", async () => {
     const client = new Replicate({ auth: apiKey, baseUrl: server.baseUrl });
     answer({});
     const input = { prompt: 'Waves', aspect_ratio: '16:9', resolution: '720p', duration: 8 };
@@ -277,7 +277,7 @@ describe('videos of Replicate', () => {
     assert.equal(server.requests[0]?.headers.prefer, undefined);
   });
 
-  it('begin with a picture, and are not remixed', async () => {
+  it('Replicate videos start with an image, and cannot be remixed', async () => {
     answer({});
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;
     await create({ input: upload, parameters: { seed: 3 } });
@@ -288,14 +288,14 @@ describe('videos of Replicate', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  it('are not created twice where the answer is lost', async () => {
+  it('a Replicate video is not created again when the answer is lost', async () => {
     server.requests.length = 0;
     server.answer((response) => response.socket?.resetAndDestroy());
     await assert.rejects(create(), { code: 'outcome_unknown' });
     assert.equal(server.requests.length, 1);
   });
 
-  it('are stored when they are done', async () => {
+  it('Replicate videos are stored when they are done', async () => {
     for (const output of [`${origin()}/film.mp4`, [`${origin()}/film.mp4`]]) {
       answer({ status: 'succeeded', output });
       assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'completed' });
@@ -307,7 +307,7 @@ describe('videos of Replicate', () => {
     }
   });
 
-  it('fail as their prediction does, and are asked after again where the way is at fault', async () => {
+  it('a Replicate video fails with the error of its prediction, and is polled again after a transport error', async () => {
     for (const [state, code] of [
       [{ status: 'failed', error: 'The prompt was flagged as sensitive (E005)' }, 'invalid_request_error'],
       [{ status: 'failed', error: 'oh' }, 'server_error'],

@@ -45,7 +45,7 @@ describe('videos of Runway', () => {
       ...{ key: headers.authorization, version: headers['x-runway-version'] },
     }));
 
-  it("are asked for as Runway's own client asks, which understands the same answers", async () => {
+  it("Runway videos are requested like by Runway's own client, which reads the same answers", async () => {
     const { id: theirTask } = await client().textToVideo.create({
       model: 'gen4.5',
       promptText: 'A lighthouse',
@@ -66,7 +66,7 @@ describe('videos of Runway', () => {
     assert.deepEqual(asked(), theirs);
   });
 
-  it("begin with a picture at another path, as Runway's own client has it", async () => {
+  it("Runway videos with a first image are created at another path, like by Runway's own client", async () => {
     const promptImage = `data:image/png;base64,${png.toString('base64')}`;
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
     await client().imageToVideo.create({
@@ -84,14 +84,14 @@ describe('videos of Runway', () => {
     });
   });
 
-  it('are mp4, and nothing else', async () => {
+  it('Runway videos support only the output format mp4', async () => {
     const error = await bench.failure(bench.begin({ parameters: { outputFormat: 'prores' } }));
     assert.deepEqual([error.code, error.param], ['invalid_request_error', 'outputFormat']);
     assert.equal(bench.server.requests.length, 0);
     await bench.begin({ parameters: { outputFormat: 'mp4' } });
   });
 
-  it('wait, progress, and end', async () => {
+  it('Runway videos report waiting, progress and the failure of their task', async () => {
     for (const status of ['PENDING', 'THROTTLED']) {
       bench.state(task({ status }));
       assert.deepEqual(await bench.poll(), { status: 'running', progress: 0 });
@@ -116,7 +116,7 @@ describe('videos of Runway', () => {
     assert.equal((await bench.failure(bench.poll())).code, 'server_error');
   });
 
-  it('say which field is wrong in the words of the request', async () => {
+  it('Runway validation errors name the field of the request', async () => {
     const issues = [{ code: 'invalid_value', path: ['ratio'], message: 'Invalid option' }];
     const body = JSON.stringify({
       error: 'Validation of body failed',
@@ -134,7 +134,7 @@ describe('videos of Runway', () => {
     );
   });
 
-  it('are not available where the operator has no credits left, which is no fault of the caller', async () => {
+  it('Runway videos are unavailable with 503 when the operator has no credits left', async () => {
     bench.answer((_, response) => {
       sendJson(response, 400, JSON.stringify({ error: 'You do not have enough credits to run this task.' }));
       return true;

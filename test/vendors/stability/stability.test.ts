@@ -74,7 +74,7 @@ describe('images of Stability AI', () => {
     return await bench.make({ model, request: imageJob(parameters, job), files });
   };
 
-  it('are asked for at the path of their service, with the key as a bearer and JSON wanted', async () => {
+  it('Stability AI images are requested at the path of their service, with a bearer key and JSON accepted', async () => {
     for (const [model, path, fields] of [
       ['stable-image-ultra', 'generate/ultra', {}],
       ['stable-image-core', 'generate/core', {}],
@@ -91,7 +91,7 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('have the shape of a size, a format, and what the vendor alone knows', async () => {
+  it("Stability AI images have the aspect ratio of a size, a format and the vendor's own fields", async () => {
     const own = { negative_prompt: 'people', seed: 5, cfg_scale: 4.5 };
     await make('sd3.5-medium', { ...own, size: '1536x1024', output_format: 'jpeg' });
     const { prompt: _, model: __, ...fields } = bench.asked as Record<string, unknown>;
@@ -111,13 +111,13 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('say their seed and their format', async () => {
+  it('Stability AI images report their seed and format', async () => {
     const { body, usage } = await make('stable-image-core', { output_format: 'webp' }, { response_format: 'b64_json' });
     const { data, output_format: format } = JSON.parse(body);
     assert.deepEqual([data, format, usage], [[{ seed: 343940597, b64_json: png.toString('base64') }], 'webp', null]);
   });
 
-  it('are made from an image with a strength, which the vendor insists on', async () => {
+  it('Stability AI images are edited with a strength, which the vendor requires', async () => {
     const edit = { task: 'edit', images: [upload('one')] } as const;
     await make('sd3.5-large', {}, edit);
     const form = await formOf(last());
@@ -135,7 +135,7 @@ describe('images of Stability AI', () => {
     assert.deepEqual([file.type, Buffer.from(await file.arrayBuffer())], ['image/webp', png]);
   });
 
-  it("are painted anew where OpenAI's mask is transparent: there the vendor's is white", async () => {
+  it("Stability AI inpainting inverts OpenAI's transparent mask to a white one", async () => {
     const mask = new PNG({ width: 70, height: 130 });
     const alphas = Array.from({ length: 70 * 130 }, (_, at) => (at * at + 3 * at) % 256);
     for (const [at, alpha] of alphas.entries()) mask.data.set([(at * 7) % 256, 1, 2, alpha], at * 4);
@@ -169,12 +169,12 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('are painted anew where the image itself is transparent, without a mask', async () => {
+  it('Stability AI inpainting uses the transparency of the image itself without a mask', async () => {
     await make('stable-image-inpaint', {}, { task: 'edit', images: [upload('one')] });
     assert.deepEqual([...(await formOf(last())).keys()], ['prompt', 'image']);
   });
 
-  it('are refused by name where there is no such thing', async () => {
+  it('Stability AI rejects unsupported image parameters by name, without a call', async () => {
     const edit = (images: ImageJob['images'], mask: ImageJob['mask'] = null) =>
       imageJob({}, { task: 'edit', images, mask });
     const one = upload('one');
@@ -199,7 +199,7 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('are not begun with a mask that cannot be read', async () => {
+  it('Stability AI rejects an unreadable mask without a call', async () => {
     const rows = Buffer.alloc(8 * 33);
     const whole = pngOf([8, 8, 8, 6], rows);
     const oddFilter = pngOf([8, 8, 8, 6], Buffer.from(rows).fill(9, 33, 34));
@@ -218,7 +218,7 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('are not begun with a mask of more pixels than the vendor takes', async () => {
+  it('Stability AI rejects a mask with more pixels than the vendor accepts', async () => {
     const mask = pngOf([4000, 2400, 8, 4], Buffer.alloc(2400 * 8001));
     const made = make(
       'stable-image-inpaint',
@@ -230,7 +230,7 @@ describe('images of Stability AI', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('are not begun with a mask that is too long, which is not read to its end', async () => {
+  it('Stability AI rejects a mask that is too long without reading it to its end', async () => {
     let read = 0;
     async function* endless(): AsyncGenerator<Buffer> {
       for (; ; read++) yield Buffer.alloc(1024 * 1024);
@@ -244,7 +244,7 @@ describe('images of Stability AI', () => {
     assert.equal(bench.server.requests.length, 0);
   });
 
-  it('are made from what a link names, which is fetched here, but not from this machine', async () => {
+  it('Stability AI images are edited from links, but not from this machine', async () => {
     const web = await startFixtureVendor();
     const http = createHttpClient({ vendor: 'stability', baseUrl: bench.server.baseUrl, headers: {}, secret: apiKey });
     try {
@@ -263,7 +263,7 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it("are refused where the vendor's rules do not allow them: the request, or what was made of it", async () => {
+  it('Stability AI images report a content filter rejection of the request or the result', async () => {
     const blurred = JSON.stringify(made(png.toString('base64'), 'CONTENT_FILTERED'));
     const flagged = JSON.stringify(refusal('content_moderation', 'Your request was flagged.'));
     for (const [status, body, message] of [
@@ -280,7 +280,7 @@ describe('images of Stability AI', () => {
     }
   });
 
-  it('name the field of a fault', async () => {
+  it('Stability AI errors name the field at fault', async () => {
     bench.answer((response) =>
       sendJson(response, 400, JSON.stringify(refusal('bad_request', 'seed: must be a number'))),
     );
@@ -288,7 +288,7 @@ describe('images of Stability AI', () => {
     await assert.rejects(bench.make(), refused);
   });
 
-  it('leave no upload open, however they end', async () => {
+  it('Stability AI images leave no upload open, however they end', async () => {
     const opened: { destroyed: boolean }[] = [];
     const files = (): VendorCall['files'] => {
       const { files } = memoryFiles({ one: png });

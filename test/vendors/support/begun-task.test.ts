@@ -29,8 +29,8 @@ async function errorOf(work: Promise<unknown>): Promise<ApiError> {
   return thrown;
 }
 
-describe('what follows a creation', () => {
-  it('is never repeated as a creation, and says what became of the work only where that is known', () =>
+describe('afterBegin', () => {
+  it('afterBegin causes no retry of the creation, and keeps only errors that tell the outcome', () =>
     withVendor(async (http, server) => {
       const fetchResult = () => http.get({ path: '/result', ...limits });
       for (const [status, code] of [
@@ -57,7 +57,7 @@ describe('what follows a creation', () => {
       }
     }));
 
-  it('has an unknown outcome where the vendor is lost, or cannot be reached', () =>
+  it('afterBegin reports outcome_unknown when the vendor resets, falls silent or cannot be reached', () =>
     withVendor(async (http, server) => {
       for (const answer of [() => server.reset(), () => undefined]) {
         server.answer(answer);
@@ -72,14 +72,14 @@ describe('what follows a creation', () => {
       await nobody.close();
     }));
 
-  it('has an unknown outcome where the vendor does not know it any more', () =>
+  it('afterBegin reports outcome_unknown when the vendor no longer knows the task', () =>
     withVendor(async (http, server) => {
       server.answer((response) => sendJson(response, 404, '{}'));
       const error = await errorOf(afterBegin(() => http.get({ path: '/result', notFound: 'It is gone.', ...limits })));
       assert.equal(error.code, 'outcome_unknown');
     }));
 
-  it('keeps what it answers, and the errors that are not of the way to the vendor', async () => {
+  it('afterBegin keeps the result, and errors that do not come from the vendor', async () => {
     assert.equal(await afterBegin(async () => 5), 5);
     const own = new ApiError('service_unavailable', 'This worker stops.');
     assert.equal(await errorOf(afterBegin(() => Promise.reject(own))), own);
@@ -88,8 +88,8 @@ describe('what follows a creation', () => {
   });
 });
 
-describe('a creation', () => {
-  it('that was refused may be tried elsewhere, and one whose answer is lost may not', () =>
+describe('beginTask', () => {
+  it('beginTask allows a retry of a rejected creation, and none when the answer is lost', () =>
     withVendor(async (http, server) => {
       const begin = () => beginTask(http, { path: '/tasks', body: '{}', ...limits });
       server.answer((response) => sendJson(response, 503, '{}'));

@@ -258,7 +258,7 @@ const onWire = (value: unknown): unknown => (Array.isArray(value) && value.lengt
 /** What is sent as text and as a number is the same to whoever reads a form or a query. */
 const asText = (value: unknown): unknown => (typeof value === 'object' ? value : String(value));
 
-describe('the fields of requests other than chats', () => {
+describe('field support of media requests', () => {
   let server: FixtureVendor;
   before(async () => {
     server = await startFixtureVendor();
@@ -291,7 +291,7 @@ describe('the fields of requests other than chats', () => {
 
   for (const tested of table) {
     const { vendor: name, capability, model, support: expected } = tested;
-    it(`${capability} with ${name}'s ${model} fare as the table says, and as the adapter does`, async () => {
+    it(`${capability} fields of ${name}'s ${model} have the support of the table and of the adapter`, async () => {
       const settings = vendorSettings(name, server.baseUrl, 'a-key:with-a-secret-0123456789');
       const vendor = createVendor(name, settings, 'a-key:with-a-secret-0123456789');
       const fields: Fields = values[capability];
@@ -325,7 +325,7 @@ describe('the fields of requests other than chats', () => {
     });
   }
 
-  it('the table has every capability but chat that a vendor of another wire than OpenAI’s offers', async () => {
+  it('the table has every media capability that a vendor with a wire of its own offers', async () => {
     const methods = {
       image: 'image',
       embed: 'embedding',
@@ -347,7 +347,7 @@ describe('the fields of requests other than chats', () => {
     }
   });
 
-  it('with values by which they ask for nothing are none', () => {
+  it('givenMediaFields omits fields with default values', () => {
     const image = {
       n: 1,
       size: 'auto',
@@ -364,7 +364,7 @@ describe('the fields of requests other than chats', () => {
     assert.deepEqual(givenMediaFields('image', jobOf('image', { constructor: 1 })), ['constructor']);
   });
 
-  it('are taken out of a job by their names, wherever it has them', () => {
+  it('withoutMediaFields removes fields by their names, wherever a job has them', () => {
     const left = withoutMediaFields('image', jobOf('image', { mask: reference, n: 2, seed: 7 }), ['mask', 'n']);
     assert.deepEqual(left, { ...jobOf('image', { mask: reference, seed: 7 }), mask: null });
     const options = { 'chunking_strategy[type]': 'server_vad', languages: ['de', 'en'], language: 'de' };

@@ -17,7 +17,7 @@ const types: Readonly<Record<string, string>> = {
   pdf: 'application/pdf',
 };
 
-describe('A link in a request', () => {
+describe('MediaGate', () => {
   let server: Server;
   /** Stands for the web: the only place inside that the downloader follows links to. */
   let origin: string;
@@ -54,7 +54,7 @@ describe('A link in a request', () => {
   const image = (url: string) => ({ type: 'image_url', image_url: { url, detail: 'low' } });
   const dataUrl = (type: string) => `data:${type};base64,${png.toString('base64')}`;
 
-  it('to a vendor that needs no key, or stands at an address that is not public, is fetched here and handed on as data', async () => {
+  it('MediaGate fetches links for a vendor without a key or at a private address, and passes them on as data', async () => {
     for (const inside of [
       gate('vllm'),
       gate('ollama', 'https://ollama.example.com/v1', ['93.184.216.34']),
@@ -72,7 +72,7 @@ describe('A link in a request', () => {
     assert.equal(asked.length, 7);
   });
 
-  it('to a vendor of the internet, or to the sandbox, goes as it is, without being asked for or waited for', () => {
+  it('MediaGate passes links to a public vendor or the sandbox unchanged, without a request or a wait', () => {
     const given = chat(image(`${origin}/a.png`));
     for (const outside of [gate('openai'), gate('anthropic'), gate('sandbox', 'http://127.0.0.1:9/v1')]) {
       assert.equal(outside.pass(given), given);
@@ -82,13 +82,13 @@ describe('A link in a request', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('to a vendor of the internet at an address of its own goes as it is', async () => {
+  it('MediaGate passes links to a public vendor at a base URL of its own unchanged', async () => {
     const given = chat(image(`${origin}/a.png`));
     assert.equal(await gate('openai', 'https://eu.api.example.com/v1', ['93.184.216.34']).pass(given), given);
     assert.deepEqual(asked, []);
   });
 
-  it('of every kind becomes data: pictures, films, sounds, files, in chats, responses, edits and videos', async () => {
+  it('MediaGate turns links of every kind into data, in chats, responses, edits and other fields', async () => {
     const part = (kind: string, file: string) => ({
       type: `${kind}_url`,
       [`${kind}_url`]: { url: `${origin}/a.${file}` },
@@ -139,7 +139,7 @@ describe('A link in a request', () => {
     ['a server that speaks something else', () => 'gopher://127.0.0.1:6379/_FLUSHALL'],
   ];
   for (const [name, url] of refused) {
-    it(`to ${name} is a 400 that names the field, and the vendor never sees it`, async () => {
+    it(`MediaGate rejects a link to ${name} with a 400 that names the field, before the vendor sees it`, async () => {
       const given = chat({ type: 'text', text: 'x' }, image(url()));
       await assert.rejects(async () => await gate('vllm').pass(given), {
         ...{ code: 'invalid_request_error', param: 'messages[0].content[1].image_url.url' },
@@ -147,7 +147,7 @@ describe('A link in a request', () => {
     });
   }
 
-  it('is one of at most twenty that are fetched for a request', async () => {
+  it('MediaGate fetches at most twenty links for a request', async () => {
     const parts = Array.from({ length: 21 }, () => image(`${origin}/a.png`));
     await assert.rejects(async () => await gate('vllm').pass(chat(...parts)), {
       param: 'messages[0].content[20].image_url.url',
@@ -157,7 +157,7 @@ describe('A link in a request', () => {
     assert.equal(asked.length, 20);
   });
 
-  it('is not fetched any more once its caller has left', async () => {
+  it('MediaGate fetches nothing once its caller has disconnected', async () => {
     const controller = new AbortController();
     controller.abort();
     const given = { ...chat(image(`${origin}/a.png`)), signal: controller.signal };

@@ -65,8 +65,8 @@ const stream = fc
   .map(([mark, lines, rest]) => Buffer.from(mark + lines.flat().join('') + rest));
 const places = fc.array(fc.nat(), { maxLength: 20 });
 
-describe('the SSE reader', () => {
-  it('reads by the standard, however the bytes are cut', () => {
+describe('SseReader', () => {
+  it('SseReader follows the standard however the bytes are split', () => {
     fc.assert(
       fc.property(stream, places, (bytes, at) => {
         assert.deepEqual(read(cut(bytes, at)), eventsByTheStandard(bytes));
@@ -75,7 +75,7 @@ describe('the SSE reader', () => {
     );
   });
 
-  it('reads by the standard when every byte comes alone', () => {
+  it('SseReader follows the standard when every byte arrives alone', () => {
     fc.assert(
       fc.property(stream, (bytes) => {
         assert.deepEqual(read([...bytes].map((byte) => Buffer.from([byte]))), eventsByTheStandard(bytes));
@@ -83,7 +83,7 @@ describe('the SSE reader', () => {
     );
   });
 
-  it('reads bytes that are no UTF-8 the same, however they are cut', () => {
+  it('SseReader reads invalid UTF-8 the same however the bytes are split', () => {
     const broken = fc.array(fc.constantFrom(0x41, 0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0xa6, 0xff, 0xed, 0xa0), {
       maxLength: 24,
     });
@@ -96,15 +96,15 @@ describe('the SSE reader', () => {
     );
   });
 
-  it('yields an event with its blank line and not only with the byte after it, whatever the line ends', () => {
+  it('SseReader yields an event at its blank line without waiting for the next byte, for every line end', () => {
     for (const end of ['\n', '\r\n', '\r']) assert.deepEqual(dataOf(`data: a${end}${end}`), ['a']);
   });
 
-  it('joins the lines of one event, and drops the event that is not finished', () => {
+  it('SseReader joins the data lines of one event, and drops an unfinished event', () => {
     assert.deepEqual(dataOf('data: a\ndata: b\n\ndata: c\n'), ['a\nb']);
   });
 
-  it('reads an event of 4 MiB that comes in many parts', () => {
+  it('SseReader reads an event of 4 MiB that arrives in many parts', () => {
     const data = 'é'.repeat(1024 * 1024 * 2);
     const bytes = Buffer.from(`data: ${data}\n\n`);
     const parts = Array.from({ length: Math.ceil(bytes.length / 10_007) }, (_, at) =>
@@ -113,7 +113,7 @@ describe('the SSE reader', () => {
     assert.equal(read(parts)[0]?.data, data);
   });
 
-  it('ends with a clear error when an event grows beyond the limit, in one line or in many', () => {
+  it('SseReader fails with a clear error when an event exceeds the limit, in one line or in many', () => {
     for (const part of ['x'.repeat(65_536), `data: ${'x'.repeat(65_536)}\n`]) {
       const reader = new SseReader(() => assert.fail('no event is whole'));
       const readAll = () => {

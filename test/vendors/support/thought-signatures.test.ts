@@ -66,7 +66,7 @@ const turns: Record<string, readonly Part[]> = {
     { text: 'Let me look.', thoughtSignature: 'EhQKEgFyz' },
     called('fc_1', 'get_weather', 'CsUBAdHtim9x'),
   ],
-  'a signed text before a call, as the second generation has it': [
+  'a signed text before an unsigned call': [
     { text: 'Let me look.', thoughtSignature: 'EhQKEgFyz' },
     called('fc_1', 'get_weather'),
   ],
@@ -76,7 +76,7 @@ const tools = ['get_weather', 'get_time', 'get_date'];
 const callIds = (parts: readonly Part[]): string[] =>
   parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : String((functionCall as Part).id)));
 
-describe("Google's thought signatures, through the views that have no word for them", () => {
+describe("Google's thought signatures", () => {
   let server: FixtureVendor;
   let vendor: Offering<'chat'>;
   before(async () => {
@@ -131,7 +131,7 @@ describe("Google's thought signatures, through the views that have no word for t
     return streamed;
   };
 
-  describe('over messages', () => {
+  describe("Google's thought signatures through messages", () => {
     const request = (more: object): ParsedRequest => {
       const asked = { model: 'gemini-2.5-flash', max_tokens: 100, messages: [{ role: 'user', content: 'Weather?' }] };
       const offered = tools.map((name) => ({ name, input_schema: { type: 'object' } }));
@@ -164,7 +164,7 @@ describe("Google's thought signatures, through the views that have no word for t
 
     for (const [name, parts] of Object.entries(turns)) {
       for (const stream of [true, false]) {
-        it(`come back to Gemini after ${name}, ${stream ? 'streamed' : 'held'}`, async () => {
+        it(`a thought signature returns to Gemini through /v1/messages after ${name}, ${stream ? 'streamed' : 'held'}`, async () => {
           const ids = callIds(parts);
           const answer = await ask(parts, stream);
           assert.equal(answer.content.at(-1)?.type, 'tool_use');
@@ -177,7 +177,7 @@ describe("Google's thought signatures, through the views that have no word for t
       }
     }
 
-    it('come back where the caller wants no thinking, or none of its text', async () => {
+    it('a thought signature returns through /v1/messages when the caller wants no thinking, or none of its text', async () => {
       const parts = turns['a thought, a text and a signed call'] ?? assert.fail();
       for (const thinking of [{ type: 'disabled' }, { type: 'adaptive', display: 'omitted' }]) {
         const answer = await ask(parts, true, { thinking });
@@ -191,7 +191,7 @@ describe("Google's thought signatures, through the views that have no word for t
       }
     });
 
-    it('are no block behind the last text, which is an answer to most clients', async () => {
+    it('a thought signature makes no block after the last text of /v1/messages', async () => {
       const parts = [thought, { text: 'Rain.' }, { text: '', thoughtSignature: 'EhQKEgFyz' }];
       const answer = await ask(parts, true, { thinking: { type: 'adaptive' } });
       assert.deepEqual(
@@ -200,7 +200,7 @@ describe("Google's thought signatures, through the views that have no word for t
       );
     });
 
-    it('stay with the call where Claude Code leaves out the text of a thought, and are nothing to other vendors', async () => {
+    it('a thought signature stays with its call when Claude Code omits the text, and reaches no other vendor', async () => {
       const answer = await ask(turns['a thought and a signed call'] ?? assert.fail(), true);
       const { model, request: chat } = next(answer, ['fc_1']);
       const anthropic = madeUpModel({ id: 'claude', capability: 'chat' }, 'anthropic');
@@ -213,7 +213,7 @@ describe("Google's thought signatures, through the views that have no word for t
     });
   });
 
-  describe('over responses', () => {
+  describe("Google's thought signatures through responses", () => {
     const request = (more: object): ParsedRequest => {
       const offered = tools.map((name) => ({ type: 'function', name, parameters: {} }));
       const asked = { model: 'gemini-2.5-flash', input: 'Weather?', tools: offered, ...more };
@@ -242,7 +242,7 @@ describe("Google's thought signatures, through the views that have no word for t
 
     for (const [name, parts] of Object.entries(turns)) {
       for (const stream of [true, false]) {
-        it(`come back to Gemini after ${name}, ${stream ? 'streamed' : 'held'}`, async () => {
+        it(`a thought signature returns to Gemini through /v1/responses after ${name}, ${stream ? 'streamed' : 'held'}`, async () => {
           // Codex asks for encrypted reasoning only of models that it knows.
           for (const include of [[], ['reasoning.encrypted_content']]) {
             const output = await ask(parts, stream, { include, reasoning: { summary: 'auto' } });
@@ -257,7 +257,7 @@ describe("Google's thought signatures, through the views that have no word for t
       }
     }
 
-    it('are no item behind the last text', async () => {
+    it('a thought signature makes no item after the last text of /v1/responses', async () => {
       const output = await ask([thought, { text: 'Rain.' }, { text: '', thoughtSignature: 'EhQKEgFyz' }], true);
       assert.deepEqual(
         output.map(({ type }) => type),
@@ -265,7 +265,7 @@ describe("Google's thought signatures, through the views that have no word for t
       );
     });
 
-    it('are nothing to OpenAI, which reads no reasoning but its own', async () => {
+    it('a thought signature is not sent to OpenAI, which reads only its own reasoning', async () => {
       const parts = turns['parallel calls, each signed'] ?? assert.fail();
       const { request: chat } = next(await ask(parts, true), ['fc_1', 'fc_2']);
       const sent = composeResponseRequest(callOf({ model: 'gpt-5', request: String(chat) }));
@@ -277,7 +277,7 @@ describe("Google's thought signatures, through the views that have no word for t
   });
 });
 
-it('a carried signature is read as it was written, and nothing else is taken for one', () => {
+it('readThoughtSignature reads what writeThoughtSignature wrote, and nothing else', () => {
   const text = fc.string({ unit: 'binary', maxLength: 40 });
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), text, (signature, callId) => {

@@ -52,8 +52,8 @@ const geminiEvent = (text: string, counts: object, more: object = {}): string =>
     responseId: 'r',
   });
 
-describe("the events of a stream that differ in nothing but the token's text", () => {
-  it('say of Gemini what each of them says by itself, its last counts among it', () => {
+describe('token templates of streams', () => {
+  it('a Gemini stream of events that differ only in the token yields every token and the last counts', () => {
     fc.assert(
       fc.property(fc.array(texts, { minLength: 1, maxLength: 20 }), (words) => {
         const events = words.map((word, index) =>
@@ -67,7 +67,7 @@ describe("the events of a stream that differ in nothing but the token's text", (
     );
   });
 
-  it('say of Anthropic what each of them says by itself, in whichever block', () => {
+  it('an Anthropic stream of events that differ only in the token yields every token, in whichever block', () => {
     fc.assert(
       fc.property(fc.array(fc.array(texts, { maxLength: 8 }), { minLength: 1, maxLength: 4 }), (blocks) => {
         const events: object[] = [{ type: 'message_start', message: { usage: { input_tokens: 1, output_tokens: 1 } } }];
@@ -89,7 +89,7 @@ describe("the events of a stream that differ in nothing but the token's text", (
     );
   });
 
-  it('are refused when their block has ended', () => {
+  it('an Anthropic stream rejects a token event after the end of its block', () => {
     const delta = { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'word' } };
     const events = [
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
@@ -101,7 +101,7 @@ describe("the events of a stream that differ in nothing but the token's text", (
     assert.throws(() => readAll(openAnthropic, texts), { message: /unknown shape/ });
   });
 
-  it('are read whole where they say anything else: thoughts, a call, an end, counts that are none', () => {
+  it('GeminiTokenTemplate leaves events with thoughts, an end or odd counts to the full parser', () => {
     const template = GeminiTokenTemplate.from(geminiEvent('one', { totalTokenCount: 1 }));
     assert.deepEqual(template?.read(geminiEvent('two', { totalTokenCount: 2 })), {
       token: '"two"',
@@ -120,7 +120,7 @@ describe("the events of a stream that differ in nothing but the token's text", (
     for (const event of others) assert.equal(template?.read(event), undefined, event);
   });
 
-  it('are no template where a place is not certain', () => {
+  it('GeminiTokenTemplate makes no template when the position of the token is uncertain', () => {
     const plain = geminiEvent('one', { totalTokenCount: 1 });
     for (const event of [
       plain.replace('"text"', '"functionResponse":{"text":"a"},"text"'),

@@ -11,8 +11,8 @@ import { Upload } from '../../../../shared/blobs/upload.ts';
 const body = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 const link = 'https://example.com/otter.png';
 
-describe('the facts that a hold is reckoned by', () => {
-  it('have the bytes of a request, not its characters', () => {
+describe('requestFacts', () => {
+  it('requestFacts counts the bytes of a request, not its characters', () => {
     const content = '水獺'.repeat(50);
     const parsed = parseChat(body({ model: 'm', messages: [{ role: 'user', content }] }));
     const { bytes } = requestFacts(parsed);
@@ -22,7 +22,7 @@ describe('the facts that a hold is reckoned by', () => {
     assert.deepEqual(requestFacts(large), requestFacts(parsed));
   });
 
-  it('have the images that a request links to, by whatever endpoint, and none that a text speaks of', () => {
+  it('requestFacts counts the linked images of a request to any endpoint, not images that a text mentions', () => {
     const text = { type: 'text', text: 'say "image_url": twice' };
     const image = { type: 'image_url', image_url: { url: link } };
     const chat = parseChat(body({ model: 'm', messages: [{ role: 'user', content: [text, image, image] }] }));
@@ -35,7 +35,7 @@ describe('the facts that a hold is reckoned by', () => {
     assert.equal(requestFacts(response).imageInputs, 1);
   });
 
-  it('have images that come as data as images, not as text', () => {
+  it('requestFacts counts the bytes of inline image data as an image, not as text', () => {
     const of = (url: string) => {
       const image = { type: 'image_url', image_url: { detail: 'high', url } };
       const chat = parseChat(body({ model: 'm', messages: [{ role: 'user', content: [image, image] }] }));
@@ -52,7 +52,7 @@ describe('the facts that a hold is reckoned by', () => {
     assert.equal(textOf(text), text.bytes, 'what is no image is text');
   });
 
-  it('have the documents whose length only a vendor finds out, and count a text by its bytes', () => {
+  it('requestFacts counts PDFs and linked files as documents, but not inline text files', () => {
     const chatOf = (file: object) => {
       const content = [{ type: 'file', file }];
       return requestFacts(parseChat(body({ model: 'm', messages: [{ role: 'user', content }] }))).documents;
@@ -65,13 +65,13 @@ describe('the facts that a hold is reckoned by', () => {
     assert.equal(requestFacts(response).documents, 1);
   });
 
-  it('have the larger of two limits of the answer: vendors differ in which they know', () => {
+  it('requestFacts takes the larger of max_tokens and max_completion_tokens', () => {
     const messages = [{ role: 'user', content: 'Hi' }];
     const chat = parseChat(body({ model: 'm', messages, max_completion_tokens: 1, max_tokens: 9000 }));
     assert.equal(requestFacts(chat).outputTokens, 9000);
   });
 
-  it('have the images that are to be edited', () => {
+  it('requestFacts counts the input images of an image edit, as JSON and as a form', () => {
     const images = [{ image_url: link }, { image_url: link }];
     const json = parseImageEdit(body({ model: 'm', prompt: 'Make it night', images }));
     assert.deepEqual([requestFacts(json).imageInputs, requestFacts(json).images], [2, 1]);
@@ -87,7 +87,7 @@ describe('the facts that a hold is reckoned by', () => {
     assert.equal(requestFacts(form).imageInputs, 2);
   });
 
-  it('have no output where tokens are only counted', () => {
+  it('requestFacts reports no output tokens for a request that only counts tokens', () => {
     const count = parseMessageCount(body({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] }));
     assert.equal(requestFacts(count).outputTokens, 0);
   });

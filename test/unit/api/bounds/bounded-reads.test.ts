@@ -21,8 +21,8 @@ class Storage {
   }
 }
 
-describe('bounded reads', () => {
-  it('answer what is read, also that there is nothing, and 503 where the storage fails', async () => {
+describe('BoundedReads', () => {
+  it('BoundedReads returns what the storage returns, also undefined, and fails with 503 when the storage fails', async () => {
     const reads = new BoundedReads(1000, 'It is away.');
     assert.equal(await reads.read(async () => 'row'), 'row');
     assert.equal(await reads.read(async () => undefined), undefined);
@@ -33,7 +33,7 @@ describe('bounded reads', () => {
     );
   });
 
-  it('are 503 when they are late, are not begun while many are, and work again afterwards', async () => {
+  it('BoundedReads fails late reads with 503, starts none while many are pending, and recovers with the storage', async () => {
     const reads = new BoundedReads(20, 'It is away.');
     const storage = new Storage();
     for (let index = 0; index < 50; index++) await assert.rejects(reads.read(storage.read), unavailable);

@@ -42,8 +42,10 @@ async function start(limits: Partial<ConnectionLimits>, handle?: RequestListener
   return { url, connections, cut, ask };
 }
 
-describe('connections', () => {
-  it('whose client takes nothing of an answer that has been sent whole are cut', { timeout: 20_000 }, async () => {
+describe('Connections', () => {
+  it('Connections closes a connection whose client reads nothing of an answer that is completely sent', {
+    timeout: 20_000,
+  }, async () => {
     const { connections, cut, ask } = await start({});
     const { socket } = await ask();
     socket.pause();
@@ -53,7 +55,9 @@ describe('connections', () => {
     assert.equal(connections.unsent, 0);
   });
 
-  it('whose client takes it slowly, or to which nothing is sent for long, stay', { timeout: 20_000 }, async () => {
+  it('Connections keeps a connection whose client reads slowly, and one to which nothing is sent for long', {
+    timeout: 20_000,
+  }, async () => {
     const { cut, ask } = await start({ unreadMs: 1500 }, (request, response) => {
       if (request.url === '/v1/chat/completions') response.end(body);
     });
@@ -69,7 +73,9 @@ describe('connections', () => {
     assert.deepEqual(cut, []);
   });
 
-  it('give way where too much waits for all clients: those that keep most of it', { timeout: 20_000 }, async () => {
+  it('Connections closes those with the most unsent bytes when all clients together leave too much unread', {
+    timeout: 20_000,
+  }, async () => {
     const { connections, cut, ask } = await start({ unreadMs: 60_000, unsentBytes: 40 * 1024 * 1024 });
     const open = await Promise.all([ask(), ask(), ask()]);
     for (const { socket } of open) socket.pause();
@@ -82,7 +88,7 @@ describe('connections', () => {
     await eventually(() => assert.equal(connections.size, 1));
   });
 
-  it('make room at once for a large answer that is announced', { timeout: 20_000 }, async () => {
+  it('Connections makes room at once for a large answer that is announced', { timeout: 20_000 }, async () => {
     const { connections, cut, ask } = await start({ unreadMs: 60_000, unsentBytes: 40 * 1024 * 1024 });
     const { socket } = await ask();
     socket.pause();
@@ -94,7 +100,9 @@ describe('connections', () => {
     assert.deepEqual(cut, ['unsent']);
   });
 
-  it('with more requests before an answer than anybody sends are cut', { timeout: 20_000 }, async () => {
+  it('Connections closes a connection that pipelines more requests than any client sends', {
+    timeout: 20_000,
+  }, async () => {
     const { cut, ask } = await start({}, () => undefined);
     const request = await ask();
     await request.send('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(40));
@@ -102,7 +110,7 @@ describe('connections', () => {
     assert.ok(cut.includes('pipelined'));
   });
 
-  it('of one address are bounded, but not those of an address that many share; of all they are', {
+  it('Connections limits connections in all and per address, but not per address that many clients share', {
     timeout: 20_000,
   }, async () => {
     const limits = { addressConnections: 3, maxConnections: 8, isShared: (address: string) => address === '127.0.0.1' };

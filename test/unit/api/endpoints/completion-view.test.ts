@@ -119,7 +119,7 @@ describe('the view of legacy completions', () => {
   const turns = fc.array(fc.nat(3), { minLength: 1, maxLength: 12 });
   const scripts = fc.array(script, { minLength: 1, maxLength: 3 });
 
-  it('of a model of its own: the stream adds up to the held answer, however bytes and frames are cut', async () => {
+  it('a completions stream of a native model adds up to the held answer, however bytes and frames are split', async () => {
     await fc.assert(
       fc.asyncProperty(
         scripts,
@@ -168,7 +168,7 @@ describe('the view of legacy completions', () => {
     );
   });
 
-  it('over a chat: the stream adds up to the held answer, whole or streamed, however bytes and frames are cut', async () => {
+  it('a completions stream over a chat adds up to the held answer, streamed or whole, however bytes and frames are split', async () => {
     const request = fc.record({
       prompt: fc.oneof(text, fc.array(text, { minLength: 1, maxLength: 6 })),
       extra: fc.constantFrom({}, { echo: true }, { logprobs: 2 }),

@@ -6,14 +6,14 @@ import { pieces } from '../../../support/pieces.ts';
 
 const places = fc.array(fc.nat(), { maxLength: 30 });
 
-describe('the input of a custom tool over a chat', () => {
+describe('CustomToolInput', () => {
   const escaped = (value: string): string =>
     [...value]
       .map((letter) => [...Array(letter.length).keys()].map((at) => unit(letter.charCodeAt(at))).join(''))
       .join('');
   const unit = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
 
-  it('is the text however its JSON is written and cut, and never half a character', () => {
+  it('CustomToolInput returns the text however its JSON is written and split, and never half a character', () => {
     const write = fc.constantFrom(
       (value: string) => JSON.stringify({ input: value }),
       (value: string) => ` { "input" : ${JSON.stringify(value)} , "more": 1 } `,
@@ -32,7 +32,7 @@ describe('the input of a custom tool over a chat', () => {
     );
   });
 
-  it('is what came, where it is no such object or was cut off', () => {
+  it('CustomToolInput returns the input unchanged when it is no such object, and what arrived when it is truncated', () => {
     for (const [given, text] of [
       ['plain words', 'plain words'],
       ['{"input":5}', '{"input":5}'],

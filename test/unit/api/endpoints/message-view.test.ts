@@ -177,7 +177,7 @@ describe('the view of messages', () => {
   const places = fc.array(fc.nat(), { maxLength: 30 });
   const sizes = fc.array(fc.nat(5), { minLength: 1, maxLength: 4 });
 
-  it('the same chunks make the same events, which add up to the held message, however bytes and frames are cut', async () => {
+  it('the view of messages makes the same events of the same chunks, which add up to the held message, however they are split', async () => {
     await fc.assert(
       fc.asyncProperty(script, fc.boolean(), places, sizes, async (said, hidesThinking, ...cuts) => {
         const job = jobWith(hidesThinking);
@@ -214,7 +214,7 @@ describe('the view of messages', () => {
     );
   });
 
-  it('tells each token of the prompt once, also where its vendor has counted it as read and as written', () => {
+  it('the view of messages counts each prompt token once, even when its vendor counts it as read and as written', () => {
     const counts = (told: object): number[] => {
       const text = JSON.stringify({
         choices: [{ message: { content: 'x' } }],
@@ -241,7 +241,7 @@ describe('the view of messages', () => {
     return [held.stop_reason, held.stop_sequence, held.stop_details?.type];
   };
 
-  it('tells why it ended', async () => {
+  it('the view of messages reports the stop reason, the stop sequence and a refusal', async () => {
     const pieces = [{ kind: 'content', text: 'a' }] as const;
     const calls = [{ kind: 'call', index: 0, text: '{}' }] as const;
     assert.deepEqual(await stopOf({ pieces, reason: 'stop' }), ['end_turn', null, undefined]);
@@ -256,7 +256,7 @@ describe('the view of messages', () => {
     assert.deepEqual(await stopOf({ pieces: refusal, reason: 'stop' }), ['refusal', null, 'refusal']);
   });
 
-  it('shows each thought with its signature, before the text', async () => {
+  it('the view of messages shows each thinking block with its signature, before the text', async () => {
     const pieces = [
       { kind: 'reasoning', text: 'Hm' },
       { kind: 'signature', text: 'one' },
@@ -272,7 +272,7 @@ describe('the view of messages', () => {
     ]);
   });
 
-  it('of frames that cannot become fewer none is changed: a client may have seen their numbers', () => {
+  it('the view of messages keeps frames unchanged that cannot become fewer, since a client may have seen their numbers', () => {
     const delta = {
       reasoning_content: 'Hm',
       thinking_blocks: [{ type: 'redacted_thinking', data: 'xyz' }],
@@ -291,7 +291,7 @@ describe('the view of messages', () => {
     ]);
   });
 
-  it('an input that is no JSON object is shown as what it is', async () => {
+  it('the view of messages shows a tool input that is no JSON object as INVALID_JSON', async () => {
     const pieces = [{ kind: 'call', index: 0, text: '{"a":"cut o' }] as const;
     const frames = await framesOf(chunksOf({ pieces, reason: 'length', stopText: null }), [], [1]);
     const [block] = JSON.parse(messages.view.held(jobWith(false), frames)).content;
@@ -314,12 +314,12 @@ describe('thinking that nobody asked for', () => {
   const signed = { thinking_blocks: [{ type: 'thinking', thinking: 'I think', signature: 'sig' }] };
   const said = { type: 'text', text: 'so', citations: [] };
 
-  it('is shown where it was asked for, signed or not', () => {
+  it('the view of messages shows requested thinking even when it is unsigned', () => {
     const [first] = held([...thoughts, { content: 'so' }], {});
     assert.deepEqual(first, { type: 'thinking', thinking: 'I think', signature: '' });
   });
 
-  it('is left out unless its vendor has signed it, as Claude does that thinks by its own default', () => {
+  it('the view of messages omits thinking that was not requested unless its vendor signed it', () => {
     const options = { hidesUnsigned: true };
     assert.deepEqual(held([...thoughts, { content: 'so' }], options), [said]);
     const whole = { type: 'thinking', thinking: 'I think', signature: 'sig' };

@@ -30,8 +30,8 @@ const acceptedMessage = (message: unknown) => parse({ ...minimal, messages: [use
 const weather = { type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } };
 const custom = { type: 'custom', custom: { name: 'shell', format: { type: 'text' } } };
 
-describe('a parsed chat request', () => {
-  it('is the input without model, stream and stream_options, unknown fields and odd keys included', () => {
+describe('parseChat', () => {
+  it('parseChat keeps the body without model, stream and stream_options, unknown fields and odd keys included', () => {
     const oddKey = fc.constantFrom(
       '',
       ' ',
@@ -66,7 +66,7 @@ describe('a parsed chat request', () => {
     );
   });
 
-  it('knows whether usage was asked for, and lets the other stream options lead the request', () => {
+  it('parseChat knows whether usage was requested, and puts the other stream options first in the request', () => {
     assert.deepEqual(accepted({}).viewOptions, { includeUsage: false });
     assert.deepEqual(accepted({ stream: true, stream_options: null }).viewOptions, { includeUsage: false });
     const options = { include_usage: true, include_obfuscation: false, other: 1 };
@@ -80,7 +80,7 @@ describe('a parsed chat request', () => {
     assert.equal(accepted({ stream: null }).stream, false);
   });
 
-  it('knows whether it holds media: data of images, audio and files, not links to them', () => {
+  it('parseChat detects inline images, audio and files as media, but not links to them', () => {
     const media = (part: object): boolean => acceptedMessage({ role: 'user', content: [part] }).hasMedia;
     assert.equal(accepted({}).hasMedia, false);
     assert.equal(media({ type: 'text', text: 'data:' }), false);
@@ -91,7 +91,7 @@ describe('a parsed chat request', () => {
     assert.equal(media({ type: 'file', file: { file_id: 'file-1' } }), false);
   });
 
-  it('accepts every parameter that the official client has', () => {
+  it('parseChat accepts every parameter of the official client', () => {
     const everything: OpenAI.ChatCompletionCreateParams = {
       model: 'vendor/family/model-1',
       messages: [
@@ -157,7 +157,7 @@ describe('a parsed chat request', () => {
     assert.deepEqual(JSON.parse(parse(everything).request), rest);
   });
 
-  it('takes null on any optional field for the field left out', () => {
+  it('parseChat treats null in any optional field as a missing field', () => {
     const nullable = ['temperature', 'top_p', 'n', 'stop', 'max_tokens', 'max_completion_tokens', 'presence_penalty'];
     nullable.push('frequency_penalty', 'logit_bias', 'logprobs', 'top_logprobs', 'seed', 'metadata', 'store', 'audio');
     nullable.push(
@@ -190,26 +190,26 @@ describe('a parsed chat request', () => {
     for (const name of ['model', 'messages']) assert.equal(refused({ [name]: null }), name);
   });
 
-  it('leaves lists that grow to the vendor: efforts, tiers, verbosities', () => {
+  it('parseChat leaves the values of efforts, tiers, verbosities and modalities to the vendor', () => {
     accepted({ reasoning_effort: 'colossal', service_tier: 'platinum', verbosity: 'chatty', modalities: ['smell'] });
   });
 });
 
-describe('a chat request is refused with the field at fault', () => {
-  it('when it has no model, or one that is no name', () => {
+describe('parseChat, rejected requests', () => {
+  it('parseChat rejects a missing model and a model that is no valid name', () => {
     assert.deepEqual(refusal({ messages: [user] }).param, 'model');
     assert.equal(refusal({ messages: [user] }).message, "Missing required parameter: 'model'.");
     for (const model of ['', 'a'.repeat(257), 5, null, ['a']]) assert.equal(refused({ model }), 'model');
     accepted({ model: 'a'.repeat(256) });
   });
 
-  it('when its messages are missing, empty or no list', () => {
+  it('parseChat rejects messages that are missing, empty or not a list', () => {
     assert.equal(refusal({ model: 'm' }).param, 'messages');
     for (const messages of [[], {}, 'text', null]) assert.equal(refused({ messages }), 'messages');
     for (const message of [null, 'text', 5, []]) assert.equal(refused({ messages: [message] }), 'messages[0]');
   });
 
-  it('when a number is out of its range or of its type', () => {
+  it('parseChat rejects a number that is out of range or of the wrong type', () => {
     const wrong: Record<string, unknown[]> = {
       temperature: [-0.1, 2.1, '1', true, {}],
       top_p: [-0.1, 1.1, '1'],
@@ -228,7 +228,7 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(message, "Invalid 'temperature': expected a value <= 2, but got 2.5 instead.");
   });
 
-  it('when a flag, a text or a map is something else', () => {
+  it('parseChat rejects a flag, a text or a map of the wrong type', () => {
     for (const name of ['stream', 'logprobs', 'parallel_tool_calls', 'store']) {
       for (const value of ['true', 1, {}]) assert.equal(refused({ [name]: value }), name);
     }
@@ -241,12 +241,12 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refused({ logit_bias: { '5': 101 } }), 'logit_bias.5');
   });
 
-  it('when stop is empty, too long or mixed', () => {
+  it('parseChat rejects a stop that is empty, too long or mixed', () => {
     for (const stop of [5, [], ['a', 'b', 'c', 'd', 'e']]) assert.equal(refused({ stop }), 'stop');
     assert.equal(refused({ stop: ['a', 5] }), 'stop[1]');
   });
 
-  it('when metadata is too much; a free key is not repeated', () => {
+  it('parseChat rejects metadata that is too large, and does not repeat an arbitrary key', () => {
     const pairs = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 'v']));
     accepted({ metadata: pairs(16) });
@@ -257,14 +257,14 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refused({ metadata: { 'a secret': 5 } }), 'metadata');
   });
 
-  it('when a role is unknown or missing', () => {
+  it('parseChat rejects an unknown or missing role', () => {
     assert.equal(refusedMessage({ role: 'wizard', content: 'x' }), 'messages[1].role');
     const { message } = refusal({ ...minimal, messages: [{ role: 'wizard', content: 'x' }] });
     assert.match(message, /^Invalid value for 'messages\[0\]\.role'\. Supported values are: 'system', /);
     assert.equal(refusedMessage({ content: 'x' }), 'messages[1].role');
   });
 
-  it('when a message lacks what its role needs', () => {
+  it('parseChat rejects a message that lacks a field its role requires', () => {
     for (const role of ['system', 'developer', 'user', 'tool']) {
       assert.equal(refusedMessage({ role, tool_call_id: 'a' }), 'messages[1].content');
       assert.equal(refusedMessage({ role, tool_call_id: 'a', content: null }), 'messages[1].content');
@@ -276,7 +276,7 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refusedMessage({ ...user, name: 5 }), 'messages[1].name');
   });
 
-  it('when an assistant message says nothing at all', () => {
+  it('parseChat rejects an assistant message without any content', () => {
     for (const nothing of [{}, { content: null }, { content: null, tool_calls: [] }, { refusal: null, audio: null }]) {
       assert.equal(refusedMessage({ role: 'assistant', ...nothing }), 'messages[1].content');
     }
@@ -290,7 +290,7 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(param, 'messages[1].tool_calls[0].function.arguments');
   });
 
-  it('when a content part is of an unknown type, of another role, or broken', () => {
+  it('parseChat rejects a content part that is broken, of an unknown type or of another role', () => {
     const part = (value: unknown, role = 'user') => refusedMessage({ role, content: [value], tool_call_id: 'a' });
     assert.equal(part({ type: 'smell', smell: 'rose' }), 'messages[1].content[0].type');
     assert.equal(part({ text: 'x' }), 'messages[1].content[0].type');
@@ -306,7 +306,7 @@ describe('a chat request is refused with the field at fault', () => {
     }
   });
 
-  it('when its tools or the choice among them do not fit', () => {
+  it('parseChat rejects malformed tools and a tool_choice that does not match them', () => {
     assert.equal(refused({ tools: {} }), 'tools');
     assert.equal(refused({ tools: [{ type: 'gadget' }] }), 'tools[0].type');
     assert.equal(refused({ tools: [{ type: 'function', function: { name: 'two words' } }] }), 'tools[0].function.name');
@@ -331,14 +331,14 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refused({ tools, tool_choice: absent }), 'tool_choice.allowed_tools.tools[0]');
   });
 
-  it('when legacy functions or the choice among them do not fit', () => {
+  it('parseChat rejects malformed legacy functions and a function_call that does not match them', () => {
     assert.equal(refused({ functions: [] }), 'functions');
     assert.equal(refused({ function_call: 'auto' }), 'function_call');
     assert.equal(refused({ functions: [{ name: 'a' }], function_call: { name: 'b' } }), 'function_call.name');
     accepted({ functions: [{ name: 'a' }], function_call: { name: 'a' } });
   });
 
-  it('when a response format is incomplete', () => {
+  it('parseChat rejects an incomplete response_format', () => {
     const named = (json_schema: object) => ({ response_format: { type: 'json_schema', json_schema } });
     assert.equal(refused({ response_format: { type: 'yaml' } }), 'response_format.type');
     assert.equal(refused({ response_format: { type: 'json_schema' } }), 'response_format.json_schema');
@@ -347,7 +347,7 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refused(named({ name: 'a', schema: 'x' })), 'response_format.json_schema.schema');
   });
 
-  it('when one field needs another', () => {
+  it('parseChat rejects a field without the field it depends on', () => {
     assert.equal(refused({ stream_options: {} }), 'stream_options');
     assert.equal(refused({ stream: false, stream_options: { include_usage: true } }), 'stream_options');
     assert.equal(refused({ stream: true, stream_options: { include_usage: 'yes' } }), 'stream_options.include_usage');
@@ -355,7 +355,7 @@ describe('a chat request is refused with the field at fault', () => {
     assert.equal(refused({ logprobs: false, top_logprobs: 5 }), 'top_logprobs');
   });
 
-  it('with a message that repeats no text of the caller', () => {
+  it('parseChat repeats no text of the caller in its error messages', () => {
     const secret = 'sesame-open';
     const requests = [
       { ...minimal, messages: [{ role: secret, content: secret }] },
@@ -369,7 +369,7 @@ describe('a chat request is refused with the field at fault', () => {
     for (const request of requests) assert.doesNotMatch(JSON.stringify(refusal(request)), /sesame/);
   });
 
-  it('and the first of a hundred thousand faults is all that is looked at', () => {
+  it('parseChat stops at the first of a hundred thousand faults', () => {
     const messages = Array.from({ length: 100_000 }, () => ({}));
     assert.equal(refusal({ ...minimal, messages }).param, 'messages[0].role');
     assert.equal(refusedMessage({ role: 'user', content: messages }), 'messages[1].content[0].type');

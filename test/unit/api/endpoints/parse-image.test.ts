@@ -45,8 +45,8 @@ function form(fields: Record<string, string | string[]>, files: Upload[]): Form 
 
 const editFields = { model: 'sandbox-image', prompt: 'Make it night' };
 
-describe('a parsed image generation', () => {
-  it('is a job with every other field among its parameters, unknown ones too', () => {
+describe('parseImageGeneration', () => {
+  it('parseImageGeneration makes a job of the request with every other field, also unknown ones, among its parameters', () => {
     const fields = { n: 3, size: '512x512', quality: 'hd', style: 'vivid', user: 'u', vendor_option: { deep: [1] } };
     const parsed = generate({ ...fields, response_format: 'url' });
     assert.deepEqual(jobOf(parsed), {
@@ -64,13 +64,13 @@ describe('a parsed image generation', () => {
     assert.deepEqual(parsed.files, []);
   });
 
-  it('may leave out all but model and prompt, and null counts as left out', () => {
+  it('parseImageGeneration requires only model and prompt, and treats null as a missing field', () => {
     const parsed = generate({ n: null, size: null, response_format: null, stream: null, partial_images: null });
     assert.equal(jobOf(parsed).response_format, null);
     assert.deepEqual(parsed.requirements, { n: 1, size: undefined, partialImages: 0, mediaFields: [] });
   });
 
-  it('streams with up to three partial images', () => {
+  it('parseImageGeneration accepts a stream with three partial images', () => {
     const parsed = generate({ stream: true, partial_images: 3 });
     assert.equal(parsed.stream, true);
     const mediaFields = ['partial_images'];
@@ -105,14 +105,14 @@ describe('a parsed image generation', () => {
     [{ user: 1 }, 'user'],
   ];
   for (const [fields, param] of faults) {
-    it(`with ${JSON.stringify(fields).slice(0, 60)} is a 400 that names ${param}`, () => {
+    it(`parseImageGeneration rejects ${JSON.stringify(fields).slice(0, 60)} with 400 and names ${param}`, () => {
       assert.equal(refusal(() => generate(fields)).param, param);
     });
   }
 });
 
-describe('a parsed image edit in JSON', () => {
-  it('keeps its references and mask, and counts as media', () => {
+describe('parseImageEdit', () => {
+  it('parseImageEdit keeps images and mask, and reports that the request holds media', () => {
     const images = [{ image_url: dataUrl }, { image_url: 'https://example.com/otter.png' }];
     const parsed = editJson({ images, mask: { image_url: dataUrl }, input_fidelity: 'high' });
     const job = jobOf(parsed);
@@ -144,14 +144,14 @@ describe('a parsed image edit in JSON', () => {
     [{ partial_images: 2 }, 'partial_images'],
   ];
   for (const [fields, param] of faults) {
-    it(`with ${JSON.stringify(fields).slice(0, 80)} is a 400 that names ${param}`, () => {
+    it(`parseImageEdit rejects ${JSON.stringify(fields).slice(0, 80)} with 400 and names ${param}`, () => {
       assert.equal(refusal(() => editJson(fields)).param, param);
     });
   }
 });
 
-describe('a parsed image edit in a form', () => {
-  it('has its images in order, its mask, and its fields as numbers, booleans and text', () => {
+describe('parseImageEditForm', () => {
+  it('parseImageEditForm keeps images in order and the mask, and converts fields to numbers, booleans and text', () => {
     const [first, second, mask] = [upload(), upload(), upload('mask')];
     const fields = { ...editFields, n: '2', output_compression: '50', stream: 'true', partial_images: '1' };
     const given = form({ ...fields, size: 'auto', custom: ['1', '2'] }, [first, mask, second]);
@@ -199,17 +199,17 @@ describe('a parsed image edit in a form', () => {
     ['an output compression in hexadecimal', { output_compression: '0x10' }, () => [upload()], 'output_compression'],
   ];
   for (const [name, fields, files, param] of faults) {
-    it(`with ${name} is a 400 that names ${param}`, () => {
+    it(`parseImageEditForm rejects ${name} with 400 and names ${param}`, () => {
       assert.equal(refusal(() => parseImageEditForm(form({ ...editFields, ...fields }, files()))).param, param);
     });
   }
 
-  it('without a prompt is a 400 that names it; the model may be left to the operator', () => {
+  it('parseImageEditForm rejects a missing prompt, but accepts a missing model', () => {
     assert.equal(parseImageEditForm(form({ prompt: 'x' }, [upload()])).model, '');
     assert.equal(refusal(() => parseImageEditForm(form({ model: 'x' }, [upload()]))).param, 'prompt');
   });
 
-  it('with a field named __proto__ is a 400, as in JSON', () => {
+  it('parseImageEditForm rejects a field named __proto__ with 400', () => {
     const fields = new Map(
       [...Object.entries(editFields), ['__proto__', 'x'] as const].map(([name, text]) => [name, [text]]),
     );
@@ -217,9 +217,9 @@ describe('a parsed image edit in a form', () => {
   });
 });
 
-describe('a parsed image variation', () => {
+describe('parseImageVariation', () => {
   const fields = { model: 'sandbox-image' };
-  it('has one image and no prompt', () => {
+  it('parseImageVariation accepts one image without a prompt', () => {
     const image = upload();
     const parsed = parseImageVariation(form({ ...fields, n: '2', user: 'u' }, [image]));
     assert.deepEqual(jobOf(parsed).parameters, { n: 2, user: 'u' });
@@ -236,13 +236,13 @@ describe('a parsed image variation', () => {
     [{ response_format: 'gif' }, () => [upload()], 'response_format'],
   ];
   for (const [more, files, param] of faults) {
-    it(`with ${JSON.stringify(more)} and ${files().length} files is a 400 that names ${param}`, () => {
+    it(`parseImageVariation rejects ${JSON.stringify(more)} and ${files().length} files with 400 and names ${param}`, () => {
       assert.equal(refusal(() => parseImageVariation(form({ ...fields, ...more }, files()))).param, param);
     });
   }
 });
 
-describe('an image request held against its model', () => {
+describe('checkImage', () => {
   const check = (task: ImageTask, id: string, fields: object = {}) =>
     checkImage(task)(generate(fields), routedModel(id));
 
@@ -253,7 +253,7 @@ describe('an image request held against its model', () => {
     ['gpt-image-2', ['1536x864', '3840x2160', 'auto'], ['big', '1024', '1024x', '0x0', '-1x5', '1024x1024 ']],
   ];
   for (const [model, allowed, refused] of sizes) {
-    it(`of ${model} has one of its sizes, or is a 400 that says which there are`, () => {
+    it(`checkImage accepts the sizes of ${model}, and lists them in the 400 for any other size`, () => {
       for (const size of allowed) check('generation', model, { size });
       for (const size of refused) {
         const { param, message } = refusal(() => check('generation', model, { size }));
@@ -264,18 +264,18 @@ describe('an image request held against its model', () => {
     });
   }
 
-  it('asks for no more images than the model makes', () => {
+  it('checkImage rejects more images than the model makes', () => {
     assert.equal(refusal(() => check('generation', 'dall-e-3', { n: 2 })).param, 'n');
     check('generation', 'dall-e-2', { n: 10 });
   });
 
-  it('is of a kind that the model does', () => {
+  it('checkImage rejects an edit or a variation that the model does not support', () => {
     assert.equal(refusal(() => check('edit', 'dall-e-3')).param, 'model');
     assert.equal(refusal(() => check('variation', 'gpt-image-1')).param, 'model');
     check('variation', 'dall-e-2');
   });
 
-  it('is streamed only where the model streams', () => {
+  it('checkImage rejects a stream of a model that does not stream', () => {
     assert.equal(refusal(() => check('generation', 'dall-e-2', { stream: true })).param, 'stream');
     check('generation', 'gpt-image-1', { stream: true, partial_images: 2 });
   });

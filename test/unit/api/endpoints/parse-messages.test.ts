@@ -31,8 +31,8 @@ const askedChat = {
   tool_calls: [{ id: 'toolu_1', type: 'function', function: { name: 'look', arguments: '{"a":[1]}' } }],
 };
 
-describe('a parsed message', () => {
-  it('is a chat with the system prompt first; texts by themselves are strings, cache marks stay on their parts', () => {
+describe('parseMessages', () => {
+  it('parseMessages puts the system prompt first, makes a lone text a string, and keeps cache marks on their parts', () => {
     assert.deepEqual(turnsOf([{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }], { system: 'Be kind.' }), [
       { role: 'system', content: 'Be kind.' },
       { role: 'user', content: 'Hi' },
@@ -47,7 +47,7 @@ describe('a parsed message', () => {
     ]);
   });
 
-  it('keeps instructions between the turns in their place', () => {
+  it('parseMessages keeps system messages at their position in the conversation', () => {
     const turns = [
       { role: 'user', content: 'Hi' },
       { role: 'system', content: 'Be brief.' },
@@ -57,7 +57,7 @@ describe('a parsed message', () => {
     assert.deepEqual(turnsOf(turns), [...turns.slice(0, 3), { role: 'system', content: 'x' }]);
   });
 
-  it('tells which tools are offered or withdrawn on the way, and offers those that are defined there', () => {
+  it('parseMessages announces added and removed tools as text, and offers the tools that are defined there', () => {
     const tool = { name: 'added', input_schema: { type: 'object' } };
     const named = { type: 'tool_reference', name: 'look_up' };
     const changes = [
@@ -83,7 +83,7 @@ describe('a parsed message', () => {
     });
   });
 
-  it('puts the results of tools before the rest of their turn, and shows their images after them', () => {
+  it('parseMessages puts tool results before the rest of their message, and their images after them', () => {
     const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } };
     const content = [
       { type: 'text', text: 'And now?' },
@@ -104,7 +104,7 @@ describe('a parsed message', () => {
     ]);
   });
 
-  it('tells errors of tools, empty results and tools that were found as text', () => {
+  it('parseMessages passes tool errors, empty results and tool references on as text', () => {
     const said = (result: object): unknown => {
       const turn = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', ...result }] };
       const turns = turnsOf([asked, turn]) as { role: string; content: unknown }[];
@@ -120,7 +120,7 @@ describe('a parsed message', () => {
     assert.equal(said({ content: [{ type: 'tool_reference', tool_name: 'Look' }] }), 'The tool Look is available.');
   });
 
-  it('passes thinking of earlier turns on, as text and as the blocks it was', () => {
+  it('parseMessages passes thinking of earlier messages on, both as text and as the original blocks', () => {
     const thoughts = [
       { type: 'thinking', thinking: 'Hm', signature: 'sig' },
       { type: 'redacted_thinking', data: 'xyz' },
@@ -130,7 +130,7 @@ describe('a parsed message', () => {
     ]);
   });
 
-  it('makes functions of tools and leaves out those that are Anthropic’s own', () => {
+  it("parseMessages translates tools to functions and leaves out Anthropic's own tools", () => {
     const tools = [
       { name: 'look', description: 'Looks.', input_schema: { type: 'object' }, strict: true, ...cached },
       { type: 'web_search_20250305', name: 'web_search' },
@@ -146,7 +146,7 @@ describe('a parsed message', () => {
     assert.deepEqual([none, noChoice], [undefined, undefined]);
   });
 
-  it('translates the parameters, and passes on what it does not know', () => {
+  it('parseMessages translates the parameters and passes on unknown ones', () => {
     const { messages: _, ...chat } = chatOf({
       ...{
         max_tokens: 100,
@@ -173,7 +173,7 @@ describe('a parsed message', () => {
     assert.equal(chatOf({ metadata: { user_id: 'u'.repeat(65) } }).user, long);
   });
 
-  it('hides thinking that the caller does not want, and of what is omitted shows the signatures', () => {
+  it('parseMessages hides thinking that is disabled or omitted, and keeps the signatures of omitted thinking', () => {
     const shown = (thinking: object | null) => {
       const { hidesThinking, keepsSignatures } = parse({ thinking }).viewOptions;
       return [hidesThinking, keepsSignatures];
@@ -185,7 +185,7 @@ describe('a parsed message', () => {
     assert.deepEqual(shown({ type: 'disabled' }), [true, false]);
   });
 
-  it('names what no chat has a place for', () => {
+  it('parseMessages lists the fields that a chat cannot express', () => {
     const named = (more: object) => {
       const { ignored, hints, foreign, effort } = parse(more).requirements;
       return { ignored, hints, foreign, effort };
@@ -220,7 +220,7 @@ describe('a parsed message', () => {
     });
   });
 
-  it('knows whether it holds media', () => {
+  it('parseMessages detects inline images and documents as media, but not links', () => {
     const holds = (source: object, type = 'image'): boolean =>
       parse({ messages: [{ role: 'user', content: [{ type, source }] }] }).hasMedia;
     assert.equal(holds({ type: 'url', url: 'https://a.example/b.png' }), false);
@@ -229,7 +229,7 @@ describe('a parsed message', () => {
     assert.equal(parse({}).hasMedia, false);
   });
 
-  it('is the same chat where its tokens are counted, without what is no input', () => {
+  it('parseMessageCount makes the same chat as parseMessages, without the fields that are no input', () => {
     const input = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], system: 'Be kind.' };
     const counted = JSON.parse(parseMessageCount(Buffer.from(JSON.stringify(input))).request);
     const { max_completion_tokens: _, ...chat } = chatOf({ system: 'Be kind.' });
@@ -237,7 +237,7 @@ describe('a parsed message', () => {
   });
 });
 
-describe('a message on its way to a vendor that refuses what it does not know', () => {
+describe('withoutHints and checkMessages', () => {
   const request = parse({
     ...{ ...cached, top_k: 3, system: [{ type: 'text', text: 'a', ...cached }] },
     tools: [{ name: 'look', input_schema: { type: 'object', properties: { cache_control: {} } }, ...cached }],
@@ -254,7 +254,7 @@ describe('a message on its way to a vendor that refuses what it does not know', 
     ],
   }).request;
 
-  it('leaves all hints out, and what only looks like one stays', () => {
+  it('withoutHints removes all hints for a strict vendor, and keeps text that only looks like one', () => {
     assert.deepEqual(JSON.parse(withoutHints(request, strict(true))), {
       max_completion_tokens: 9,
       tools: [
@@ -277,7 +277,7 @@ describe('a message on its way to a vendor that refuses what it does not know', 
     });
   });
 
-  it('keeps them for every other, and an effort for models that reason', () => {
+  it('withoutHints keeps hints for a lenient vendor, and an effort only for models that reason', () => {
     const lenient = madeUpModel({ id: 'm', capability: 'chat' });
     const { thinking: _, ...expected } = JSON.parse(request);
     assert.deepEqual(JSON.parse(withoutHints(request, lenient)), expected);
@@ -286,7 +286,7 @@ describe('a message on its way to a vendor that refuses what it does not know', 
     assert.equal(JSON.parse(withoutHints(effort, strict(false))).reasoning_effort, undefined);
   });
 
-  it("keeps Anthropic's own words for Anthropic alone", () => {
+  it("withoutHints keeps Anthropic's own fields for Anthropic alone", () => {
     const thinking = { type: 'enabled', budget_tokens: 5000, display: 'summarized' };
     const own = { thinking, output_config: { effort: 'max', task_budget: { type: 'tokens', total: 9 } } };
     const chat = parse(own).request;
@@ -305,7 +305,7 @@ describe('a message on its way to a vendor that refuses what it does not know', 
     }
   });
 
-  it('is answered with the names of what is left out', () => {
+  it('checkMessages returns the names of the fields that are left out', () => {
     const parsed = parse({
       ...cached,
       top_k: 3,

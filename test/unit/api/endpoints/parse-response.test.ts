@@ -36,8 +36,8 @@ const shell = { type: 'custom', name: 'shell', format: { type: 'grammar', syntax
 const search = { type: 'web_search', external_web_access: true };
 const desk = { type: 'namespace', name: 'desk', description: '', tools: [weather, shell] };
 
-describe('a parsed request for a response', () => {
-  it('begins with its input as items, and is without what is the business of the gateway, and without nulls', () => {
+describe('parseResponse', () => {
+  it('parseResponse puts the input first as items, and removes nulls and the fields that the gateway handles', () => {
     const { request, model, stream, store, background } = parse({
       ...{ 0: 'first', stream: true, store: false, background: false, previous_response_id: 'resp_1', unknown: [1] },
       ...{ temperature: null, conversation: null, prompt: null, instructions: 'Be brief', stream_options: {} },
@@ -51,7 +51,7 @@ describe('a parsed request for a response', () => {
     assert.equal(parse({ previous_response_id: 'resp_1', input: null }).request, '{"input":[]}');
   });
 
-  it('has a type for each item, and names those that are only referred to', () => {
+  it('parseResponse gives each item a type, and lists the referenced items', () => {
     const items = [{ role: 'user', content: 'Hi' }, { id: 'msg_1' }, { type: 'item_reference', id: 'rs_2' }, hello];
     assert.deepEqual(
       (requestOf({ input: items }).input as { type: string }[]).map(({ type }) => type),
@@ -62,7 +62,7 @@ describe('a parsed request for a response', () => {
     assert.equal(requirementsOf({}).previousResponseId, undefined);
   });
 
-  it('takes the items that agents send, types that no document has among them', () => {
+  it('parseResponse accepts the items and tools that agents send, undocumented types included', () => {
     const input = [
       { type: 'message', id: 'msg_x', role: 'developer', content: [{ type: 'input_text', text: 'a' }] },
       { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'x', content: null },
@@ -77,7 +77,7 @@ describe('a parsed request for a response', () => {
     assert.deepEqual(requestOf({ tools: [weather, shell, search, desk] }).tools, [weather, shell, search, desk]);
   });
 
-  it('repeats what the response object shows, with the defaults of OpenAI', () => {
+  it("parseResponse echoes the fields that the response object shows, with OpenAI's defaults", () => {
     assert.deepEqual(echoOf({}), {
       ...{ presence_penalty: 0, frequency_penalty: 0 },
       ...{ background: false, instructions: null, max_output_tokens: null, max_tool_calls: null, metadata: {} },
@@ -102,7 +102,7 @@ describe('a parsed request for a response', () => {
     assert.deepEqual(echo.reasoning, { generate_summary: 'auto', effort: null, summary: 'auto' });
   });
 
-  it('knows whether it holds data itself', () => {
+  it('parseResponse detects inline images, files, audio and image results as media, but not links', () => {
     const withPart = (part: object): boolean => parse({ input: [{ role: 'user', content: [part] }] }).hasMedia;
     assert.equal(withPart({ type: 'input_image', image_url: 'data:image/png;base64,QUJD' }), true);
     assert.equal(withPart({ type: 'input_image', image_url: 'https://example.com/a.png' }), false);
@@ -114,7 +114,7 @@ describe('a parsed request for a response', () => {
     assert.equal(parse({}).hasMedia, false);
   });
 
-  it('refuses what OpenAI refuses, and names the field', () => {
+  it('parseResponse rejects what OpenAI rejects, and names the field', () => {
     const bad: [object, string | null][] = [
       [{ model: undefined }, 'model'],
       [{ input: undefined }, 'input'],
@@ -167,7 +167,7 @@ describe('a parsed request for a response', () => {
     for (const [fields, param] of bad) assert.equal(refused(fields), param, JSON.stringify(fields));
   });
 
-  it('accepts a choice among tools that are there, also in namespaces and in additional tools', () => {
+  it('parseResponse accepts a tool_choice among the given tools, also in namespaces and additional_tools', () => {
     for (const fields of [
       { tools: [weather], tool_choice: { type: 'function', name: 'weather' } },
       { tools: [desk], tool_choice: { type: 'function', name: 'weather', namespace: 'desk' } },
@@ -180,11 +180,11 @@ describe('a parsed request for a response', () => {
   });
 });
 
-describe('a request for a response, held against its model', () => {
+describe('the check of a response request against its model', () => {
   const check = (fields: object, more: Partial<Model> = {}): readonly string[] | undefined =>
     responses.check?.(parse(fields), madeUpModel({ id: 'm', capability: 'chat', ...more }));
 
-  it('over a chat is refused for what only a vendor with the API can do, and never by such a vendor', () => {
+  it('the response check over a chat rejects what only a native responses vendor supports', () => {
     const bad: [object, string][] = [
       [{ context_management: [{ type: 'compaction', compact_threshold: 5000 }] }, 'context_management'],
       [{ tools: [search], tool_choice: 'required' }, 'tool_choice'],
@@ -206,7 +206,7 @@ describe('a request for a response, held against its model', () => {
     }
   });
 
-  it('over a chat names what is left out, in words that a header can hold', () => {
+  it('the response check over a chat lists the ignored fields in words that are safe in a header', () => {
     assert.deepEqual(check({ tools: [weather, shell, desk], reasoning: { effort: 'low', summary: 'auto' } }), []);
     const fields = {
       tools: [weather, search, search, { type: 'odd\r\ntype' }],
@@ -221,7 +221,7 @@ describe('a request for a response, held against its model', () => {
     assert.deepEqual(check({ include: ['message.output_text.logprobs'] }), []);
   });
 
-  it('is refused by models that are for legacy completions', () => {
+  it('the response check rejects models for legacy completions', () => {
     assert.throws(() => check({}, { legacyCompletions: true }), { code: 'invalid_request_error', param: 'model' });
   });
 });
@@ -231,7 +231,7 @@ describe('prependItems', () => {
   const later = parse({ instructions: 'x' }).request;
   const empty = parse({ previous_response_id: 'resp_1', input: [], instructions: 'x' }).request;
 
-  it('puts earlier items before those of a request, its text or its bytes, lists of none included', () => {
+  it('prependItems puts earlier items before those of a request, as text and as bytes, empty lists included', () => {
     for (const [request, earlier] of [
       [later, items],
       [later, []],
@@ -248,7 +248,7 @@ describe('prependItems', () => {
     }
   });
 
-  it('can be repeated, the earliest last', () => {
+  it('prependItems can be repeated, with the earliest items last', () => {
     const twice = prependItems(prependItems(later, '[{"n":2}]'), '[{"n":1}]');
     assert.deepEqual(JSON.parse(twice).input, [{ n: 1 }, { n: 2 }, hello]);
   });

@@ -140,7 +140,7 @@ describe('the view of responses', () => {
   };
   const joined = (list: readonly Any[], name: string): string => list.map((each) => each[name] ?? '').join('');
 
-  it('over a chat: the stream adds up to the held answer, whatever is said and however bytes and frames are cut', async () => {
+  it('a response stream over a chat adds up to the held answer, whatever is said and however bytes and frames are split', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(said, { maxLength: 8 }),
@@ -222,7 +222,7 @@ describe('the view of responses', () => {
     );
   });
 
-  it('over a chat: an answer in one piece shows the items that the same answer shows as a stream', async () => {
+  it('a whole chat answer shows the same response items as the same answer streamed', async () => {
     await fc.assert(
       fc.asyncProperty(text, texts, text, fc.array(text, { maxLength: 2 }), async (reasoning, content, value, more) => {
         const calls = [value, ...more].map((each, index) => ({
@@ -267,7 +267,7 @@ describe('the view of responses', () => {
     fc.record({ type: fc.constant('function_call'), texts }),
     fc.record({ type: fc.constant('custom_tool_call'), texts }),
   );
-  it('native: the stream adds up to the held answer, ids are ours, and nothing is lost or added', async () => {
+  it("a native response stream adds up to the held answer, with the gateway's ids, and nothing is lost or added", async () => {
     const counts = {
       input_tokens: 1,
       input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
@@ -321,7 +321,7 @@ describe('the view of responses', () => {
     );
   });
 
-  it('shows a response in every state, with all fields', () => {
+  it('the view of responses shows a response in every state, with all fields', () => {
     const { job } = parsed({ instructions: 'Be brief', metadata: { a: 'b' }, previous_response_id: 'resp_1' });
     const state = { progress: 0, endedAt: undefined, error: undefined, frames: undefined };
     const shown = (more: object): Any => view.resource?.(job, { ...state, status: 'queued', ...more });
@@ -353,7 +353,7 @@ describe('the view of responses', () => {
     }
   });
 
-  it('a stream that breaks ends with response.failed and the items that were whole, and never with [DONE]', () => {
+  it('an interrupted response stream ends with response.failed and the completed items, and without [DONE]', () => {
     const { job } = parsed();
     const frames: Frame[] = [
       { seq: 1, type: 'delta', text: '{"choices":[{"index":0,"delta":{"reasoning":"Hm"}}]}' },
@@ -385,7 +385,7 @@ describe('the view of responses', () => {
     );
   });
 
-  it('a response in the background begins queued', () => {
+  it('the stream of a background response starts with queued', () => {
     const { job } = parsed({ background: true });
     const events = eventsOf(job, [{ seq: 1, type: 'end', text: '{"usage":null}' }]);
     assert.deepEqual(
@@ -398,7 +398,7 @@ describe('the view of responses', () => {
     );
   });
 
-  it('an error that is none of the job takes the next number', () => {
+  it('an error event outside the job takes the next sequence number', () => {
     const event = view.errorEvent?.(new ApiError('resume_expired', 'Gone.'), 7) ?? '';
     assert.deepEqual(parseResponseEvents([event]), [
       { type: 'error', sequence_number: 7, code: 'resume_expired', message: 'Gone.', param: null },

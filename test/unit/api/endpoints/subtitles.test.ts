@@ -58,7 +58,7 @@ const lines = (text: string): string[] =>
     .filter(Boolean);
 
 describe('subtitles', () => {
-  it('are SubRip to the letter', () => {
+  it('toSrt writes exact SubRip', () => {
     assert.equal(
       toSrt({ text: '', segments }),
       '1\n00:00:00,000 --> 00:00:02,500\nGood day.\n\n' +
@@ -66,7 +66,7 @@ describe('subtitles', () => {
     );
   });
 
-  it('are WebVTT to the letter', () => {
+  it('toVtt writes exact WebVTT', () => {
     assert.equal(
       toVtt({ text: '', segments }),
       'WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nGood day.\n\n' +
@@ -74,12 +74,12 @@ describe('subtitles', () => {
     );
   });
 
-  it('of silence are empty', () => {
+  it('subtitles of silence are empty', () => {
     assert.equal(toSrt({ text: '', segments: [] }), '');
     assert.equal(toVtt({ text: '' }), 'WEBVTT\n\n');
   });
 
-  it('of a transcript without segments are one cue', () => {
+  it('subtitles of a transcript without segments have one cue', () => {
     assert.deepEqual(readSrt(toSrt({ text: 'All of it.', duration: 90.25 })), [
       { start: 0, end: 90_250, text: 'All of it.' },
     ]);
@@ -95,7 +95,7 @@ describe('subtitles', () => {
   );
   const anySegments = fc.array(fc.record({ start: anyTime, end: anyTime, text: anyText }), { maxLength: 12 });
 
-  it('of any segments have times that never go back, and lose no text', () => {
+  it('subtitles of any segments have times that never go back, and lose no text', () => {
     fc.assert(
       fc.property(anySegments, (given) => {
         const said = given.flatMap(({ text }) => lines(text));
@@ -121,7 +121,7 @@ describe('subtitles', () => {
     );
   });
 
-  it('keep the times of segments that are in order, to the millisecond', () => {
+  it('subtitles keep the times of ordered segments to the millisecond', () => {
     const ordered = fc
       .array(fc.tuple(fc.nat(5_000_000), fc.nat(60_000)), { maxLength: 20 })
       .map((pairs) => pairs.sort(([one], [other]) => one - other));

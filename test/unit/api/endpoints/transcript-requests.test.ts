@@ -25,8 +25,8 @@ function refusal(parse: ParseForm, given: Form): unknown {
   return 'nothing was refused';
 }
 
-describe('a transcription request', () => {
-  it('is read from its form: numbers, booleans and lists are such, unknown fields stay text', () => {
+describe('transcription requests', () => {
+  it('parseTranscription reads numbers, booleans and lists from the form, and keeps unknown fields as text', () => {
     const parsed = parseTranscription(
       form({
         model: 'whisper-1',
@@ -107,17 +107,17 @@ describe('a transcription request', () => {
     ['five speakers', 'known_speaker_names', { known_speaker_names: ['a', 'b', 'c', 'd', 'e'] }],
   ];
   for (const [what, param, fields] of wrong) {
-    it(`is refused for ${what}, which is named`, () => {
+    it(`parseTranscription rejects ${what} and names the field`, () => {
       const given = form({ model: 'whisper-1', ...fields });
       assert.deepEqual(refusal(parseTranscription, given), ['invalid_request_error', param]);
     });
   }
 
-  it('is refused without a model', () => {
+  it('parseTranscription rejects a missing model', () => {
     assert.deepEqual(refusal(parseTranscription, form({})), ['invalid_request_error', 'model']);
   });
 
-  it('is refused for its file: missing, a text, empty, too large, several, or of another name', () => {
+  it('parseTranscription and parseTranslation reject a file that is missing, text, empty, too large, repeated or misnamed', () => {
     const fields = { model: 'whisper-1' };
     const limit = 25 * 1024 * 1024;
     for (const parse of [parseTranscription, parseTranslation]) {
@@ -136,7 +136,7 @@ describe('a transcription request', () => {
     }
   });
 
-  it('to translate knows neither streams nor speakers', () => {
+  it('parseTranslation rejects streams and speakers', () => {
     const fields = { model: 'whisper-1' };
     assert.equal(JSON.parse(parseTranslation(form(fields)).request).task, 'translate');
     assert.equal(parseTranslation(form({ ...fields, stream: 'false' })).stream, false);
@@ -146,7 +146,7 @@ describe('a transcription request', () => {
     assert.deepEqual(refusal(parseTranslation, diarized), ['invalid_request_error', 'response_format']);
   });
 
-  it('is held against what its model can do', () => {
+  it('checkTranscription rejects formats, streams, translations and speakers that the model does not support', () => {
     const check = (modelId: string, fields: Record<string, string>, parse = parseTranscription): string => {
       try {
         checkTranscription(parse(form({ model: modelId, ...fields })), routedModel(modelId));
@@ -186,7 +186,7 @@ describe('the view of a transcript', () => {
     return [transcriptionView.contentType?.(job), transcriptionView.held(job, [frame])];
   };
 
-  it('shows every format with its content type', () => {
+  it('the view of a transcript shows every format with its content type', () => {
     assert.deepEqual(shown('text'), ['text/plain; charset=utf-8', 'Hi.\n']);
     assert.deepEqual(shown('srt'), [
       'application/x-subrip; charset=utf-8',
@@ -198,7 +198,7 @@ describe('the view of a transcript', () => {
     }
   });
 
-  it('ends a stream with the text, and with a usage of tokens, but none of seconds', () => {
+  it('the view of a transcript ends a stream with the text and with a usage of tokens, but with none of seconds', () => {
     const job = { id: '1', model: 'm', createdAt: 0, viewOptions: { format: 'json' as const }, link: () => '' };
     const done = (usage: unknown): unknown => {
       const [event] = transcriptionView.stream(job)({ ...frame, text: JSON.stringify({ ...end, usage }) });

@@ -137,7 +137,7 @@ const sample = [
 ].join('');
 
 describe('readForm', () => {
-  it('reads what fetch sends: fields in order, files with their names and types', async () => {
+  it('readForm reads what fetch sends: fields in order, files with their names and types', async () => {
     const form = new FormData();
     form.append('model', 'm');
     form.append('tag', 'one');
@@ -160,7 +160,7 @@ describe('readForm', () => {
     assert.deepEqual(await Promise.all(files.map(take)), ['first', 'zweites', '']);
   });
 
-  it('reads what the official client sends', async () => {
+  it('readForm reads what the official client sends', async () => {
     const client = new OpenAI({ apiKey: 'none', baseURL: url, maxRetries: 0 });
     const image = await Promise.all(['one', 'two'].map((text) => toFile(Buffer.from(text), `${text}.png`)));
     const answer = await client.images.edit({ model: 'm', prompt: 'p', image, n: 2 });
@@ -176,7 +176,7 @@ describe('readForm', () => {
     assert.deepEqual(await Promise.all(files.map(take)), ['one', 'two']);
   });
 
-  it('reads every way to name a file', async () => {
+  it('readForm reads every way to name a file', async () => {
     const ways: [disposition: string, name: string][] = [
       ['form-data; name="f"; filename="plain.png"', 'plain.png'],
       ['form-data; name=f; filename=token.png', 'token.png'],
@@ -198,7 +198,7 @@ describe('readForm', () => {
     }
   });
 
-  it('takes a nameless part of unknown bytes as a file, and a preamble and an epilogue as nothing', async () => {
+  it('readForm takes a nameless part of unknown bytes as a file, and ignores a preamble and an epilogue', async () => {
     const answer = await postText(
       'before\n--b\nContent-Type: application/octet-stream\nContent-Disposition: form-data; name="f"\n\nx\n--b--\nafter',
     );
@@ -211,7 +211,7 @@ describe('readForm', () => {
     assert.deepEqual(quoted.fields, { x: ['y'] });
   });
 
-  it('has one hash for one content, whatever its boundary, and another for another content, name, type or order', async () => {
+  it('readForm hashes the same content alike with any boundary, and differently by content, name, type or order', async () => {
     const hashOf = async (text: string, boundary = 'b'): Promise<string> => {
       const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` };
       const answer = await post(text.replaceAll('\n', '\r\n').replaceAll('--b', `--${boundary}`), headers);
@@ -241,7 +241,7 @@ describe('readForm', () => {
     assert.equal(new Set([hash, ...hashes]).size, others.length + 1);
   });
 
-  it('reads the same however the bytes are split', async () => {
+  it('readForm reads the same form however the bytes are split', async () => {
     const bytes = Buffer.from(sample);
     let expected: string | undefined;
     for (let at = 1; at < bytes.length; at++) {
@@ -258,7 +258,7 @@ describe('readForm', () => {
     }
   });
 
-  it('answers 400 to a form that is cut at any byte, and keeps none of its files', async () => {
+  it('readForm returns 400 to a form truncated at any byte, and keeps none of its files', async () => {
     const bytes = Buffer.from(sample);
     for (let end = 0; end < bytes.length; end++) {
       const answer = await post(bytes.subarray(0, end), { 'content-type': 'multipart/form-data; boundary=b' });
@@ -267,7 +267,7 @@ describe('readForm', () => {
     assert.deepEqual(await storedFiles(), []);
   });
 
-  it('answers 400 to parts that are no part of a form', async () => {
+  it('readForm returns 400 to malformed parts', async () => {
     const good = '--b\nContent-Disposition: form-data; name="f"; filename="a"\n\nbytes\n';
     const parts = [
       '--b\n\nno headers at all\n',
@@ -288,7 +288,7 @@ describe('readForm', () => {
     }
   });
 
-  it('answers 400 without a boundary, 415 to a compressed form, and takes an unused boundary for a cut form', async () => {
+  it('readForm returns 400 without a boundary or with an unused one, and 415 to a compressed form', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=', 'multipart/form-data; boundary="']) {
       assert.deepEqual(refused(await post(sample, { 'content-type': type })), [400, 'invalid_request_error'], type);
     }
@@ -300,7 +300,7 @@ describe('readForm', () => {
     assert.deepEqual(refused(await post('', headers)), [400, 'invalid_request_error']);
   });
 
-  it('takes a file of exactly 50 MiB, and answers 413 that fetch can read to a larger one', async () => {
+  it('readForm accepts a file of exactly 50 MiB, and returns 413 that fetch can read to a larger one', async () => {
     const largest = 50 * 1024 * 1024;
     const formOf = (bytes: number): FormData => {
       const form = new FormData();
@@ -316,7 +316,7 @@ describe('readForm', () => {
     }
   });
 
-  it('answers 413 to a form too large as a whole: at once by its length, else when it has come so far', async () => {
+  it('readForm returns 413 to a form too large as a whole, at once when its length is declared', async () => {
     const parts = Buffer.concat([Buffer.from(filePart), Buffer.alloc(32_000_000), Buffer.from('\r\n')]);
     const body = Buffer.concat([parts, parts, Buffer.from('--b--')]);
     const headers = { 'content-type': 'multipart/form-data; boundary=b' };
@@ -328,7 +328,7 @@ describe('readForm', () => {
     socket.destroy();
   });
 
-  it('answers 413 to too many files, too many fields, and too much text', async () => {
+  it('readForm returns 413 to too many files, too many fields and too much text', async () => {
     const many = (count: number, part: (index: number) => string): string =>
       `${Array.from({ length: count }, (_, index) => part(index)).join('')}--b--\n`;
     const file = (index: number): string => `--b\nContent-Disposition: form-data; name="f"; filename="${index}"\n\nx\n`;
@@ -345,7 +345,7 @@ describe('readForm', () => {
     }
   });
 
-  it('a client that reads only after it has sent everything sees the refusal, and keeps its connection', async () => {
+  it('readForm shows the rejection to a client that sends everything before it reads, and keeps its connection', async () => {
     const socket = await open(`${head}content-length: 20000000\r\n\r\n--b\r\nno form\r\n\r\n`);
     let left = 20_000_000 - '--b\r\nno form\r\n\r\n'.length;
     while (left > 0) {
@@ -360,7 +360,7 @@ describe('readForm', () => {
     assert.match(text, /HTTP\/1\.1 200 OK.*\{"x":\["y"\]\}/s);
   });
 
-  it('what stands behind the end of a form does not stop the connection', async () => {
+  it('readForm keeps the connection usable after bytes behind the end of a form', async () => {
     const form = '--b\r\nContent-Disposition: form-data; name="x"\r\n\r\ny\r\n--b--\r\n';
     const socket = await open(`${head}content-length: ${form.length + 3_000_000}\r\n\r\n${form}`);
     const [answer] = await once(socket, 'data');
@@ -370,7 +370,7 @@ describe('readForm', () => {
     assert.match(await textUntilEnd(socket), /HTTP\/1\.1 200 OK/);
   });
 
-  it('keeps nothing of a form whose client leaves in the middle of a file', async () => {
+  it('readForm keeps nothing of a form whose client disconnects in the middle of a file', async () => {
     for (const size of [1, 3_000_000]) {
       const ended = once(requests, 'end');
       const socket = await open(`${head}content-length: 9000000\r\n\r\n`);
@@ -383,7 +383,7 @@ describe('readForm', () => {
     }
   });
 
-  it('gives up a form that stands still, and closes the connection', async () => {
+  it('readForm returns 504 to a form that stalls, and closes the connection', async () => {
     const { silenceMs } = bounds;
     bounds.silenceMs = 500;
     try {
@@ -395,7 +395,7 @@ describe('readForm', () => {
     }
   });
 
-  it('a slow disk slows the sender', async () => {
+  it('readForm slows the sender down when the disk is slow', async () => {
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -430,7 +430,7 @@ describe('readForm', () => {
     await blobs.delete(files[0]?.blob ?? '');
   });
 
-  it('waits for the last file to be stored, also after the request has come whole', async () => {
+  it('readForm waits until the last file is stored, even after the whole request has arrived', async () => {
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -454,7 +454,7 @@ describe('readForm', () => {
     assert.equal(await take(answer.files[0] as UploadRecord), 'bytes');
   });
 
-  it('a disk that fails is a 500 that its sender reads, and what was stored before goes', async () => {
+  it('readForm returns a readable 500 when the disk fails, and removes the files stored before', async () => {
     let count = 0;
     storage = {
       putStream: async (content: AsyncIterable<Uint8Array>) => {

@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { gatewayPath, resources } from '../../../../api/http/gateway-path.ts';
 import { appRoutes } from '../../../support/app-routes.ts';
 
-describe('the path that a request means', () => {
-  it('knows the first segment of every route of the API, and no other', async () => {
+describe('gatewayPath', () => {
+  it('gatewayPath knows the first segment of every API route, and no other', async () => {
     const routes = await appRoutes();
     const segments = routes.flatMap((route) => /^[A-Z]+ \/v1\/([^/]+)/.exec(route)?.[1] ?? []);
     assert.deepEqual([...new Set(segments)].sort(), [...resources].sort());
@@ -16,16 +16,16 @@ describe('the path that a request means', () => {
     ...['/openai/v1/chat/completions', '/api/v1/chat/completions', '/openai/v1/v1/chat/completions'],
     ...['/V1/chat/completions', '/v1/Chat/completions', '//openai//v1//chat//completions'],
   ]) {
-    it(`${slip} is ${chat}`, () => assert.equal(gatewayPath(slip), chat));
+    it(`gatewayPath maps ${slip} to ${chat}`, () => assert.equal(gatewayPath(slip), chat));
   }
 
-  it('keeps the query, whatever stands in it, and what follows the resource', () => {
+  it('gatewayPath keeps the query and everything after the resource', () => {
     assert.equal(gatewayPath('/openai/v1/models/a%2Fb?x=//v1/v1'), '/v1/models/a%2Fb?x=//v1/v1');
     assert.equal(gatewayPath('/v1/models?x=//v1/v1'), '/v1/models?x=//v1/v1');
     assert.equal(gatewayPath('/models?a=/b//c'), '/v1/models?a=/b//c');
   });
 
-  it('leaves every target as it is that means no path of the API', async () => {
+  it('gatewayPath leaves every target unchanged that is no path of the API', async () => {
     for (const target of [
       ...['', '/', '//', '/v1', '/v1/', '/v1/files', '/chats', '/v1/chatter/completions', '*', 'example.com:443'],
       ...['/console/api/models', '//console/api/models', '/console/api/v1/models', '/admin/v1/models'],
@@ -42,7 +42,7 @@ describe('the path that a request means', () => {
     }
   });
 
-  it('makes of no route another one, but for its slashes and case', async () => {
+  it('gatewayPath never maps a route to another route', async () => {
     for (const route of await appRoutes()) {
       const path = route.replace(/^\w+ /, '').replace(/[{*}]/g, '');
       assert.equal(gatewayPath(path), path);

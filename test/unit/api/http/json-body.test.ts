@@ -85,7 +85,7 @@ async function textUntilEnd(socket: Socket): Promise<string> {
 }
 
 describe('readBody', () => {
-  it('reads JSON bodies, small and in many chunks', async () => {
+  it('readBody reads JSON bodies, small and in many chunks', async () => {
     assert.deepEqual((await post('{"a":1}', { 'content-type': 'application/json' })).body.text, '{"a":1}');
     const large = await post(new Uint8Array(5_000_000), { 'content-type': 'application/json' });
     assert.equal(large.body.bytes, 5_000_000);
@@ -94,14 +94,14 @@ describe('readBody', () => {
     assert.equal((await post(null)).body.bytes, 0);
   });
 
-  it('takes every way to say JSON in UTF-8, and a body that says nothing', async () => {
+  it('readBody accepts every spelling of JSON in UTF-8, and a body without a content type', async () => {
     const types = ['application/json; charset=utf-8', 'Application/JSON;charset="UTF8"', 'application/vnd.api+json'];
     types.push('application/json ; version=1; charset=UTF-8', 'application/problem+json');
     for (const type of types) assert.equal((await post('{}', { 'content-type': type })).status, 200, type);
     assert.equal((await post('{}')).status, 200);
   });
 
-  it('answers 415 to other types, charsets and compressed bodies, also large ones', async () => {
+  it('readBody returns 415 to other types, charsets and encodings, also for large bodies', async () => {
     const types = [
       'text/plain',
       'multipart/form-data; boundary=a',
@@ -133,7 +133,7 @@ describe('readBody', () => {
   for (const [encoding, pack] of Object.entries(packers)) {
     const headers = { 'content-encoding': encoding };
 
-    it(`unpacks ${encoding}, small and large, and counts what comes out`, async () => {
+    it(`readBody unpacks ${encoding}, small and large, and counts the unpacked bytes`, async () => {
       for (const length of [2, 100_000, 3_000_000]) {
         let grown = 0;
         let looks = 0;
@@ -153,7 +153,7 @@ describe('readBody', () => {
       }
     });
 
-    it(`stops unpacking ${encoding} at the bound, and where its watch says so`, async () => {
+    it(`readBody stops unpacking ${encoding} at the limit, and when its watch throws`, async () => {
       const bomb = new Uint8Array(pack(Buffer.alloc(largestBody + 1)));
       assert.ok(bomb.length < 100_000);
       const { status, body } = await post(bomb, headers);
@@ -171,7 +171,7 @@ describe('readBody', () => {
       assert.ok(grown < 1_500_000, `${grown} bytes were unpacked`);
     });
 
-    it(`answers 400 to ${encoding} that is cut off, or is none`, async () => {
+    it(`readBody returns 400 to ${encoding} that is truncated or invalid`, async () => {
       const whole = pack(Buffer.from(JSON.stringify({ text: 'x'.repeat(1000) })));
       for (const broken of [whole.subarray(0, whole.length - 6), Buffer.from('{"a":1}')]) {
         const { status, body } = await post(new Uint8Array(broken), headers);
@@ -180,13 +180,13 @@ describe('readBody', () => {
     });
   }
 
-  it('accepts exactly 20 MiB', async () => {
+  it('readBody accepts exactly 20 MiB, and no more', async () => {
     const headers = { 'content-type': 'application/json' };
     assert.equal((await post(new Uint8Array(largestBody), headers)).body.bytes, largestBody);
     assert.equal((await post(new Uint8Array(largestBody + 1), headers)).status, 413);
   });
 
-  it('answers 413 that fetch can read while it sends 30 MB, with a length and chunked', async () => {
+  it('readBody returns 413 that fetch can read while it sends 30 MB, with a length and chunked', async () => {
     const headers = { 'content-type': 'application/json' };
     for (let round = 0; round < 3; round++) {
       for (const body of [new Uint8Array(30_000_000), new Blob([new Uint8Array(30_000_000)]).stream()]) {
@@ -196,7 +196,7 @@ describe('readBody', () => {
     }
   });
 
-  it('answers 413 that the official client shows', async () => {
+  it('readBody returns 413 that the official client shows', async () => {
     const client = new OpenAI({ apiKey: 'none', baseURL: url.replace('/chat/completions', ''), maxRetries: 0 });
     const content = 'a'.repeat(30_000_000);
     await assert.rejects(
@@ -205,7 +205,7 @@ describe('readBody', () => {
     );
   });
 
-  it('answers 413 that a client reads which sends everything first, and keeps its connection', async () => {
+  it('readBody returns 413 to a client that sends everything before it reads, and keeps its connection', async () => {
     const socket = await open(`${head}content-length: 30000000\r\n\r\n`);
     for (let sent = 0; sent < 30_000_000; sent += 1_000_000) {
       if (!socket.write(Buffer.alloc(1_000_000, 'a'))) await once(socket, 'drain');
@@ -216,7 +216,7 @@ describe('readBody', () => {
     assert.match(text, /HTTP\/1\.1 200 OK.*"bytes":2/s);
   });
 
-  it('cuts the connection of a refused body that goes on and on', async () => {
+  it('readBody closes the connection of a rejected body that does not end', async () => {
     const socket = await open(`${head}content-length: 1000000000\r\n\r\n`);
     const cut = new Promise((resolve) => socket.once('close', resolve));
     const [answer] = await once(socket, 'data');
@@ -235,7 +235,7 @@ describe('readBody', () => {
     assert.ok(sent < 200_000_000, `${sent} bytes went out`);
   });
 
-  it('throws away what is refused at a pace, that of all together, so that others are served meanwhile', async () => {
+  it('readBody discards all rejected bodies together at a limited rate, and then serves the next requests', async () => {
     const bytes = 40_000_000;
     const startedAt = performance.now();
     const senders = Array.from({ length: 2 }, async () => {
@@ -250,7 +250,7 @@ describe('readBody', () => {
     assert.ok(ms > 2000, `${2 * bytes} bytes were taken within ${ms} ms`);
   });
 
-  it('stops quietly when the caller leaves in the middle', async () => {
+  it('readBody stops quietly when the client disconnects in the middle', async () => {
     const connections = once(server, 'request');
     const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
     await connections;
@@ -258,7 +258,7 @@ describe('readBody', () => {
     assert.equal(await ended, 'cancelled');
   });
 
-  it('gives up a body that stands still, and closes the connection', async () => {
+  it('readBody returns 504 to a body that stalls, and closes the connection', async () => {
     more = { silenceMs: 300 };
     try {
       const socket = await open(`${head}content-length: 100\r\n\r\n{"a"`);
@@ -270,7 +270,7 @@ describe('readBody', () => {
     }
   });
 
-  it('gives up a body that comes too slowly, byte by byte', async () => {
+  it('readBody returns 504 to a body that arrives too slowly, byte by byte', async () => {
     more = { pace: { graceMs: 200, bytesPerSecond: 1000 } };
     try {
       const socket = await open(`${head}content-length: 100000\r\n\r\n`);
@@ -284,7 +284,7 @@ describe('readBody', () => {
     }
   });
 
-  it('asks its watch before a large body is read on, and tells it of all that comes', async () => {
+  it('readBody asks its watch before it reads on in a large body, and reports all bytes to it', async () => {
     const told: (number | 'large')[] = [];
     const refusal = new ApiError('insufficient_quota', 'Nothing is left.');
     let refused = false;

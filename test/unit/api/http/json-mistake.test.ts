@@ -12,8 +12,8 @@ function isJson(text: string): boolean {
   }
 }
 
-describe('the place of a mistake in JSON', () => {
-  it('is the first character that cannot be there, by line and column', () => {
+describe('mistakePosition', () => {
+  it('mistakePosition returns the line and column of the first invalid character', () => {
     for (const [text, place] of [
       ['{"a": b}', 'at line 1, column 7'],
       ['{"a": 1,}', 'at line 1, column 9'],
@@ -34,7 +34,7 @@ describe('the place of a mistake in JSON', () => {
     }
   });
 
-  it('is the end of every text that JSON.parse takes, and of no longer one than what it refuses', () => {
+  it('mistakeAt returns the end of every valid JSON text, and otherwise a position that valid JSON could reach', () => {
     const broken = fc
       .tuple(fc.json({ maxDepth: 8 }), fc.nat(), fc.constantFrom('', '"', '{', ']', ',', '\\', 'x', '\n', '-', '.'))
       .map(([text, at, letter]) => text.slice(0, at % text.length) + letter + text.slice((at % text.length) + 1));

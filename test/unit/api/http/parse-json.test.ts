@@ -36,7 +36,7 @@ function refusal(body: Uint8Array): ApiError {
 const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 
 describe('parseJson', () => {
-  it('agrees with JSON.parse about every object', () => {
+  it('parseJson agrees with JSON.parse about every object', () => {
     fc.assert(
       fc.property(jsonText, (text) => {
         const body = `{"value":${text}}`;
@@ -47,7 +47,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('refuses exactly the text that JSON.parse refuses, without repeating it', () => {
+  it('parseJson rejects exactly the text that JSON.parse rejects, without repeating it', () => {
     const broken = fc
       .tuple(jsonText, fc.nat(), fc.constantFrom('', '"', '{', ']', ',', '\\', 'secret'))
       .map(([text, at, insertion]) => {
@@ -69,7 +69,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('finds the depth that a recursive count finds, whatever the strings hold', () => {
+  it('exceededLimit finds the same depth as a recursive count, whatever the strings hold', () => {
     fc.assert(
       fc.property(jsonText, fc.nat(14), (text, limit) => {
         const exceeded = exceededLimit(bytes(text), { nesting: limit, values: Number.POSITIVE_INFINITY });
@@ -78,24 +78,24 @@ describe('parseJson', () => {
     );
   });
 
-  it('accepts 64 levels and refuses 65, and a million without parsing them', () => {
+  it('parseJson accepts 64 levels of nesting and rejects 65, and rejects a million without parsing them', () => {
     assert.ok(parseJson(bytes(nested(64))));
     assert.match(refusal(bytes(nested(65))).message, /nested deeper than 64 levels/);
     assert.match(refusal(bytes('['.repeat(1_000_000))).message, /nested/);
     assert.match(refusal(bytes('{"a":'.repeat(1_000_000))).message, /nested/);
   });
 
-  it('does not count brackets inside strings, also after escaped quotes and backslashes', () => {
+  it('parseJson ignores brackets inside strings, also after escaped quotes and backslashes', () => {
     const text = JSON.stringify({ a: `"${'['.repeat(100)}\\`, b: `\\"${'{'.repeat(100)}` });
     assert.deepEqual(parseJson(bytes(text)), JSON.parse(text));
   });
 
-  it('refuses a body of millions of tiny values before parsing it', () => {
+  it('parseJson rejects a body of millions of tiny values before parsing it', () => {
     assert.match(refusal(bytes(`{"a":[${'{},'.repeat(1_000_001)}0]}`)).message, /more than 2000000 values/);
     assert.match(refusal(bytes(`{"a":[${'0,'.repeat(2_000_001)}0]}`)).message, /more than 2000000 values/);
   });
 
-  it('refuses __proto__ keys at any depth, however they are escaped', () => {
+  it('parseJson rejects __proto__ keys at any depth, however they are escaped', () => {
     const keys = ['__proto__', '\\u005f_proto__', '\\u005F\\u005f\\u0070roto__', '__pr\\u006fto__'];
     for (const key of keys) {
       for (const body of [`{"${key}":1}`, `{"a":[{"b":{"${key}":{}}}]}`]) {
@@ -104,20 +104,20 @@ describe('parseJson', () => {
     }
   });
 
-  it('refuses constructor.prototype, and accepts the words where they are harmless', () => {
+  it('parseJson rejects constructor.prototype, and accepts both words in harmless positions', () => {
     assert.match(refusal(bytes('{"a":{"constructor":{"prototype":{}}}}')).message, /constructor\.prototype/);
     assert.match(refusal(bytes('{"c\\u006fnstructor":{"prot\\u006ftype":1}}')).message, /constructor\.prototype/);
     const harmless = '{"a":"__proto__ and \\u005f","constructor":"x","b":{"prototype":{}},"c":["__proto__"]}';
     assert.deepEqual(parseJson(bytes(harmless)), JSON.parse(harmless));
   });
 
-  it('refuses an empty body, and what is no object', () => {
+  it('parseJson rejects an empty body and anything but an object', () => {
     assert.match(refusal(bytes('')).message, /empty/);
     assert.match(refusal(bytes('  ')).message, /not valid JSON/);
     for (const text of ['[]', '"text"', '1', 'null', 'true']) assert.match(refusal(bytes(text)).message, /JSON object/);
   });
 
-  it('refuses invalid UTF-8, and tolerates a byte order mark', () => {
+  it('parseJson rejects invalid UTF-8 and tolerates a byte order mark', () => {
     const text = bytes('{"a":"b"}');
     for (const wrong of [[0xff], [0xc3, 0x28], [0xed, 0xa0, 0x80], [0xc0, 0xaf]]) {
       const body = Uint8Array.from([...text.slice(0, 6), ...wrong, ...text.slice(6)]);

@@ -13,7 +13,7 @@ function requestFrom(remoteAddress: string | undefined, headers: IncomingHttpHea
 const forwarded = (trust: string): ForwardedHeaders =>
   new ForwardedHeaders(readConfig({ TRUST_PROXY: trust }).trustedProxies);
 
-describe('who called', () => {
+describe('the client address', () => {
   const chain = { 'x-forwarded-for': '1.1.1.1, 2.2.2.2,10.0.0.9' };
   for (const [trust, remote, headers, client] of [
     ['', '10.0.0.1', chain, '10.0.0.1'],
@@ -37,12 +37,12 @@ describe('who called', () => {
     ['true', '10.0.0.1', { 'x-forwarded-for': '' }, '10.0.0.1'],
     ['true', undefined, {}, ''],
   ] as const) {
-    it(`TRUST_PROXY=${trust}, called from ${remote} for ${JSON.stringify(headers)}: ${client}`, () => {
+    it(`TRUST_PROXY=${trust} with a call from ${remote} for ${JSON.stringify(headers)} gives the client ${client}`, () => {
       assert.equal(forwarded(trust).clientAddress(requestFrom(remote, headers)), client);
     });
   }
 
-  it('TRUST_PROXY takes nothing else', () => {
+  it('TRUST_PROXY rejects every other value', () => {
     for (const wrong of [
       'yes',
       '-1',
@@ -63,7 +63,7 @@ describe('who called', () => {
   });
 });
 
-describe('the base URL that a request was made under', () => {
+describe('the base URL of a request', () => {
   const list = 'https://a.example, https://b.example:8443,http://c.example/sluice/,https://c.example';
   const baseUrls = (trust: string): BaseUrls => {
     const [main, ...others] = readConfig({ PUBLIC_URL: list }).publicUrls as [string, ...string[]];
@@ -85,17 +85,17 @@ describe('the base URL that a request was made under', () => {
     ['true', { host: 'c.example', 'x-forwarded-proto': 'javascript' }, 'http://c.example/sluice'],
     ['10.9.9.9', { host: 'a.example', 'x-forwarded-host': 'b.example:8443' }, 'https://a.example'],
   ] as const) {
-    it(`TRUST_PROXY=${trust}, ${JSON.stringify(headers)}: ${url}`, () => {
+    it(`TRUST_PROXY=${trust} with ${JSON.stringify(headers)} gives the base URL ${url}`, () => {
       assert.equal(baseUrls(trust).of(requestFrom('10.0.0.1', headers)), url);
     });
   }
 
-  it('is the only one where there is one, whatever the request says', () => {
+  it('BaseUrls returns the only base URL whatever the request says', () => {
     const only = new BaseUrls(['https://a.example'], forwarded('true'));
     assert.equal(only.of(requestFrom('10.0.0.1', { host: 'b.example' })), 'https://a.example');
   });
 
-  it('PUBLIC_URL takes web addresses only', () => {
+  it('PUBLIC_URL accepts only web addresses', () => {
     for (const wrong of ['a.example', 'https://a.example,', 'ftp://a.example', 'https://a.example b']) {
       assert.throws(
         () => readConfig({ PUBLIC_URL: wrong }),

@@ -34,7 +34,7 @@ const models: readonly Model[] = [
   },
 ];
 
-it("the console's list of models has every model with its prices in dollars, those that can be used first", async () => {
+it("the console's model list has every model with its prices in dollars, the available models first", async () => {
   const catalogue = createCatalogue({ vendors: vendorsOn('openai'), models });
   const ctx = { state: {}, query: {} } as Context;
   await modelList({ catalogue } as Services)(ctx as never, async () => undefined);

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { passwordProblem } from '../../../../api/management/sign-in/password-rules.ts';
 import { ConfigError, readConfig } from '../../../../shared/config/config.ts';
 
-describe('a new password', () => {
+describe('password rules', () => {
   const codeOf = (password: string, email?: string): string | undefined => passwordProblem(password, email)?.code;
 
-  test('has at least 10 characters and at most 128, whatever they are', () => {
+  test('a new password must have 10 to 128 characters of any kind', () => {
     assert.equal(codeOf('short one'), 'PASSWORD_TOO_SHORT');
     assert.equal(codeOf('quite fine'), undefined);
     assert.equal(codeOf('🐢🐢🐢🐢🐢'), 'PASSWORD_TOO_SHORT', 'characters are counted, not their bytes');
@@ -15,7 +15,7 @@ describe('a new password', () => {
     assert.equal(codeOf('nur kleine buchstaben'), undefined, 'no kinds of characters are asked for');
   });
 
-  test('is none of the commonest 10,000, in capitals or with digits and signs around it neither', () => {
+  test('a new password must be none of the commonest 10,000, also with capitals, digits or signs around it', () => {
     for (const password of [
       '1234567890',
       'password1234',
@@ -31,7 +31,7 @@ describe('a new password', () => {
     assert.equal(codeOf('dragon of the north'), undefined);
   });
 
-  test("is not made of the user's own address", () => {
+  test("a new password must not be derived from the user's own address", () => {
     const email = 'Lovelace@engines.example';
     for (const password of ['lovelace@engines.example', 'Lovelace1843', 'engines.example', 'xLOVELACEx1']) {
       assert.equal(codeOf(password, email), 'PASSWORD_TOO_PERSONAL', password);
@@ -41,16 +41,16 @@ describe('a new password', () => {
   });
 });
 
-describe('who may sign up by default', () => {
+describe('sign-up settings', () => {
   const isOpen = (settings: Record<string, string>): boolean => readConfig(settings).isSignUpOpen;
 
-  test('is everybody where only this machine reaches the gateway', () => {
+  test('sign-up is open by default when only this machine reaches the gateway', () => {
     for (const settings of [{}, { HOST: 'localhost' }, { HOST: '::1' }, { PUBLIC_URL: 'http://localhost:8080' }]) {
       assert.equal(isOpen(settings), true, JSON.stringify(settings));
     }
   });
 
-  test('is nobody where others reach it, unless the operator says so', () => {
+  test('sign-up is closed by default when others reach the gateway, unless the operator opens it', () => {
     for (const settings of [
       { HOST: '0.0.0.0' },
       { HOST: '::' },
@@ -64,7 +64,7 @@ describe('who may sign up by default', () => {
     assert.equal(isOpen({ SLUICE_SIGN_UP: 'closed' }), false);
   });
 
-  test('settings of mails belong together, and a secret is long', () => {
+  test('readConfig rejects incomplete mail settings, a short secret and an unknown SLUICE_REQUIRE_TOTP', () => {
     for (const settings of [
       { SMTP_URL: 'smtp://mail.example' },
       { MAIL_FROM: 'a@example.com' },

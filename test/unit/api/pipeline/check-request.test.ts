@@ -28,8 +28,8 @@ const viaGroq = { vendor: 'groq', model: 'g' };
 const viaMistral = { vendor: 'mistral', model: 's' };
 const viaOpenAi = { vendor: 'openai', model: 'o' };
 
-describe('a request held against all routes of its model', () => {
-  it('leaves out those that would refuse it, stand-ins among them', () => {
+describe('checkRequest', () => {
+  it('checkRequest excludes the routes that would reject the request, those of fallbacks included', () => {
     const models = [
       chatModel('m', [viaGroq, viaOpenAi, viaMistral], { fallbacks: ['other'] }),
       chatModel('other', [{ vendor: 'groq', model: 'vendor/other' }]),
@@ -45,13 +45,13 @@ describe('a request held against all routes of its model', () => {
     ]);
   });
 
-  it('never puts into the header what could end it', () => {
+  it('checkRequest never puts a field name into the header that could break it', () => {
     const models = [chatModel('m', [{ vendor: 'gemini', model: 'g' }])];
     const { ignored } = check(models, { 'a: b\r\nc': 1 }, 'drop');
     assert.equal(ignored.get('gemini'), 'unknown');
   });
 
-  it('is refused where all of them would refuse it, for what the first one says', () => {
+  it('checkRequest rejects a request that all routes would reject, with the error of the first route', () => {
     const routes = [viaOpenAi, { ...viaGroq, maxOutputTokens: 120 }];
     const models = [chatModel('m', routes, { maxOutputTokens: 100 })];
     assert.throws(() => check(models, { max_tokens: 150 }), { status: 400, param: 'max_tokens', message: /<= 100 / });
@@ -59,7 +59,7 @@ describe('a request held against all routes of its model', () => {
     assert.throws(() => check([chatModel('m', [viaGroq])], { n: 2 }), { param: 'n' });
   });
 
-  it('keeps to the limits of each route, and to none where a route does not say', () => {
+  it('checkRequest applies the limits of each route, and none where a route has no limit of its own', () => {
     const larger = chatModel('m', [viaOpenAi, { ...viaGroq, maxOutputTokens: 200 }], { maxOutputTokens: 100 });
     assert.deepEqual(check([larger], { max_tokens: 150 }).excludedRoutes, ['openai/o']);
     const unknown = chatModel('m', [viaOpenAi, viaGroq], { maxOutputTokens: 100 });
@@ -67,7 +67,7 @@ describe('a request held against all routes of its model', () => {
     assert.deepEqual(check([unknown], { max_tokens: 100 }).excludedRoutes, []);
   });
 
-  it('says which fields are left out, once for all vendors only where they are the same', () => {
+  it('checkRequest lists the ignored fields by vendor, and for all vendors only when they agree', () => {
     const models = [chatModel('m', [viaOpenAi, viaGroq])];
     const differing = check(models, { store: true });
     assert.deepEqual(
@@ -82,13 +82,13 @@ describe('a request held against all routes of its model', () => {
     assert.equal(ignoredByAll(check([chatModel('m', [viaGroq, viaMistral])], { store: true })), 'store');
   });
 
-  it('loses no route to fields that its key lets be dropped, but to limits', () => {
+  it('checkRequest excludes no route for fields that the key lets it drop, but does for limits', () => {
     const models = [chatModel('m', [viaGroq, { ...viaOpenAi, maxOutputTokens: 10 }])];
     const { excludedRoutes, ignored } = check(models, { n: 2, max_tokens: 20 }, 'drop');
     assert.deepEqual([excludedRoutes, [...ignored]], [['openai/o'], [['groq', 'n']]]);
   });
 
-  it('is a 404 for an unknown model, with names like it, and a 400 for one of another capability', () => {
+  it('checkRequest returns 404 with similar names for an unknown model, and 400 for another capability', () => {
     const models = [chatModel('mm', [viaOpenAi]), chatModel('painter', [viaOpenAi], { capability: 'image' })];
     assert.throws(() => check([chatModel('model-a', [viaOpenAi])], { model: 'model-b' }), {
       ...{ status: 404, code: 'model_not_found', param: 'model' },
@@ -97,7 +97,7 @@ describe('a request held against all routes of its model', () => {
     assert.throws(() => check(models, { model: 'painter' }), { status: 400, param: 'model' });
   });
 
-  it('is a 404 that tells a model whose vendor is off from an unknown one, and names some of the same capability', () => {
+  it('checkRequest returns a 404 that tells a model whose vendor is off from an unknown one, and lists available models', () => {
     const off = (id: string, ...vendors: string[]) =>
       chatModel(
         id,
@@ -116,7 +116,7 @@ describe('a request held against all routes of its model', () => {
     assert.throws(() => check(models, { model: 'nothing-like-it' }), { message: /does not exist/ });
   });
 
-  it('of a model that only one vendor has is not stopped by what others would not take', () => {
+  it('checkRequest excludes no route for the fields of other vendors when one vendor has the model', () => {
     assert.deepEqual(
       check([chatModel('m', [viaOpenAi])], { n: 2, logit_bias: { 1: 2 }, nobody_knows_it: 1 }).excludedRoutes,
       [],

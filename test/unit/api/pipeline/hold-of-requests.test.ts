@@ -243,9 +243,9 @@ function held({ capability }: HeldEndpoint, request: ParsedRequest): number {
   return amountOf(hold, hold.outputTokens);
 }
 
-describe('what is held for a request', () => {
+describe('the hold of a request', () => {
   for (const [name, endpoint] of Object.entries(endpoints)) {
-    test(`${name}: no field, nesting or image that is added to a request lowers its hold, which is never 0`, () => {
+    test(`the hold of ${name} never falls with an added field, nesting or image, and is never 0`, () => {
       let accepted = 0;
       fc.assert(
         fc.property(
@@ -278,7 +278,7 @@ describe('what is held for a request', () => {
   }
 
   for (const name of ['chat', 'messages', 'responses', 'a message of a response socket', 'completions']) {
-    test(`${name}: holds the price of a request by the search context that it asks for`, () => {
+    test(`the hold of ${name} contains the price of the requested search context`, () => {
       const endpoint = endpoints[name] as HeldEndpoint;
       const of = (body: JsonObject): number =>
         held(endpoint, parsed(endpoint, JSON.stringify({ ...endpoint.body, ...body })) as ParsedRequest);
@@ -291,7 +291,7 @@ describe('what is held for a request', () => {
     });
   }
 
-  test('an image that is data costs what an image costs, however long it is, and each is counted once', () => {
+  test('the hold counts an inline image like any image, whatever its length, and each image once', () => {
     for (const [name, endpoint] of Object.entries(endpoints)) {
       const { image } = endpoint;
       if (image === undefined) continue;

@@ -318,13 +318,13 @@ const cases = [...byName.values()].flatMap((endpoint) => {
   ];
 });
 
-describe('a request with anything in the place of something else', () => {
+describe('requests with arbitrary values in any field', () => {
   for (const { name, endpoint, parse, bodies } of cases) {
-    it(`${name}: the sample is taken as it is`, () => {
+    it(`parse of ${name} accepts the sample requests`, () => {
       for (const body of bodies) parse(Buffer.from(JSON.stringify(body)));
     });
 
-    it(`${name}: is parsed or refused with a 4xx, whichever one place it is`, () => {
+    it(`parse of ${name} accepts a request with an arbitrary value in any one position or rejects it with 4xx`, () => {
       for (const body of bodies) {
         for (const path of pathsOf(body)) {
           for (const value of hostile) take(endpoint, parse, replaced(body, path, value));
@@ -333,7 +333,7 @@ describe('a request with anything in the place of something else', () => {
       }
     });
 
-    it(`${name}: is parsed or refused with a 4xx, whatever stands in several places`, () => {
+    it(`parse of ${name} accepts a request with arbitrary values in several positions or rejects it with 4xx`, () => {
       for (const body of bodies) {
         const paths = pathsOf(body);
         const value = fc.oneof(fc.constantFrom(...hostile), fc.jsonValue({ maxDepth: 3 }));
@@ -352,7 +352,7 @@ describe('a request with anything in the place of something else', () => {
     });
   }
 
-  it('a form is parsed or refused with a 4xx, whatever its fields say', () => {
+  it('parseForm of every endpoint accepts or rejects with 4xx a form with arbitrary fields and files', () => {
     const names = ['model', 'prompt', 'n', 'size', 'stream', 'image', 'mask', 'file', 'input_reference', 'include'];
     const more = ['temperature', 'response_format', 'seconds', 'chunking_strategy', '__proto__', 'constructor', ''];
     const name = fc.oneof(fc.constantFrom(...names, ...more, 'input_reference[image_url]'), fc.string());

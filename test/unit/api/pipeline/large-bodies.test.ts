@@ -20,7 +20,7 @@ const chatBody = (content: unknown, fields: object = {}): Buffer =>
 const isCode = (code: ErrorCode) => (error: unknown) => error instanceof ApiError && error.code === code;
 
 describe('LargeBodies', () => {
-  it('parses a body as the endpoint does, the request as bytes, and leaves the body as it was', async () => {
+  it('LargeBodies parses a body like its endpoint, returns the request as bytes, and leaves the body unchanged', async () => {
     const bodies = largeBodies();
     const url = `data:image/png;base64,${'QUJD'.repeat(500_000)}`;
     const parts = [{ type: 'image_url', image_url: { url } }];
@@ -34,7 +34,7 @@ describe('LargeBodies', () => {
     assert.deepEqual(body, before);
   });
 
-  it('knows every endpoint that takes JSON', async () => {
+  it('LargeBodies knows every endpoint that takes JSON', async () => {
     const bodies = largeBodies();
     for (const { name, parse } of endpoints) {
       if (parse === undefined) continue;
@@ -42,14 +42,14 @@ describe('LargeBodies', () => {
     }
   });
 
-  it('passes on what the endpoint refuses, field and all', async () => {
+  it("LargeBodies passes the endpoint's error on with its param", async () => {
     const bodies = largeBodies();
     const refused = bodies.parse('chat', chatBody('x'.repeat(300_000), { temperature: 3 }), 'a');
     await assert.rejects(refused, { code: 'invalid_request_error', param: 'temperature' });
     await assert.rejects(bodies.parse('chat', Buffer.from('{'), 'a'), isCode('invalid_request_error'));
   });
 
-  it('parses many at once, each its own', async () => {
+  it('LargeBodies parses many bodies at once and returns each to its caller', async () => {
     const bodies = largeBodies();
     const models = Array.from({ length: 20 }, (_, index) => `model-${index}`);
     const parsed = await Promise.all(
@@ -61,7 +61,7 @@ describe('LargeBodies', () => {
     );
   });
 
-  it('answers 429 to an account of which too many bodies or bytes wait', async () => {
+  it('LargeBodies returns 429 to an account with too many waiting bodies, and 503 for too many waiting bytes', async () => {
     const few = largeBodies({ waiting: 1 });
     const taken = [few.parse('chat', chatBody('a'), 'a'), few.parse('chat', chatBody('b'), 'a')];
     await assert.rejects(few.parse('chat', chatBody('c'), 'a'), isCode('rate_limit_exceeded'));
@@ -71,7 +71,7 @@ describe('LargeBodies', () => {
     await assert.rejects(small.parse('chat', chatBody('x'.repeat(2000)), 'a'), isCode('service_unavailable'));
   });
 
-  it('takes the place of another account from the one that has most of them', async () => {
+  it('LargeBodies makes room for another account by dropping a body of the account with the most', async () => {
     const bodies = largeBodies({ waiting: 3 });
     const ended: string[] = [];
     const ask = (account: string): Promise<unknown> =>
@@ -90,7 +90,7 @@ describe('LargeBodies', () => {
     ]);
   });
 
-  it('shares its time: who has used less of it is next, however many bodies of others came before', async () => {
+  it('LargeBodies serves the account that used the least time next, however many bodies others queued before', async () => {
     const bodies = largeBodies({ threads: 1 });
     const order: string[] = [];
     const ask = async (account: string, body: Buffer): Promise<void> => {
@@ -106,7 +106,7 @@ describe('LargeBodies', () => {
     assert.equal(order.length, 10);
   });
 
-  it('keeps a thread free of an account that has one already, for all others', async () => {
+  it('LargeBodies keeps a thread free for others while an account already has one', async () => {
     const bodies = largeBodies();
     const order: string[] = [];
     const ask = async (account: string, body: Buffer): Promise<void> => {
@@ -121,7 +121,7 @@ describe('LargeBodies', () => {
     assert.deepEqual(order, ['modest', 'greedy', 'greedy']);
   });
 
-  it('answers 500 to the body that the thread dies of, and goes on with the next ones', async () => {
+  it('LargeBodies returns 500 for a body that kills the thread, and goes on with the next ones', async () => {
     const bodies = largeBodies({ heapMiB: 24 });
     const objects = Array.from({ length: 600_000 }, () => ({}));
     const deadly = bodies.parse('chat', chatBody('x', { objects }), 'a');
@@ -131,12 +131,12 @@ describe('LargeBodies', () => {
     assert.equal((await bodies.parse('chat', chatBody('z'), 'a')).model, 'm');
   });
 
-  it('answers 500 to a body that takes too long', async () => {
+  it('LargeBodies returns 500 for a body that takes too long', async () => {
     const bodies = largeBodies({ taskMs: 1 });
     await assert.rejects(bodies.parse('chat', chatBody('x'.repeat(1_000_000)), 'a'), isCode('server_error'));
   });
 
-  it('forgets a body whose caller left', async () => {
+  it('LargeBodies forgets a body whose caller disconnected', async () => {
     const bodies = largeBodies({ waiting: 2 });
     const running = bodies.parse('chat', chatBody('a'), 'a');
     const leaving = new AbortController();
@@ -149,7 +149,7 @@ describe('LargeBodies', () => {
     await Promise.all([running, waiting, inItsPlace]);
   });
 
-  it('answers 503 to everything once it is closed', async () => {
+  it('LargeBodies returns 503 for every body once it is closed', async () => {
     const bodies = largeBodies();
     const both = [bodies.parse('chat', chatBody('a'), 'a'), bodies.parse('chat', chatBody('b'), 'a')];
     const refused = both.map((body) => assert.rejects(body, isCode('service_unavailable')));

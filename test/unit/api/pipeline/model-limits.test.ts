@@ -34,8 +34,8 @@ function refusal(endpoint: Endpoint, body: object, model: RoutedModel) {
 const chat = (fields: object, model = small) => refusal(chatCompletions, fields, model);
 const user = (content: unknown) => ({ role: 'user', content });
 
-describe('a chat held against its model', () => {
-  it('is refused with images for a model of text, which part holds the first', () => {
+describe('the check of a request against its model', () => {
+  it('the chat check rejects an image for a text-only model and names the first part that holds one', () => {
     const parts = [
       { type: 'text', text: 'What is this?' },
       { type: 'image_url', image_url: { url: picture } },
@@ -50,7 +50,7 @@ describe('a chat held against its model', () => {
     assert.equal(chat({ messages: [user(parts)] }, unknown), undefined);
   });
 
-  it('is refused with images in messages and responses, too, in results of tools as well', () => {
+  it('the checks of messages and responses reject images for a text-only model, also in tool results', () => {
     const source = { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' };
     const image = { type: 'image', source };
     const message = (content: unknown) =>
@@ -66,7 +66,7 @@ describe('a chat held against its model', () => {
     assert.equal(refusal(responses, { input }, { ...small, responses: true })?.param, 'input[0].content[0]');
   });
 
-  it('is refused where it asks for more tokens than the model answers, by the name that it used', () => {
+  it('the check rejects more output tokens than the model allows, under the name the request used', () => {
     const asks = (fields: object) => chat({ messages: [user('Hello')], ...fields })?.param;
     assert.equal(asks({ max_tokens: 101 }), 'max_tokens');
     assert.equal(asks({ max_completion_tokens: 101, max_tokens: 5 }), 'max_completion_tokens');
@@ -85,7 +85,7 @@ describe('a chat held against its model', () => {
     assert.equal(refusal(completions, { prompt: 'Hello', max_tokens: 100 }, small), undefined);
   });
 
-  it('is refused with context_length_exceeded where its prompt cannot fit, however it is cut into parts', () => {
+  it('the check returns context_length_exceeded for a prompt that cannot fit, however it is split into parts', () => {
     const long = 'ab'.repeat(8001);
     const fitting = 'ab'.repeat(8000);
     const refused = chat({ messages: [user(long)] });
@@ -99,16 +99,16 @@ describe('a chat held against its model', () => {
     assert.equal(refusal(responses, { input: long }, small)?.param, 'input');
   });
 
-  it('is not refused for runs of one character, which may be a single token', () => {
+  it('the check accepts long runs of one character, which may be a single token', () => {
     assert.equal(chat({ messages: [user(' '.repeat(100_000))] }), undefined);
   });
 
-  it('is not refused where its tokens are only to be counted', () => {
+  it('the check of a token count accepts a prompt that is too long for the model', () => {
     const body = { messages: [user('ab'.repeat(10_000))] };
     assert.equal(refusal(messagesCountTokens, body, small), undefined);
   });
 
-  it('holds the rows of the catalogue: an image to o3 passes, one to a model of text does not', () => {
+  it('the check applies the catalogue: o3 accepts an image, glm-4.7 rejects it, gpt-4o-mini limits max_tokens', () => {
     const content = [{ type: 'image_url', image_url: { url: picture } }];
     assert.equal(chat({ messages: [user(content)] }, routedModel('o3')), undefined);
     assert.equal(chat({ messages: [user(content)] }, routedModel('glm-4.7'))?.param, 'messages[0].content[0]');

@@ -28,8 +28,8 @@ function assertNoUploads({ request, files }: ParsedRequest, how: string): void {
   assert.deepEqual(withUploads({}, request), { request, uploads: [] }, how);
 }
 
-describe('A body in JSON', () => {
-  it('is known here, a good one, for every endpoint that takes one', () => {
+describe('uploads of a JSON body', () => {
+  it('every endpoint that takes JSON accepts its sample bodies', () => {
     for (const { name, parse } of takingJson) {
       const bodies = goodBodies[name] ?? assert.fail(`${name} has no body in test/support/named-blobs.ts`);
       for (const body of bodies) assert.ok(parse && parsed(parse, body), `${name} refuses its body`);
@@ -37,7 +37,7 @@ describe('A body in JSON', () => {
   });
 
   for (const { name, parse } of takingJson) {
-    it(`to ${name} has no uploads, wherever it names a blob, and in whatever shape`, () => {
+    it(`a JSON body to ${name} has no uploads, wherever and however it names a blob`, () => {
       for (const good of goodBodies[name] ?? []) {
         for (const { how, body } of namingBlob(good, id)) {
           const request = parse && parsed(parse, body);
@@ -47,7 +47,7 @@ describe('A body in JSON', () => {
     });
   }
 
-  it('has no uploads, whatever fields it has besides', () => {
+  it('a JSON body has no uploads, whatever extra fields it has', () => {
     const value = fc.jsonValue({ maxDepth: 2 });
     const record = fc.constantFrom('file', 'files', 'uploads', 'blob', 'requestBlob', 'images', 'mask', 'input');
     const cases = takingJson.flatMap(({ name, parse }) => (goodBodies[name] ?? []).map((body) => ({ parse, body })));
@@ -61,10 +61,10 @@ describe('A body in JSON', () => {
   });
 });
 
-describe('An upload', () => {
+describe('Upload', () => {
   const record = { blob: id, field: 'image', name: 'a.png', type: 'image/png', bytes: 1 };
 
-  it('is nothing that JSON, or a message to a thread, brings back', () => {
+  it('an Upload does not survive JSON, structuredClone or a spread', () => {
     const upload = new Upload(record);
     assert.deepEqual(upload.record, record);
     assert.doesNotMatch(JSON.stringify(upload), /2026112213/);
@@ -73,7 +73,7 @@ describe('An upload', () => {
     }
   });
 
-  it('that no form has brought deletes nothing', async () => {
+  it('discardUploads rejects a record that no form brought, and deletes nothing', async () => {
     const blobs = { ofRecords: () => assert.fail('a blob was asked for') };
     await assert.rejects(
       discardUploads({ blobs: blobs as never }, 'account', [record as never]),
@@ -82,13 +82,13 @@ describe('An upload', () => {
   });
 });
 
-describe('A job that the release before has queued', () => {
+describe('jobs queued by the previous release', () => {
   const old = { file: id, name: 'a.png', type: 'image/png', bytes: 1 };
   const link = { image_url: 'https://example.com/x.png' };
   const lifted = (request: object): string[] =>
     withUploads({ files: [id] }, JSON.stringify(request)).uploads.map(({ blob, field }) => `${field} ${blob}`);
 
-  it('has the uploads of its form, and none that its caller has written into JSON', () => {
+  it('a job queued by the previous release has the uploads of its form, and none that its caller wrote into JSON', () => {
     assert.deepEqual(lifted({ images: [old], mask: old, parameters: {} }), [`image ${id}`, `mask ${id}`]);
     assert.deepEqual(lifted({ prompt: 'x', input: old }), [`input_reference ${id}`]);
     assert.deepEqual(lifted({ task: 'transcribe', file: old }), [`file ${id}`]);

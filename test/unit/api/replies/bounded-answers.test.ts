@@ -16,7 +16,7 @@ import { madeUpModel } from '../../../support/routed-model.ts';
 const megabyte = 1024 * 1024;
 const error = { name: 'ApiError', code: 'server_error' };
 
-describe('a vendor that answers without end', () => {
+describe('endless vendor answers', () => {
   let folder: string;
   let blobs: Blobs;
   before(async () => {
@@ -49,7 +49,7 @@ describe('a vendor that answers without end', () => {
     return all.filter((entry) => entry.isFile() && entry.name !== 'identity').map(({ name }) => name);
   }
 
-  it('in audio that is stored: fails, is read no further, and nothing of it stays', async () => {
+  it('executeSpeech fails for endless stored audio, reads no further, and stores nothing', async () => {
     const text = JSON.stringify({ audio: Buffer.alloc(24 * 1024).toString('base64') });
     let pieces = 0;
     const speak: Vendor['speak'] = async (_call, audio) => {
@@ -65,7 +65,7 @@ describe('a vendor that answers without end', () => {
     assert.deepEqual(await stored(), []);
   });
 
-  it('in images that it names by links: fails once they are too large together, and fetches no more', async () => {
+  it('deliverLinks fails once the linked images are too large together, and fetches no more', async () => {
     let fetched = 0;
     const download = async () => {
       fetched++;
@@ -82,7 +82,7 @@ describe('a vendor that answers without end', () => {
     assert.equal((await stored()).length, 2, 'the one that was too large is not stored');
   });
 
-  it('in embeddings of many calls: fails once they are too long together, and makes no more calls', async () => {
+  it('executeEmbedding fails once the embeddings of many calls are too large together, and makes no more calls', async () => {
     let calls = 0;
     const embed: Vendor['embed'] = async () => {
       calls++;
@@ -97,8 +97,8 @@ describe('a vendor that answers without end', () => {
   });
 });
 
-describe('slots', () => {
-  it('let so many run at a time, the others in their order, also after one that fails', async () => {
+describe('Slots', () => {
+  it('Slots runs a limited number at a time and the others in order, also after a failure', async () => {
     const slots = new Slots(2);
     const started: number[] = [];
     const ends: (() => void)[] = [];

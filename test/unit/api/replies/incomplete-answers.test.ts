@@ -50,17 +50,17 @@ async function sendAnswer(
   }
 }
 
-describe('a stream whose bytes are counted', () => {
+describe('the byte count of an SSE reply', () => {
   const whole = 'data: first\nid: 1.0\n\ndata: second ä\nid: 2.0\n\ndata: last\nid: 3.0\n\n';
 
-  it('lacks none when the connection has written them all', async () => {
+  it('an SSE reply misses no bytes when the connection has written all of them', async () => {
     const { answer, text } = await sendAnswer(() => undefined);
     assert.equal(text, whole);
     assert.equal(answer.bytes, Buffer.byteLength(whole));
     assert.equal(answer.missingBytes, 0);
   });
 
-  it('lacks those of an event that never came to the connection', async () => {
+  it('an SSE reply counts the bytes of an event that never reached the connection as missing', async () => {
     const { answer, text } = await sendAnswer((response) => {
       const write = response.write.bind(response);
       // Every write but this one reaches the connection.
@@ -70,7 +70,7 @@ describe('a stream whose bytes are counted', () => {
     assert.ok(answer.missingBytes > 0, `${answer.missingBytes} are missing`);
   });
 
-  it('lacks all of them when nothing but the head was written', async () => {
+  it('an SSE reply counts all bytes as missing when only the head was written', async () => {
     const { answer, text } = await sendAnswer((response) => {
       const end = response.end.bind(response);
       response.write = (() => true) as typeof response.write;
@@ -81,8 +81,8 @@ describe('a stream whose bytes are counted', () => {
   });
 });
 
-describe('a silent stream', () => {
-  it('says nothing behind its end where that comes before the tick that would have broken the silence', async () => {
+describe('a silent SSE reply', () => {
+  it('an SSE reply sends no ping after its end', async () => {
     const broken: Error[] = [];
     const { text } = await sendAnswer(
       (response) => response.on('error', (error) => broken.push(error)),

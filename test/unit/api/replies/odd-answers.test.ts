@@ -46,8 +46,8 @@ const delta = (seq: number, said: Fields): Frame => ({
   text: JSON.stringify({ choices: [{ index: 0, delta: said, finish_reason: null }] }),
 });
 
-describe('the fold of a chat', () => {
-  it('keeps the id, the type and the name of a call whose later pieces leave them empty', () => {
+describe('foldChatCompletion', () => {
+  it('foldChatCompletion keeps the id, type and name of a tool call whose later pieces leave them empty', () => {
     const piece = (fields: Fields, body: Fields) => ({ tool_calls: [{ index: 0, ...fields, function: body }] });
     const folded = foldChatCompletion([
       delta(1, piece({ id: 'call_1', type: 'function' }, { name: 'weather', arguments: '' })),
@@ -60,8 +60,8 @@ describe('the fold of a chat', () => {
   });
 });
 
-describe('an answer of an odd shape', () => {
-  it('a held choice without a message breaks no view', () => {
+describe('oddly shaped answers', () => {
+  it('every view shows a held choice without a message', () => {
     const filtered = end({ index: 0, finish_reason: 'content_filter' });
     assert.equal(held(chatCompletions.view, filtered).choices[0].finish_reason, 'content_filter');
     assert.equal(held(messages.view, filtered).stop_reason, 'refusal');
@@ -69,7 +69,7 @@ describe('an answer of an odd shape', () => {
     assert.deepEqual([response.status, response.output], ['incomplete', []]);
   });
 
-  it('the message of a whole answer is shown although an empty delta stands beside it', () => {
+  it('the view of messages shows the message of a whole answer that also has an empty delta', () => {
     const said = { message: { role: 'assistant', content: 'Ruby' }, delta: { role: 'assistant', content: '' } };
     const message = held(messages.view, end({ index: 0, ...said, finish_reason: 'stop' }));
     assert.deepEqual(message.content, [{ type: 'text', text: 'Ruby', citations: [] }]);
@@ -77,11 +77,11 @@ describe('an answer of an odd shape', () => {
     assert.deepEqual(again.content, message.content);
   });
 
-  describe('of a vendor', () => {
+  describe('oddly shaped answers of a vendor', () => {
     const near = new VendorBench((baseUrl) => createOpenAiDialect({ name: 'near', baseUrl, apiKey: 'sk-test' }));
     const row = madeUpModel({ id: 'a-model', capability: 'chat' });
 
-    it('a choice that a filter has emptied is an empty completion', async () => {
+    it('a choice that a content filter emptied becomes an empty completion', async () => {
       near.server.answer((response) => sendJson(response, 200, '{"choices":[{"finish_reason":"content_filter"}]}'));
       const call = callOf({ stream: false, request: '{"prompt":"x"}' });
       const job = { vendor: near.vendor, row, endpoint: 'completions', keep: false, call, sink: collect() };
@@ -90,7 +90,7 @@ describe('an answer of an odd shape', () => {
       assert.deepEqual([choice.text, choice.finish_reason], ['', 'content_filter']);
     });
 
-    it('what it does not offer is a 400 that names both, and nothing to be asked again', async () => {
+    it('a capability that the vendor does not offer is a 400 that names both, without a retry', async () => {
       const vendor = createOpenAiRow({
         name: 'mute',
         baseUrl: near.server.baseUrl,

@@ -63,7 +63,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       return id;
     }
 
-    test('keep text and bytes as they are', async () => {
+    test('Blobs keeps text and bytes unchanged', async () => {
       const words = 'Grüße, 世界 🌊';
       assert.equal(await blobs.text(await blobs.put(words)), words);
       const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256));
@@ -72,7 +72,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal(size, 1000);
     });
 
-    test('take a stream of many chunks, and answer its size', async () => {
+    test('Blobs stores a stream of many chunks and returns its size', async () => {
       const chunks = Array.from({ length: 100 }, (_, index) => Buffer.alloc(50_000, index));
       const { id, bytes } = await blobs.putStream(Readable.from(chunks), { extension: 'png' });
       assert.match(id, /^\d{10}\/[0-9a-f-]{36}\.png$/);
@@ -82,7 +82,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assertNothingOpen();
     });
 
-    test('take a stream of nothing', async () => {
+    test('Blobs stores an empty stream', async () => {
       const { id, bytes } = await blobs.putStream(Readable.from([]));
       assert.equal(bytes, 0);
       assert.equal(await blobs.size(id), 0);
@@ -92,7 +92,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal(await blobs.text(id), '');
     });
 
-    test('read a part', async () => {
+    test('Blobs reads a part of a blob', async () => {
       const id = await blobs.put('0123456789');
       for (const [first, last, part] of [
         [0, 1, '01'],
@@ -106,7 +106,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       }
     });
 
-    test('delete, and find nothing afterwards', async () => {
+    test('Blobs deletes a blob, and then finds nothing', async () => {
       const id = await blobs.put('gone');
       await blobs.delete(id);
       await blobs.delete(id);
@@ -116,7 +116,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assert.rejects(blobs.size(id), MissingBlobError);
     });
 
-    test('look for nothing that is not the id of a blob', async () => {
+    test('Blobs looks for nothing that is not the id of a blob', async () => {
       const id = await blobs.put('here');
       for (const wrong of [
         '',
@@ -136,7 +136,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal(await blobs.text(id), 'here');
     });
 
-    test('carry their account: another one neither reads nor deletes them', async () => {
+    test('Blobs lets no other account read or delete a blob', async () => {
       const own = opened.blobs.of('own');
       const id = await own.put('mine');
       const { id: file } = await own.putStream(Readable.from([Buffer.from('mine')]), { extension: 'png' });
@@ -151,7 +151,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       }
     });
 
-    test('of the release before, which carry no account, are there for our own records alone', async () => {
+    test("Blobs of the previous release, which carry no account, are found for the gateway's own records alone", async () => {
       const id = await putAt(Date.now(), 'old');
       await assert.rejects(opened.blobs.of('own').text(id), MissingBlobError);
       await opened.blobs.of('own').delete(id);
@@ -161,11 +161,11 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assert.rejects(opened.blobs.signed.size(id), MissingBlobError);
     });
 
-    test('have ids that the release before can read', async () => {
+    test('Blobs makes ids that the previous release can read', async () => {
       assert.match(await opened.blobs.of('own').put(''), /^\d{10}\/[0-9a-f-]{36}(\.[a-z0-9]{1,5})?$/);
     });
 
-    test('keep nothing of a stream that fails, and end the stream', async () => {
+    test('Blobs keeps nothing of a stream that fails, and ends the stream', async () => {
       const before = await filesLeft();
       const broken = new Readable({ read: () => undefined });
       const stored = blobs.putStream(broken);
@@ -185,7 +185,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assertNothingOpen();
     });
 
-    test('ask a stream for no more than they have written', async () => {
+    test('Blobs reads no more from a stream than it has written', async () => {
       let asked = 0;
       let end = (): void => undefined;
       const wait = new Promise<void>((resolve) => {
@@ -201,7 +201,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal((await stored).bytes, 30_000);
     });
 
-    test('close what a reader leaves in the middle', async () => {
+    test('Blobs closes what a reader abandons in the middle', async () => {
       const { id } = await blobs.putStream(Readable.from([Buffer.alloc(3_000_000)]));
       for (let round = 0; round < 5; round++) {
         const { content } = await blobs.read(id);
@@ -211,7 +211,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assertNothingOpen();
     });
 
-    test('go by the hour in which they were made, and newer ones stay', async () => {
+    test('Blobs sweeps blobs by the hour of their creation, and keeps newer ones', async () => {
       const now = Date.now();
       const old = await putAt(now - 5 * hourMs, 'old');
       const older: string[] = [];
@@ -225,7 +225,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       assert.equal(await opened.blobs.sweep(3 * hourMs), 0);
     });
 
-    test('stay readable to a reader who began before the sweep', async () => {
+    test('Blobs stays readable to a reader who started before the sweep', async () => {
       const id = await putAt(Date.now() - 5 * hourMs, 'x'.repeat(200_000));
       const { content } = await blobs.read(id);
       await opened.blobs.sweep(3 * hourMs);

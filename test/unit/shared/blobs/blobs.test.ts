@@ -61,8 +61,8 @@ const files = (await readdir(folder + '/blobs', { recursive: true, withFileTypes
 console.log(JSON.stringify({ failure, files: files.map(({ name }) => name) }));
 `;
 
-describe('A blob folder', () => {
-  test('keeps nothing of a blob that did not fit', async () => {
+describe('the blob folder', () => {
+  test('a blob folder keeps nothing of a blob that did not fit', async () => {
     const folder = await newFolder();
     try {
       const module = new URL('../../../../shared/blobs/blobs.ts', import.meta.url).href;
@@ -82,7 +82,7 @@ describe('A blob folder', () => {
     }
   });
 
-  test('is the same one for all who open it, at once or later, and another than its neighbour', async () => {
+  test('a blob folder has one identity for all who open it, at once or later, and another than its neighbour', async () => {
     const [folder, other] = [await newFolder(), await newFolder()];
     try {
       const opened = await Promise.all(Array.from({ length: 10 }, () => Blobs.open(folder)));
@@ -97,8 +97,8 @@ describe('A blob folder', () => {
   });
 });
 
-describe('A bucket of blobs', () => {
-  test('is named without secrets', async () => {
+describe('the blob bucket', () => {
+  test('the identity of a bucket holds no secrets', async () => {
     const { blobs, close } = await openBucket('some/prefix');
     try {
       assert.match(blobs.identity, /^bucket s3:\/\/sluice\/some\/prefix at 127\.0\.0\.1:\d+$/);
@@ -107,7 +107,7 @@ describe('A bucket of blobs', () => {
     }
   });
 
-  test('that cannot be used stops the start with one sentence that holds no secret', async () => {
+  test('an unusable bucket stops the start with one sentence that holds no secret', async () => {
     const [bucket, folder] = [await startBucket(), await newFolder()];
     const refuses = (url: string, reason: RegExp): Promise<void> =>
       assert.rejects(Blobs.open(folder, readBucketSettings(url, {})), (error: Error) => {
@@ -147,7 +147,7 @@ describe('A bucket of blobs', () => {
     }
   }
 
-  test('keeps no spool file of an upload that is refused, nor those of processes that were killed', async () => {
+  test('a bucket keeps no spool file of a rejected upload, and sweeps those of killed processes', async () => {
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       request.resume();
       const isList = request.method === 'GET';
@@ -167,7 +167,7 @@ describe('A bucket of blobs', () => {
     });
   });
 
-  test('is swept page by page: hours, and the objects of an hour', async () => {
+  test('a bucket is swept page by page, through the hours and the objects of each hour', async () => {
     const deleted: string[] = [];
     const page = (content: string, next: string | undefined): string => {
       const more =
@@ -208,7 +208,7 @@ describe('A bucket of blobs', () => {
 });
 
 describe('BLOBS_URL', () => {
-  test('names a bucket, a prefix, and how to reach them', () => {
+  test('BLOBS_URL names a bucket, a prefix, a region, an endpoint and credentials', () => {
     assert.deepEqual(readBucketSettings('s3://media', {}), {
       ...{ bucket: 'media', prefix: '', region: 'us-east-1', endpoint: undefined },
       ...{ pathStyle: false, credentials: undefined },
@@ -224,7 +224,7 @@ describe('BLOBS_URL', () => {
     assert.equal(region, 'eu-north-1');
   });
 
-  test('is refused with a sentence that does not show it', () => {
+  test('a malformed BLOBS_URL is rejected with a sentence that does not show it', () => {
     const wrong = [
       'media',
       'https://secret@media',

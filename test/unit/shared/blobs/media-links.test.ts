@@ -37,9 +37,9 @@ const strange = [
   ...['view-source:http://a', 'jar:http://a!/b', 'http:', 'https:/a', 'unix:/var/run/docker.sock'],
 ];
 
-describe('A link to media in a request', () => {
+describe('media links in a request', () => {
   for (const { name, parse } of takingJson) {
-    it(`to ${name} is to the web, or data: anything else is a 400 that names it`, () => {
+    it(`a media link to ${name} that is neither http(s): nor data: is a 400 that names it`, () => {
       for (const good of goodBodies[name] ?? []) {
         for (const { path } of mediaLinks(good)) {
           for (const url of strange) {
@@ -55,7 +55,7 @@ describe('A link to media in a request', () => {
     });
   }
 
-  it('is found in every place of the endpoints that have some', () => {
+  it('mediaLinks finds the links of every endpoint that has some', () => {
     const found = Object.entries(goodBodies).map(([name, bodies]) => [
       name,
       bodies.flatMap((body) => mediaLinks(body).length),
@@ -68,7 +68,7 @@ describe('A link to media in a request', () => {
     assert.deepEqual(counts.videos, [1, 0]);
   });
 
-  it('is found in lists, in fields that only a vendor knows, and however its name is written', () => {
+  it('media links are found in lists, in unknown vendor fields, and however their names are escaped', () => {
     const { parse } = endpoints.find(({ name }) => name === 'chat') ?? assert.fail();
     const chat = (part: string, more = ''): string =>
       `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x",${part}}]}]${more}}`;
@@ -86,7 +86,7 @@ describe('A link to media in a request', () => {
     }
   });
 
-  it('is not what a schema, a text, a tag, a tool or a model says', () => {
+  it('mediaLinks ignores URLs in schemas, texts, metadata, tool calls and model output', () => {
     const url = 'file:///etc/passwd';
     const { parse } = endpoints.find(({ name }) => name === 'messages') ?? assert.fail();
     const body = {

@@ -22,7 +22,7 @@ function namesOf(models: readonly Model[], id: string, vendors: readonly string[
 }
 
 describe('the routes of a model', () => {
-  it('come in the order of the list, or of their own, without those of vendors that are off', () => {
+  it('routes come in the order of the list, or in their own, without those of vendors that are off', () => {
     const listed = [chatModel('model', routesTo('first', 'second', 'third'))];
     assert.deepEqual(namesOf(listed, 'model'), ['first/m-first', 'second/m-second', 'third/m-third']);
     assert.deepEqual(namesOf(listed, 'model', ['first', 'third']), ['first/m-first', 'third/m-third']);
@@ -41,7 +41,7 @@ describe('the routes of a model', () => {
     assert.deepEqual(namesOf(listed, 'unknown'), []);
   });
 
-  it('end with those of the models that stand in for it, which are not stood in for in turn', () => {
+  it("routes end with those of the model's fallbacks, whose own fallbacks do not follow", () => {
     const models = [
       chatModel('model', routesTo('first', 'second'), { fallbacks: ['other', 'missing', 'painter', 'cheap'] }),
       chatModel('cheap', [{ vendor: 'third', model: 'c' }]),
@@ -60,7 +60,7 @@ describe('the routes of a model', () => {
     assert.deepEqual(namesOf(models, 'model', ['second', 'third']), ['second/m-second', 'third/c']);
   });
 
-  it('each hold no other, with the limits and prices that the model has by it, and the row of its vendor', () => {
+  it('each route has its own limits and prices and the row of its vendor, and holds no other route', () => {
     const facts = { contextWindow: 1000, maxOutputTokens: 100, prices: { input: 5 } };
     const routes: ModelRoute[] = [
       { vendor: 'first', model: 'a', order: 1 },
@@ -82,7 +82,7 @@ describe('the routes of a model', () => {
     ]);
   });
 
-  it('are there for every model of the catalogue, the first by the facts of its row', () => {
+  it('every model of the catalogue has its routes, the first with the facts of its row', () => {
     const catalogue = createCatalogue({ vendors: everyVendor });
     for (const model of catalogue.list()) {
       const routes = catalogue.routes(model.id, model.capability);
@@ -99,7 +99,7 @@ describe('the routes of a model', () => {
   });
 });
 
-describe('a model that no list names', () => {
+describe('models outside the list', () => {
   const facts = { contextWindow: 1000 };
   const listed = chatModel(
     'listed',
@@ -112,7 +112,7 @@ describe('a model that no list names', () => {
   const models = [listed, chatModel('other', [{ vendor: 'first', model: 'o' }])];
   const catalogue = createCatalogue({ vendors: vendorsOn('first', 'vllm', 'azure', 'groq'), models });
 
-  it('passes through to an open vendor, as a model of the capability that is asked for', () => {
+  it('an unlisted model passes through to an open vendor, with the requested capability', () => {
     for (const id of ['vllm/meta-llama/Llama-3.3-70B', 'azure/my deployment']) {
       const slash = id.indexOf('/');
       const route = { vendor: id.slice(0, slash), model: id.slice(slash + 1) };
@@ -134,7 +134,7 @@ describe('a model that no list names', () => {
     assert.ok(catalogue.routes('vllm/speaker', 'speech')[0]?.speech?.formats.includes('mp3'));
   });
 
-  it('is unknown where its vendor is not open, not on or not named, and where it would be a video', () => {
+  it('an unlisted model is unknown when its vendor is not open, not on or not named, and always for videos', () => {
     const longest = `vllm/${'m'.repeat(251)}`;
     assert.equal(catalogue.routes(longest, 'chat').length, 1);
     const others = ['groq/some-model', 'ollama/llama', '/model', 'vllm/', 'vllm', '', `${longest}m`];
@@ -147,7 +147,7 @@ describe('a model that no list names', () => {
     assert.equal(createCatalogue({ vendors: opened, models }).routes('groq/some-model', 'chat').length, 1);
   });
 
-  it('is the listed one by that route alone, where one has it, and nothing stands in for it', () => {
+  it('vendor/model finds the listed model by that route alone, without fallbacks', () => {
     const [only, ...others] = catalogue.routes('vllm/maker/b', 'chat');
     assert.deepEqual(others, []);
     assert.deepEqual([only?.id, only?.route.model, only?.contextWindow], ['vllm/maker/b', 'maker/b', 500]);
@@ -155,14 +155,14 @@ describe('a model that no list names', () => {
     assert.equal(catalogue.routes('vllm/maker/b', 'embedding')[0]?.contextWindow, undefined, 'of another capability');
   });
 
-  it('gives way to one that is listed under that very name', () => {
+  it('a model listed under the name vendor/model takes precedence over the route of that name', () => {
     const named = chatModel('vllm/maker/b', [{ vendor: 'first', model: 'elsewhere' }]);
     assert.deepEqual(namesOf([...models, named], 'vllm/maker/b', ['first', 'vllm']), ['first/elsewhere']);
   });
 });
 
-describe('a catalogue that is given other vendors and models', () => {
-  it('knows nothing of the former ones', () => {
+describe('Catalogue.replace', () => {
+  it('a catalogue with replaced vendors and models knows nothing of the former ones', () => {
     const before = chatModel('before', routesTo('first', 'second'), { fallbacks: ['both'] });
     const both = chatModel('both', routesTo('first'));
     const catalogue = createCatalogue({ vendors: vendorsOn('first', 'second', 'vllm'), models: [before, both] });

@@ -16,7 +16,7 @@ const text = readFileSync(new URL('../../../../shared/catalogue/models.json', im
 const file = catalogueFile.parse(JSON.parse(text));
 
 describe('the catalogue', () => {
-  it('names every model once, with a label in lower case and a time in seconds', () => {
+  it('the catalogue names every model once, with a lower-case owner and a time in seconds', () => {
     const ids = models.map(({ id }) => id);
     assert.equal(new Set(ids).size, ids.length);
     for (const model of models) {
@@ -25,7 +25,7 @@ describe('the catalogue', () => {
     }
   });
 
-  it('lists and finds only models of vendors that are on', () => {
+  it('the catalogue lists and finds only models of vendors that are on', () => {
     const sandbox = createCatalogue({ vendors: vendorsOn('sandbox') });
     assert.deepEqual(
       sandbox.list().map(({ id, ownedBy, capability }) => [id, ownedBy, capability]),
@@ -52,7 +52,7 @@ describe('the catalogue', () => {
     assert.ok(anthropic.length > 0 && anthropic.every(({ ownedBy }) => ownedBy === 'anthropic'));
   });
 
-  it('leaves out routes to vendors that are off', () => {
+  it('the catalogue omits routes to vendors that are off', () => {
     const model: Model = {
       id: 'family/model',
       created: 1,
@@ -67,7 +67,7 @@ describe('the catalogue', () => {
     assert.deepEqual(catalogue.find('family/model')?.routes, [{ vendor: 'second', model: 'b' }]);
   });
 
-  it('shows the limits and prices of the first route that is on', () => {
+  it('the catalogue shows the limits and prices of the first route that is on', () => {
     const model: Model = {
       id: 'open-model',
       created: 1,
@@ -90,12 +90,12 @@ describe('the catalogue', () => {
     assert.deepEqual(shown('second'), [500, undefined, 3]);
   });
 
-  it('finds nothing under the names of built-in properties', () => {
+  it('the catalogue finds nothing under the names of built-in properties', () => {
     const catalogue = createCatalogue({ vendors: everyVendor });
     for (const id of ['constructor', '__proto__', 'toString', '']) assert.equal(catalogue.find(id), undefined);
   });
 
-  it('suggests up to three near names, the nearest first, and none for what is like nothing', () => {
+  it('nearest suggests up to three similar names, the nearest first, and none for a name without similar ones', () => {
     const catalogue = createCatalogue({ vendors: vendorsOn('openai', 'sandbox') });
     assert.equal(catalogue.nearest('gpt-4o-mimi')[0], 'gpt-4o-mini');
     assert.equal(catalogue.nearest('openai/gpt-4o')[0], 'gpt-4o');
@@ -105,14 +105,14 @@ describe('the catalogue', () => {
     for (const id of ['claude', 'x'.repeat(256), 'ab', 'vendor/', '']) assert.deepEqual(catalogue.nearest(id), []);
   });
 
-  it('suggests names with another vendor, or none, before them, in any case of letters', () => {
+  it('nearest suggests names with another vendor prefix, without one and in another case', () => {
     const catalogue = createCatalogue({ vendors: everyVendor });
     assert.equal(catalogue.nearest('llama-3.3-70b-versatil')[0], 'groq/llama-3.3-70b-versatile');
     assert.equal(catalogue.nearest('minimax-m2.7')[0], 'MiniMax-M2.7');
     assert.equal(catalogue.nearest('nobody/claude-opus-4-8')[0], 'claude-opus-4-8');
   });
 
-  it('answers the nearest names of hundreds of models within milliseconds', () => {
+  it('nearest finds similar names among hundreds of models within milliseconds', () => {
     const catalogue = createCatalogue({ vendors: everyVendor });
     const unknown = Array.from({ length: 50 }, (_, index) => `claude-sonnet-${index}-preview`);
     for (const id of unknown) catalogue.nearest(id);
@@ -124,7 +124,7 @@ describe('the catalogue', () => {
 });
 
 describe('the generated catalogue', () => {
-  it('has over 200 models, of every capability, and reasoning ones among them', () => {
+  it('the generated catalogue has over 200 models of every capability, with reasoning ones among them', () => {
     const listed = createCatalogue({
       vendors: vendorsOn(...Object.keys(everyVendor).filter((name) => name !== 'sandbox')),
     }).list();
@@ -138,7 +138,7 @@ describe('the generated catalogue', () => {
     assert.ok(listed.filter(({ reasoning }) => reasoning === false).length > 20);
   });
 
-  it('says of each model what it takes and answers, and the traits of its capability and of no other', () => {
+  it('the generated catalogue states the inputs and outputs of each model, and traits of its capability alone', () => {
     const outputs: Record<Model['capability'], NonNullable<Model['output']>[number]> = {
       ...{ chat: 'text', embedding: 'vector', image: 'image' },
       ...{ transcription: 'text', speech: 'audio', video: 'video' },
@@ -155,7 +155,7 @@ describe('the generated catalogue', () => {
     }
   });
 
-  it('has prices in whole nano-dollars that are in proportion', () => {
+  it('the generated catalogue has plausible prices in whole nano-dollars', () => {
     // A thousand tokens: from a hundredth of a cent a million to a thousand dollars a million.
     const sane = (price: number | undefined) => price === undefined || (price >= 100 && price <= 1_000_000_000);
     for (const { id, prices, routes } of file.models) {
@@ -177,7 +177,7 @@ describe('the generated catalogue', () => {
     assert.deepEqual(priced('tts-1'), { character: 15_000 });
   });
 
-  it('has one row for an open model that several vendors serve, and names no vendor twice in it', () => {
+  it('the generated catalogue has one row for an open model of several vendors, and no vendor twice in a row', () => {
     const open = file.models.find(({ id }) => id === 'openai/gpt-oss-120b');
     assert.ok((open?.routes.length ?? 0) >= 3);
     for (const { id, routes } of file.models) {
@@ -186,7 +186,7 @@ describe('the generated catalogue', () => {
     }
   });
 
-  it('leads chats and embeddings to vendors that offer them', () => {
+  it('the generated catalogue routes chats and embeddings only to vendors that offer them', () => {
     const offered = { chat: 'chat', embedding: 'embed' } as const;
     for (const { id, capability, routes } of file.models) {
       if (capability !== 'chat' && capability !== 'embedding') continue;
@@ -198,7 +198,7 @@ describe('the generated catalogue', () => {
     }
   });
 
-  it('has no model that has been shut down when it was made', () => {
+  it('the generated catalogue has no model that was shut down before it was made', () => {
     const made = Date.parse(file.generated_at);
     for (const { id, deprecatedAt } of file.models) assert.ok((deprecatedAt ?? Infinity) * 1000 > made, id);
     assert.ok(file.models.some(({ deprecatedAt }) => deprecatedAt !== undefined));
@@ -206,7 +206,7 @@ describe('the generated catalogue', () => {
     assert.ok(file.models.some(({ id }) => id === 'claude-sonnet-4-5') && !later.includes('claude-sonnet-4-5'));
   });
 
-  it('is what the sources of the pinned versions make, byte for byte', () => {
+  it('the generated catalogue equals what the pinned sources make, byte for byte', () => {
     assert.deepEqual(file.sources, {
       ...Object.fromEntries(Object.entries(sources).map(([name, { version }]) => [name, version])),
       [readModelsDev().repository]: readModelsDev().commit,

@@ -98,26 +98,26 @@ const dropped: readonly (readonly [endpoint: Endpoint, vendor: string, fields: o
   ],
 ];
 
-describe("a request's fields, held against a vendor of its model", () => {
+describe('field support of chat vendors', () => {
   for (const [endpoint, vendor, fields, param] of refused) {
     const what = `${endpoint.path} ${JSON.stringify(fields)} with ${vendor}`;
 
-    it(`${what}: 400 that names ${param}`, () => {
+    it(`${what} returns 400 naming ${param}`, () => {
       assert.throws(() => check(endpoint, vendor, fields), { name: 'ApiError', status: 400, param });
     });
 
-    it(`${what}, by a key that lets them be dropped: ${param} is named`, () => {
+    it(`${what} with a key that drops unsupported fields reports ${param} as ignored`, () => {
       assert.ok(check(endpoint, vendor, fields, 'drop').includes(param));
     });
   }
 
   for (const [endpoint, vendor, fields, names] of dropped) {
-    it(`${endpoint.path} ${JSON.stringify(fields)} with ${vendor}: ${names.join(', ')} are named`, () => {
+    it(`${endpoint.path} ${JSON.stringify(fields)} with ${vendor} reports ${names.join(', ')} as ignored`, () => {
       assert.deepEqual(check(endpoint, vendor, fields).sort(), [...names].sort());
     });
   }
 
-  it('take default values from everybody, and anything for a vendor without deviations', () => {
+  it('every vendor accepts default values, and a vendor without deviations accepts everything', () => {
     const defaults = {
       ...{ n: 1, logprobs: false, temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, store: false },
       ...{ parallel_tool_calls: true, tools, tool_choice: 'auto', logit_bias: {}, metadata: {}, service_tier: 'auto' },
@@ -131,8 +131,8 @@ describe("a request's fields, held against a vendor of its model", () => {
   });
 });
 
-describe('the support of a field', () => {
-  it('is its own, else that of the field around it, else that of all others', () => {
+describe('supportOf and givenChatFields', () => {
+  it('the support of a field is its own, else that of its parent field, else the default', () => {
     const table = { '*': 'rejected', tools: 'native', 'tools.web': 'ignored' } as const;
     const cases = { tools: 'native', 'tools.web': 'ignored', 'tools.other.deep': 'native', else: 'rejected' };
     for (const [field, support] of Object.entries(cases)) assert.equal(supportOf(table, field), support, field);
@@ -140,7 +140,7 @@ describe('the support of a field', () => {
     assert.equal(chatFieldSupport(vendorSettings('openai').row), undefined);
   });
 
-  it('is asked of fields that ask for something', () => {
+  it('givenChatFields returns only fields that differ from their defaults', () => {
     assert.deepEqual(
       givenChatFields({ model: 'm', messages: [], stream: true, n: 1, seed: 0, tools: [], user: null, stop: 'x' }),
       ['seed', 'stop'],

@@ -42,8 +42,8 @@ function known(id: string): Model {
 
 const many = table.find(({ capability, routes }) => capability === 'chat' && routes.length > 1) as Model;
 
-describe("vendors of the operator's file", () => {
-  it('of the table are turned on, and changed where they are on', () => {
+describe('vendors of the configuration file', () => {
+  it('the configuration file turns vendors of the table on and off, and changes those that are on', () => {
     const text = `vendors:
   openai: { api_keys: [a, b], open: true }
   groq: { base_url: http://127.0.0.1:1/v1 }
@@ -59,7 +59,7 @@ describe("vendors of the operator's file", () => {
     assert.equal(sandbox, false);
   });
 
-  it('of its own speak the wire of a row, and need a key where that one does', () => {
+  it('a vendor that the file adds uses the wire of another row, and needs a key when that row does', () => {
     const { vendors } = settings(`vendors:
   plain: { base_url: https://plain.example/v1/ }
   fast: { like: groq, base_url: https://fast.example, api_key: "k1, k2" }
@@ -72,14 +72,14 @@ describe("vendors of the operator's file", () => {
     });
   });
 
-  it('with a key in the file are still where the environment points them', () => {
+  it('a vendor with a key in the file keeps the base URL of the environment', () => {
     const { vendors } = settings('vendors: { openai: { api_key: k } }\n', {
       OPENAI_BASE_URL: 'http://proxy.example/v1/',
     });
     assert.equal(vendors.openai?.baseUrl, 'http://proxy.example/v1');
   });
 
-  it('with a key in the environment are where the file points them', () => {
+  it('a vendor with a key in the environment uses the base URL of the file', () => {
     const azure = 'vendors: { azure: { base_url: https://mine.example } }\n';
     const { vendors } = settings(azure, { AZURE_API_KEY: 'k' });
     const row = findVendorRow('azure');
@@ -89,7 +89,7 @@ describe("vendors of the operator's file", () => {
     assert.equal(both.vendors.openai?.baseUrl, 'https://mine.example/v1');
   });
 
-  it('decide with `auto` whether there is a sandbox', () => {
+  it("the file's vendors decide whether SLUICE_SANDBOX=auto turns the sandbox on", () => {
     const runs = { SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' };
     const isOn = (text: string, environment: Record<string, string> = {}) =>
       'sandbox' in settings(text, { ...runs, ...environment }).vendors;
@@ -101,7 +101,7 @@ describe("vendors of the operator's file", () => {
     assert.equal(isOn('vendors: { sandbox: { open: true } }', { SLUICE_SANDBOX: 'off' }), false);
   });
 
-  it('may open the sandbox without saying where it is, which its launcher knows', () => {
+  it('the file may open the sandbox without a base URL, which its launcher knows', () => {
     const text = 'vendors: { sandbox: { open: true } }';
     const unknown = settings(text);
     assert.deepEqual([unknown.sandbox, unknown.vendors], [true, {}]);
@@ -109,7 +109,7 @@ describe("vendors of the operator's file", () => {
     assert.equal(vendors.sandbox?.isOpen, true);
   });
 
-  it('that lack something are mistakes with their lines', () => {
+  it('incomplete vendors in the file are reported with their lines', () => {
     const text = `vendors:
   openai: { open: true }
   mine: { api_key: a }
@@ -129,13 +129,13 @@ describe("vendors of the operator's file", () => {
   });
 });
 
-describe("models of the operator's file", () => {
-  it('leave the table as it is where they say nothing', () => {
+describe('models of the configuration file', () => {
+  it('an empty configuration file leaves the model table unchanged', () => {
     assert.deepEqual(settings('').models, table);
     assert.deepEqual(settings('models: { gpt-4o: {} }').models, table);
   });
 
-  it('have a sandbox that is free of charge, unless it is to be priced', () => {
+  it('sandbox models are free unless SLUICE_SANDBOX is priced', () => {
     const prices = (environment: Record<string, string>) =>
       settings('', environment).models.find(({ id }) => id === 'sandbox-chat')?.prices;
     assert.deepEqual(prices({}), { input: 0, cachedInput: 0, output: 0 });
@@ -143,7 +143,7 @@ describe("models of the operator's file", () => {
     assert.deepEqual(prices({ SLUICE_SANDBOX: 'priced' }), { input: 10_000, cachedInput: 2500, output: 40_000 });
   });
 
-  it('are changed field by field, prices one by one, in their place', () => {
+  it('the file changes a model field by field and price by price, and keeps its position', () => {
     const before = known('gpt-4o');
     const { models } = settings(`models:
   gpt-4o: { prices: { input: 3 }, max_output_tokens: 1000, owned_by: us, deprecated_at: 2027-01-01, chat: { hints: true } }
@@ -160,7 +160,7 @@ describe("models of the operator's file", () => {
     assert.deepEqual(models.toSpliced(place, 1), table.toSpliced(place, 1));
   });
 
-  it('have a new price on every one of their routes', () => {
+  it('a new price in the file applies to every route of the model', () => {
     const changed = model(many.id, `models: { "${many.id}": { prices: { output: 7 }, context_window: 5 } }`);
     assert.ok(changed);
     const { vendors } = settings(
@@ -177,14 +177,14 @@ describe("models of the operator's file", () => {
     }
   });
 
-  it('lose their price steps where these are emptied', () => {
+  it('empty price steps in the file remove those of the model', () => {
     const stepped = table.find(({ prices }) => prices?.above) as Model;
     const changed = model(stepped.id, `models: { "${stepped.id}": { prices: { above: [] } } }`);
     const { above: _, ...prices } = stepped.prices ?? {};
     assert.deepEqual(changed?.prices, prices);
   });
 
-  it('that are new come last, with the usual abilities of their capability', () => {
+  it('new models of the file come last, with the default traits of their capability', () => {
     const { models } = settings(`vendors: { mine: { base_url: http://a } }
 models:
   new-chat: { capability: chat, created: 5, routes: [{ vendor: mine, model: c }] }
@@ -214,7 +214,7 @@ models:
     ]);
   });
 
-  it('have the routes of the file in place of their own, in their order, with the facts of the model unless they have others', () => {
+  it('routes of the file replace those of the model, ordered, with its facts unless they have their own', () => {
     const changed = model(
       'gpt-4o-mini',
       `models:
@@ -247,7 +247,7 @@ models:
     });
   });
 
-  it('are hidden, renamed and known by other names', () => {
+  it('the file hides, renames and aliases models', () => {
     const { models } = settings(`models:
   gpt-4o: { hide: true }
   gpt-4o-mini: { rename: small, prices: { input: 1 } }
@@ -267,7 +267,7 @@ models:
     assert.deepEqual(byId.get('gpt-5'), { ...known('o3'), id: 'gpt-5', aliasOf: 'gpt-4o' });
   });
 
-  it('may be known by another name only', () => {
+  it('a hidden model may be known by an alias only', () => {
     const { models } = settings('models:\n  gpt-4o: { hide: true }\n  flagship: { alias_of: gpt-4o }\n');
     assert.equal(
       models.some(({ id }) => id === 'gpt-4o'),
@@ -276,13 +276,13 @@ models:
     assert.deepEqual(models.at(-1), { ...known('gpt-4o'), id: 'flagship', aliasOf: 'gpt-4o' });
   });
 
-  it('have fallbacks, by the names of the file, or none', () => {
+  it('the file sets and clears the fallbacks of a model, by the names in the file', () => {
     const text = 'models:\n  gpt-4o: { fallbacks: [small, o3] }\n  gpt-4o-mini: { rename: small, fallbacks: [] }\n';
     assert.deepEqual(model('gpt-4o', text)?.fallbacks, ['small', 'o3']);
     assert.equal('fallbacks' in (model('small', text) ?? {}), false);
   });
 
-  it('that name what is not there, or lack something, are mistakes with their lines', () => {
+  it('unknown and incomplete models in the file are reported with their lines', () => {
     const text = `vendors: { off: { enabled: false } }
 models:
   nobody: { hide: true }
@@ -312,7 +312,7 @@ models:
     ]);
   });
 
-  it('whose names collide, or whose stand-ins cannot stand in, are mistakes with their lines', () => {
+  it('colliding names and invalid aliases and fallbacks in the file are reported with their lines', () => {
     const text = `models:
   gpt-4o: { rename: o3 }
   gpt-4.1: { rename: same }
@@ -336,12 +336,12 @@ models:
   });
 });
 
-describe("routing and limits of the operator's file", () => {
-  it('are the defaults where they say nothing', () => {
+describe('routing and limits of the configuration file', () => {
+  it('routing has its defaults when the file says nothing', () => {
     assert.deepEqual(settings('').routing, routingDefaults);
   });
 
-  it('change what they name', () => {
+  it('the file changes only the routing settings that it names', () => {
     const text = `routing:
   attempts: 2
   retry_budget_percent: 20
@@ -354,7 +354,7 @@ describe("routing and limits of the operator's file", () => {
     });
   });
 
-  it('count less than the environment', () => {
+  it('limits of the file yield to the environment', () => {
     const text = `limits:
   queue_limit: 10
   queue_wait_seconds: 11

@@ -13,7 +13,7 @@ const file = fileURLToPath(new URL('../../../../sluice.example.yaml', import.met
 const keys = { OPENAI_API_KEY: 'a', OPENAI_SECOND_API_KEY: 'b', GROQ_API_KEY: 'c', PERPLEXITY_API_KEY: 'd' };
 
 describe('sluice.example.yaml', () => {
-  it('can be used, and does what its comments say', () => {
+  it('sluice.example.yaml is valid and has the vendors, models, aliases and routes of its comments', () => {
     const config = readConfig({ SLUICE_CONFIG: file, ...keys });
     assert.deepEqual(
       Object.entries(config.vendors).map(([name, { apiKeys, isOpen }]) => [name, apiKeys, isOpen]),
@@ -44,14 +44,14 @@ describe('sluice.example.yaml', () => {
     assert.deepEqual(config.routing, routingDefaults);
   });
 
-  it('says the defaults of the limits', () => {
+  it('sluice.example.yaml sets limits and routing to their defaults', () => {
     const { SLUICE_CONFIG, ...environment } = { SLUICE_CONFIG: file, ...keys };
     const { vendors: _v, models: _m, ...withFile } = readConfig({ SLUICE_CONFIG, ...environment });
     const { vendors: _w, models: _n, ...without } = readConfig(environment);
     assert.deepEqual(withFile, without);
   });
 
-  it('names every section, limit and setting of the routing', () => {
+  it('sluice.example.yaml names every section, limit and routing setting', () => {
     const text = readFileSync(file, 'utf8');
     const names = [
       ...Object.keys(configurationFile.shape),

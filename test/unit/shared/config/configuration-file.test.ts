@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { ConfigError } from '../../../../shared/config/config-error.ts';
 import { readConfiguration } from '../../../../shared/config/file/read-configuration.ts';
 
-describe("the operator's file", () => {
+describe('the configuration file', () => {
   let folder = '';
   let file = '';
   before(async () => {
@@ -34,14 +34,14 @@ describe("the operator's file", () => {
     });
   }
 
-  it('may be empty, and so may its sections', async () => {
+  it('the configuration file may be empty, and so may its sections', async () => {
     const nothing = { vendors: {}, models: {}, routing: {}, limits: {} };
     assert.deepEqual(await read(''), nothing);
     assert.deepEqual(await read('# nothing\n'), nothing);
     assert.deepEqual(await read('vendors:\nmodels:\nrouting:\nlimits:\n'), nothing);
   });
 
-  it('is read with prices in nano-dollars, times of routes in milliseconds, and days as seconds', async () => {
+  it('the configuration file gives prices in nano-dollars, route times in milliseconds and dates in seconds', async () => {
     const { models } = await read(`models:
   mine:
     created: 2026-11-21
@@ -62,7 +62,7 @@ describe("the operator's file", () => {
     });
   });
 
-  it('may name prices of requests by the size of their search context, and of images by size and quality', async () => {
+  it('the configuration file may price requests by search context, and images by size and quality', async () => {
     const { models } = await read(`models:
   flat: { prices: { request: 0.02 } }
   sized: { prices: { request: { low: 0.005, medium: 0.008, high: 0.012 } } }
@@ -74,7 +74,7 @@ describe("the operator's file", () => {
     assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
   });
 
-  it('may use anchors, and ids that look like numbers', async () => {
+  it('the configuration file may use anchors, and ids that look like numbers', async () => {
     const { models } = await read(
       'models:\n  4.1: &same { prices: { input: 1 } }\n  "other/4.1": *same\n  gpt-5: { alias_of: "4.1" }\n',
     );
@@ -82,14 +82,14 @@ describe("the operator's file", () => {
     assert.deepEqual(models['other/4.1'], { prices: { input: 1_000_000 } });
   });
 
-  it('takes addresses and keys of vendors from the environment, whole or in part', async () => {
+  it('the configuration file takes vendor addresses and keys from the environment, whole or in part', async () => {
     const text = `vendors:\n  mine:\n    base_url: http://\${PLACE}/v1/\n    api_keys: [ "\${FIRST}", "b-\${SECOND}-\${FIRST}" ]\n`;
     const { vendors } = await read(text, { PLACE: 'host:1', FIRST: 'one', SECOND: 'two' });
     assert.deepEqual(vendors.mine, { baseUrl: 'http://host:1/v1', apiKeys: ['one', 'b-two-one'] });
   });
 
   const wrong: readonly [what: string, text: string, expected: readonly string[]][] = [
-    ['a key twice', 'models:\n  a: {}\n  a: {}\n', ['3:3: not YAML: this key stands twice']],
+    ['a repeated key', 'models:\n  a: {}\n  a: {}\n', ['3:3: not YAML: this key stands twice']],
     [
       'broken syntax',
       'models: [1,\nlimits: {}\n',
@@ -98,7 +98,7 @@ describe("the operator's file", () => {
     ['two documents', 'models: {}\n---\nlimits: {}\n', ['2:1: not YAML: there may be one document only']],
     ['an unknown tag', 'models: !mine {}\n', ['1:9: not YAML: Unresolved tag']],
     ['a list at the top', '- vendors\n', ['1:1: expected a mapping, got a list']],
-    ['a text for a section', 'models: all\n', ['1:9: models: expected a mapping, got "all"']],
+    ['a string as a section', 'models: all\n', ['1:9: models: expected a mapping, got "all"']],
     [
       'an unknown section',
       'vendor:\n  openai: {}\n',
@@ -110,17 +110,17 @@ describe("the operator's file", () => {
       ['4:5: routing.breaker.percent: there is no such key here, only threshold_percent, calls, pause_seconds'],
     ],
     [
-      'a text for a price',
+      'a string as a price',
       'models:\n  gpt-5:\n    prices:\n      input: abc\n',
       ['4:14: models.gpt-5.prices.input: expected a number >= 0, got "abc"'],
     ],
     [
-      'a price below nothing',
+      'a negative price',
       'models: { m: { prices: { output: -1 } } }\n',
       ['1:34: models.m.prices.output: expected a number >= 0, got -1'],
     ],
     [
-      'a price beyond reason',
+      'a price that is too high',
       'models: { m: { prices: { character: 15 } } }\n',
       ['1:37: models.m.prices.character: expected at most 1 dollars, got 15'],
     ],
@@ -134,7 +134,7 @@ describe("the operator's file", () => {
       'models: { m: { prices: { input: 0.0000005 } } }\n',
       ['1:33: models.m.prices.input: expected a multiple of 0.000001 dollars, got 5e-7'],
     ],
-    ['nothing for a model', 'models:\n  m:\n', ['2:3: models.m: expected a mapping, got nothing']],
+    ['an empty model', 'models:\n  m:\n', ['2:3: models.m: expected a mapping, got nothing']],
     [
       'a route without its vendor',
       'models:\n  m:\n    routes:\n      - model: a\n      - vendor: openai\n        model: 7\n',
@@ -149,13 +149,13 @@ describe("the operator's file", () => {
       ['3:5: models.m.routes: expected a list of routes, got a list'],
     ],
     [
-      'a capability that there is not',
+      'an unknown capability',
       'models: { m: { capability: chats } }\n',
       ['1:28: models.m.capability: expected one of chat, embedding, image, transcription, speech, video, got "chats"'],
     ],
     ['hide: false', 'models: { m: { hide: false } }\n', ['1:22: models.m.hide: expected true, or nothing, got false']],
     [
-      'a day that there is not',
+      'an impossible date',
       'models: { m: { created: 2026-13-01 } }\n',
       ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got "2026-13-01"'],
     ],
@@ -165,12 +165,12 @@ describe("the operator's file", () => {
       ['2:16: limits.queue_limit: expected a whole number from 1 to 10000000, got 0'],
     ],
     [
-      'a part of a whole',
+      'a fraction instead of a whole number',
       'routing: { attempts: 1.5 }\n',
       ['1:22: routing.attempts: expected a whole number from 1 to 20, got 1.5'],
     ],
     [
-      'a name that no vendor can have',
+      'an invalid vendor name',
       'vendors:\n  My_Own: { base_url: http://a }\n',
       ['2:3: vendors.My_Own: expected a name of lower-case letters, digits and hyphens'],
     ],
@@ -186,10 +186,11 @@ describe("the operator's file", () => {
     ],
   ];
   for (const [what, text, expected] of wrong) {
-    it(`tells file, line and expected shape of ${what}`, async () => assert.deepEqual(await mistakes(text), expected));
+    it(`readConfiguration reports file, line and expected shape of ${what}`, async () =>
+      assert.deepEqual(await mistakes(text), expected));
   }
 
-  it('tells several mistakes, in their order, ten at most', async () => {
+  it('readConfiguration reports several mistakes in order, ten at most', async () => {
     const ids = [...'abcdefghijklm'];
     const lines = await mistakes(`limits: 1\nmodels:\n${ids.map((id) => `  ${id}: { hide: no }\n`).join('')}`);
     assert.deepEqual(lines, [
@@ -201,24 +202,24 @@ describe("the operator's file", () => {
 
   const secret = 'sk-very-secret-0123456789';
   const leaks: readonly [what: string, text: string][] = [
-    ['of a wrong kind', `vendors: { openai: { api_keys: ${secret} } }\n`],
-    ['in the place of a vendor', `vendors: { openai: ${secret} }\n`],
-    ['in the place of an address', `vendors: { openai: { base_url: ${secret} } }\n`],
+    ['of the wrong type', `vendors: { openai: { api_keys: ${secret} } }\n`],
+    ['in the position of a vendor', `vendors: { openai: ${secret} }\n`],
+    ['in the position of an address', `vendors: { openai: { base_url: ${secret} } }\n`],
     ['under a wrong key', `vendors: { openai: { apikey: ${secret} } }\n`],
-    ['in the place of all vendors', `vendors: ${secret}\n`],
+    ['in the position of all vendors', `vendors: ${secret}\n`],
     ['after a value', `vendors: { openai: { api_key: "a" ${secret} } }\n`],
     ['as an alias', `vendors: { openai: { api_key: *${secret} } }\n`],
     ['in broken quotes', `vendors:\n  openai:\n    api_key: "${secret}\n    open: true\n`],
     ['as a tag', `vendors: { openai: { api_key: !${secret} a } }\n`],
   ];
   for (const [what, text] of leaks) {
-    it(`does not show a secret ${what}`, async () => {
+    it(`readConfiguration does not show a secret ${what}`, async () => {
       const lines = await mistakes(text);
       assert.ok(!lines.join('\n').includes(secret), lines.join('\n'));
     });
   }
 
-  it('that is not there stops with one sentence', () => {
+  it('readConfiguration reports a missing file in one sentence', () => {
     assert.throws(() => readConfiguration(join(folder, 'none.yaml'), {}), {
       name: 'ConfigError',
       message: `The setting SLUICE_CONFIG cannot be used: the file ${join(folder, 'none.yaml')} cannot be read (ENOENT).`,

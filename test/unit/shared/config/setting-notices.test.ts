@@ -20,8 +20,8 @@ function complaint(environment: Record<string, string>): string | undefined {
 const sentences = (environment: Record<string, string>) =>
   readSettingNotices(environment).map(({ sentence }) => sentence);
 
-describe('a setting that cannot be used', () => {
-  it('is named in one plain sentence with what it takes', () => {
+describe('invalid settings', () => {
+  it('an invalid setting is reported in one plain sentence with the values it takes', () => {
     const cases: [Record<string, string>, string][] = [
       [{ PORT: 'abc' }, 'PORT must be a whole number from 0 to 65535, not "abc".'],
       [{ PORT: '70000' }, 'PORT must be a whole number from 0 to 65535, not "70000".'],
@@ -40,7 +40,7 @@ describe('a setting that cannot be used', () => {
     for (const [environment, sentence] of cases) assert.equal(complaint(environment), sentence);
   });
 
-  it('is named in our words and without its value, whichever it is', () => {
+  it("every invalid setting is reported in the gateway's own words and without its value", () => {
     const secret = 'sk secret/with spaces';
     const refused = settingNames.filter((name) => {
       for (const value of [secret, '-1', 'x'.repeat(1000), ',', '1e999']) {
@@ -58,7 +58,7 @@ describe('a setting that cannot be used', () => {
 });
 
 describe('names in the environment', () => {
-  it('that look like settings are told, with the nearest right one', () => {
+  it('a misspelt setting is reported with the nearest valid name', () => {
     const nearest: Record<string, string> = {
       SLUICE_SIGNUP: 'SLUICE_SIGN_UP',
       SLUICE_QUEUE_LIMITS: 'SLUICE_QUEUE_LIMIT',
@@ -81,7 +81,7 @@ describe('names in the environment', () => {
     ]);
   });
 
-  it('that are settings, are unset, or belong to other programs are not told', () => {
+  it('valid, empty and foreign names in the environment are not reported', () => {
     const all = Object.fromEntries(settingNames.map((name) => [name, 'value']));
     assert.deepEqual(sentences(all), []);
     const others = {
@@ -97,7 +97,7 @@ describe('names in the environment', () => {
     assert.deepEqual(sentences({ OPENAI_API_KEY: 'k', OPENAI_APIKEY: 'k' }), []);
   });
 
-  it("that the operator's file takes from the environment are known", () => {
+  it('variables that the configuration file uses are not reported', () => {
     const folder = mkdtempSync(join(tmpdir(), 'sluice-test-notices-'));
     try {
       const file = join(folder, 'sluice.yaml');
@@ -110,7 +110,7 @@ describe('names in the environment', () => {
     }
   });
 
-  it('that are settings stand in the table of docs/configuration.md', () => {
+  it('docs/configuration.md lists every setting', () => {
     const table = readFileSync(new URL('../../../../docs/configuration.md', import.meta.url), 'utf8');
     const missing = settingNames.filter((name) => !/_(API_KEY|BASE_URL)$/.test(name) && !table.includes(`\`${name}\``));
     assert.deepEqual(missing, []);
@@ -118,7 +118,7 @@ describe('names in the environment', () => {
 });
 
 describe('a gateway that listens on every address', () => {
-  it('has the base URLs of the machine, and none that nobody can open', () => {
+  it('a gateway on every address has loopback base URLs, and none that nobody can open', () => {
     for (const host of ['0.0.0.0', '::', '0', '::0', '0:0:0:0:0:0:0:0']) {
       const urls = ownBaseUrls({ publicUrls: [], host, port: 8080 });
       assert.ok(urls.includes('http://127.0.0.1:8080') && urls.includes('http://localhost:8080'), host);
@@ -128,7 +128,7 @@ describe('a gateway that listens on every address', () => {
     }
   });
 
-  it('keeps to PUBLIC_URL, and to the one address it listens on', () => {
+  it('a gateway with PUBLIC_URL or a single address uses only that', () => {
     const publicUrls = ['https://a.example', 'https://b.example'];
     assert.deepEqual(ownBaseUrls({ publicUrls, host: '0.0.0.0', port: 1 }), publicUrls);
     assert.equal(everyAddressNotice({ publicUrls, host: '0.0.0.0', port: 1 }), undefined);

@@ -6,7 +6,7 @@ import { ConfigError, readConfig } from '../../../../shared/config/config.ts';
 import { vendorRows } from '../../../../shared/vendors/vendors.ts';
 
 describe('the settings of vendors', () => {
-  it('turn each vendor on by its key, or, where it needs none, by its base URL', () => {
+  it('a vendor is turned on by its key, or by its base URL when it needs no key', () => {
     for (const row of vendorRows.filter(({ name }) => name !== 'sandbox')) {
       const { name, baseUrl, needsKey, needsBaseUrl = false } = row;
       const prefix = name.toUpperCase().replaceAll('-', '_');
@@ -30,7 +30,7 @@ describe('the settings of vendors', () => {
     }
   });
 
-  it('have a base URL of their own for every vendor, and names that make settings', () => {
+  it('every vendor has a base URL and a name that makes valid settings', () => {
     assert.equal(new Set(vendorRows.map(({ name }) => name)).size, vendorRows.length);
     for (const { name, baseUrl } of vendorRows) {
       assert.match(name, /^[a-z][a-z0-9-]*$/);
@@ -38,7 +38,7 @@ describe('the settings of vendors', () => {
     }
   });
 
-  it('take several keys, separated by commas, and none that is empty or has another form than its vendor knows', () => {
+  it('an API_KEY setting takes several keys, and rejects empty and malformed ones without showing them', () => {
     assert.deepEqual(readConfig({ OPENAI_API_KEY: 'one, two' }).vendors.openai?.apiKeys, ['one', 'two']);
     for (const environment of [{ OPENAI_API_KEY: 'one,,two' }, { KLING_API_KEY: 'no-pair' }]) {
       assert.throws(
@@ -49,7 +49,7 @@ describe('the settings of vendors', () => {
     }
   });
 
-  it('leave the sandbox on while no vendor has a key, and turn it on or off when they say so', () => {
+  it('the sandbox is on while no vendor has a key, and SLUICE_SANDBOX turns it on or off', () => {
     const sandbox = { SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' };
     const isOn = (environment: Record<string, string>) =>
       'sandbox' in readConfig({ ...sandbox, ...environment }).vendors;
@@ -64,7 +64,7 @@ describe('the settings of vendors', () => {
     ]);
   });
 
-  it('take several keys of a vendor, separated by commas, and none that is empty', () => {
+  it('GROQ_API_KEY takes comma-separated keys with spaces, and rejects every list with an empty key', () => {
     const keysOf = (list: string) => readConfig({ GROQ_API_KEY: list }).vendors.groq?.apiKeys;
     assert.deepEqual(keysOf('one'), ['one']);
     assert.deepEqual(keysOf('one, two,three '), ['one', 'two', 'three']);
@@ -77,7 +77,7 @@ describe('the settings of vendors', () => {
     }
   });
 
-  it('give newcomers a chat model that answers', () => {
+  it('exampleModels suggests a chat model of a vendor that is on', () => {
     const chatOf = (environment: Record<string, string>) => {
       const { vendors } = readConfig(environment);
       const { chat } = exampleModels(vendors);
@@ -90,7 +90,7 @@ describe('the settings of vendors', () => {
     assert.deepEqual(chatOf({ SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' }), ['sandbox-chat', 'sandbox']);
   });
 
-  it('that cannot be used are named, and their values are not', () => {
+  it("an invalid base URL is reported by its setting's name, without its value", () => {
     assert.throws(
       () => readConfig({ LM_STUDIO_BASE_URL: 'secret-nonsense' }),
       (error) =>

@@ -11,8 +11,8 @@ const record: JobRecord = {
   ...{ errorCode: 'invalid_request_error', usage: undefined, retentionMs: 0 },
 };
 
-describe('records of failed jobs', () => {
-  test('carry why they failed, and are read without it where the release before has written them', () => {
+describe('error details of job records', () => {
+  test('a job record carries the details of its error, and a record of the previous release is read without them', () => {
     const details = errorDetails(
       new ApiError('invalid_request_error', 'No.', { param: 'voice', vendorStatus: 400 }),
       '{}',
@@ -25,26 +25,26 @@ describe('records of failed jobs', () => {
     assert.deepEqual([old?.errorCode, old?.errorDetails], ['invalid_request_error', undefined]);
   });
 
-  test('are no longer than before where a job went well', () => {
+  test('a record of a completed job has no error details', () => {
     const { errorCode: _, ...rest } = record;
     assert.doesNotMatch(recordText({ ...rest, errorCode: undefined, outcome: 'completed' }), /details/);
   });
 
-  test('that hold something else than details show none', () => {
+  test('readErrorDetails returns undefined for anything but details', () => {
     for (const text of [null, undefined, '', 'no JSON', 'null', '[]', '{"message":1}']) {
       assert.equal(readErrorDetails(text), undefined);
     }
   });
 
-  test("keep none of a vendor's words where the request is not known, or too long to be compared", () => {
+  test("errorDetails drops the vendor's message when the request is unknown or too long to compare", () => {
     const error = new ApiError('invalid_request_error', 'You said: my secret plan.', { vendorStatus: 400 });
     const long = JSON.stringify({ messages: Array.from({ length: 3 }, () => 'a long text '.repeat(50_000)) });
     for (const request of [undefined, 'no JSON', long]) assert.doesNotMatch(errorDetails(error, request), /secret/);
   });
 });
 
-describe('what a record may not hold', () => {
-  test('keys are left out, and words, models, dates and ids of requests stay', () => {
+describe('redaction of error messages', () => {
+  test('withoutKeys removes API keys, and keeps words, models, dates and request ids', () => {
     for (const [text, expected] of [
       ['Incorrect API key provided: sk-nonse****ense. Look at', 'Incorrect API key provided: [key] Look at'],
       ['key AIzaSyA-0123456789abcdefghij is invalid', 'key [key] is invalid'],
@@ -58,7 +58,7 @@ describe('what a record may not hold', () => {
     assert.equal(withoutKeys(harmless), harmless);
   });
 
-  test('what a message repeats of the request is left out, whole or in part, and names of fields stay', () => {
+  test('withoutWordsOf removes what a message repeats of the request, whole or in part, and keeps field names', () => {
     const prompt = 'Write a letter to my landlord about the leaking roof.';
     const request = JSON.stringify({
       messages: [{ role: 'user', content: prompt }],

@@ -83,7 +83,7 @@ const chatCases: readonly Case[] = [
     cost: 12_000 + 40_000,
   },
   {
-    of: 'audio in a chat that is counted beside its prompt, as the total tells',
+    of: 'audio in a chat that is counted beside its prompt, as the total shows',
     prices: { ...plain, audioInput: 10_000_000 },
     usage: {
       ...{ prompt_tokens: 9, completion_tokens: 248, total_tokens: 632 },
@@ -125,9 +125,14 @@ const chatCases: readonly Case[] = [
     usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 20, prompt_tokens_details: { audio_tokens: 375 } },
     cost: 9 * 2000 + 8000,
   },
-  { of: 'a chat as long as its prices go', prices: tiered, usage: { prompt_tokens: 1000 }, cost: 2_000_000 },
   {
-    of: 'a longer one, as a whole',
+    of: 'a chat at the upper bound of its price tier',
+    prices: tiered,
+    usage: { prompt_tokens: 1000 },
+    cost: 2_000_000,
+  },
+  {
+    of: 'a chat above that bound, priced as a whole in the next tier',
     prices: tiered,
     usage: {
       ...{ prompt_tokens: 1001, completion_tokens: 10 },
@@ -158,7 +163,7 @@ const chatCases: readonly Case[] = [
     cost: 4 * 500 + 6 * 2000 + 5 * 8000,
   },
   { of: 'embeddings', prices: { input: 20_000 }, usage: { prompt_tokens: 5, total_tokens: 5 }, cost: 100 },
-  { of: 'embeddings that count in all only', prices: { input: 20_000 }, usage: { total_tokens: 5 }, cost: 100 },
+  { of: 'embeddings with only a total count', prices: { input: 20_000 }, usage: { total_tokens: 5 }, cost: 100 },
   {
     of: 'a chat whose requests have a price',
     ...{ prices: { ...plain, request: 5_000_000 }, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
@@ -176,13 +181,13 @@ const chatCases: readonly Case[] = [
     ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
   },
   {
-    of: 'a chat whose vendor tells another search context than was asked for',
+    of: 'a chat whose vendor reports another search context than requested',
     prices: searching,
     usage: { prompt_tokens: 1, search_context_size: 'medium' },
     ...{ fee: { searchContext: 'high' }, cost: 8_000_000 + 2000 },
   },
   {
-    of: 'a chat whose vendor tells a search context that nobody knows',
+    of: 'a chat whose vendor reports an unknown search context',
     prices: searching,
     usage: { prompt_tokens: 1, search_context_size: 'constructor' },
     ...{ fee: { searchContext: 'high' }, cost: 12_000_000 + 2000 },
@@ -219,7 +224,7 @@ const mediaCases: readonly Case[] = [
     cost: 20_000 + 100 * 32_000,
   },
   {
-    of: 'images by the piece',
+    of: 'images priced each',
     prices: { image: 40_000_000 },
     usage: null,
     quantities: { images: 3 },
@@ -287,22 +292,22 @@ const mediaCases: readonly Case[] = [
     quantities: { characters: 11 },
     cost: 2400 + 1_200_000,
   },
-  { of: 'a length that nobody knows', prices: { second: 100_000 }, usage: { input_tokens: 5 }, cost: undefined },
+  { of: 'an unknown duration', prices: { second: 100_000 }, usage: { input_tokens: 5 }, cost: undefined },
 ];
 
-describe('the cost of a job', () => {
+describe('costOf', () => {
   for (const { of, prices, usage, quantities, fee, cost } of [...chatCases, ...mediaCases]) {
-    it(`is right for ${of}`, () => assert.equal(costOf(prices, usage, quantities, fee), cost));
+    it(`costOf is right for ${of}`, () => assert.equal(costOf(prices, usage, quantities, fee), cost));
   }
 
-  it('is never negative, and exact where counts are none', () => {
+  it('costOf is never negative, and ignores counts that are no valid numbers', () => {
     for (const count of [-5, Number.NaN, Number.POSITIVE_INFINITY, '7', null]) {
       assert.equal(costOf(plain, { prompt_tokens: count, completion_tokens: 1 }), 8000, String(count));
     }
     assert.equal(costOf({ second: 5 }, null, { seconds: -1 }), 0);
   });
 
-  it('is that of the bound where an amount is beyond it', () => {
+  it('costOf caps an amount beyond the maximum', () => {
     for (const much of [1e12, 1e303, Number.POSITIVE_INFINITY]) {
       assert.equal(costOf({ second: 5 }, null, { seconds: much }), 5e9, String(much));
       assert.equal(costOf({ second: 5 }, { type: 'duration', seconds: much }), 5e9, String(much));
@@ -313,7 +318,7 @@ describe('the cost of a job', () => {
 });
 
 describe('dollars', () => {
-  it('are plain decimals, and read back exactly', () => {
+  it('formatDollars writes plain decimals that parseDollars reads back exactly', () => {
     const shown: readonly (readonly [number, string])[] = [
       [0, '0'],
       [1, '0.000000001'],
@@ -329,7 +334,7 @@ describe('dollars', () => {
     }
   });
 
-  it('are none where they are no plain decimals, too fine or too much', () => {
+  it('parseDollars rejects everything but plain decimals within precision and range', () => {
     for (const text of ['', '1e3', '.5', '5.', '1.0000000001', '99999999', '+1', ' 1', '1,5', 'NaN']) {
       assert.equal(parseDollars(text), undefined, text);
     }

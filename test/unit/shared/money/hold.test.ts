@@ -19,31 +19,31 @@ const dear = madeUpModel({
   },
 });
 
-describe('the hold of a request', () => {
-  it('takes the dearest of all routes, and of what its input may be', () => {
+describe('holdOf', () => {
+  it('holdOf takes the highest prices of all routes, and of all kinds of input', () => {
     const hold = holdOf([cheap, dear], { bytes: 10 });
     assert.deepEqual(hold, { fixed: 40_000, outputPrice: 2_000_000, outputTokens: 100, isGiven: false });
     assert.equal(amountOf(hold, 100), 40_000 + 200_000);
   });
 
-  it('takes the prices of longer requests only where it may be one', () => {
+  it('holdOf takes the prices of longer requests only when the request may be one', () => {
     assert.equal(holdOf([dear], { bytes: 1000 }).outputPrice, 1_000_000);
     const longer = holdOf([dear], { bytes: 1001 });
     assert.deepEqual([longer.fixed, longer.outputPrice], [10_010_000, 20_000_000]);
   });
 
-  it('counts an image as the most tokens that one takes, with the models of its routes', () => {
+  it('holdOf counts an image as the most tokens that a model of its routes takes for one', () => {
     assert.equal(holdOf([cheap], { bytes: 10, imageInputs: 2 }).fixed, 10_010 * 1000);
     const hungry = madeUpModel({ id: 'gpt-4o-mini', capability: 'chat', prices: { input: 1_000_000 } });
     assert.equal(holdOf([cheap, hungry], { bytes: 10, imageInputs: 1 }).fixed, 48_179 * 1000);
   });
 
-  it('takes off what is data of images, and never more than all bytes', () => {
+  it('holdOf subtracts the bytes of image data, and never more than all bytes', () => {
     assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 5010 * 1000);
     assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 5000 * 1000);
   });
 
-  it('takes the lowest prices for no input at all, and is never nothing where there is a price', () => {
+  it('holdOf takes the lowest prices for no input, and is never 0 when there is a price', () => {
     for (const facts of [{ bytes: 0 }, { bytes: 10, imageBytes: 10_000 }, { bytes: 0, seconds: Number.NaN }]) {
       assert.deepEqual([holdOf([cheap], facts).fixed, holdOf([cheap], facts).outputPrice], [1, 2_000_000]);
     }
@@ -52,30 +52,30 @@ describe('the hold of a request', () => {
       assert.equal(holdOf([timed], { bytes: 9, seconds }).fixed, 1);
   });
 
-  it('counts documents as the longest input of all routes', () => {
+  it('holdOf counts documents as the longest input of all routes', () => {
     const window = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 8000, prices: { input: 1000 } });
     const wider = madeUpModel({ id: 'w', capability: 'chat', contextWindow: 9000, prices: { input: 1000 } });
     assert.equal(holdOf([window, wider], { bytes: 10, documents: 2 }).fixed, 9010);
   });
 
-  it("takes the caller's limit, and holds it for each choice", () => {
+  it("holdOf takes the caller's output limit, and holds it for each choice", () => {
     const hold = holdOf([cheap], { bytes: 0, outputTokens: 7, choices: 3 });
     assert.deepEqual([hold.outputTokens, hold.isGiven, amountOf(hold, 7)], [7, true, 1 + 3 * 7 * 2000]);
   });
 
-  it('knows a usual maximum where the model tells none, and no more than its window', () => {
+  it('holdOf assumes a default output limit when the model has none, and no more than its context window', () => {
     const silent = madeUpModel({ id: 'silent', capability: 'chat' });
     assert.equal(holdOf([silent], { bytes: 1 }).outputTokens, 16_384);
     const small = madeUpModel({ id: 'small', capability: 'chat', contextWindow: 4096 });
     assert.equal(holdOf([small], { bytes: 1 }).outputTokens, 4096);
   });
 
-  it('counts images, seconds and characters', () => {
+  it('holdOf counts images, seconds and characters', () => {
     const priced = madeUpModel({ id: 'm', capability: 'video', prices: { image: 3, second: 5000, character: 7 } });
     assert.equal(holdOf([priced], { bytes: 9, images: 2, seconds: 1.5, characters: 4 }).fixed, 6 + 7500 + 28);
   });
 
-  it('holds the price of each request, and of no size of the search context more than of a larger one', () => {
+  it('holdOf holds the price of each request, never more for a search context than for a larger one', () => {
     const sized = (low: number, medium: number, high: number) =>
       madeUpModel({ id: 'm', capability: 'chat', prices: { request: { low, medium, high } } });
     const flat = madeUpModel({ id: 'm', capability: 'chat', prices: { request: 6 } });
@@ -90,7 +90,7 @@ describe('the hold of a request', () => {
     assert.equal(holdOf([sized(0, 0, 4)], { bytes: 9 }).fixed, 1, 'never nothing where there is a price');
   });
 
-  it('holds what images of the size and the quality cost, and never less than the usual ones', () => {
+  it("holdOf holds the price of an image's size and quality, and never less than the default price", () => {
     const imageKinds = { '256x256': 10, '1792x1024': 80, hd: 90, '1792x1024 hd': 50 };
     const kinds = madeUpModel({ id: 'm', capability: 'image', prices: { image: 40, imageKinds } });
     const other = madeUpModel({ id: 'm', capability: 'image', prices: { image: 60 } });
@@ -103,7 +103,7 @@ describe('the hold of a request', () => {
     assert.deepEqual([fixed([onlyKinds]), fixed([onlyKinds], undefined, 'hd')], [1, 180]);
   });
 
-  it('is nothing for a model without prices', () => {
+  it('holdOf is 0 for a model without prices', () => {
     const free = madeUpModel({ id: 'free', capability: 'chat' });
     assert.equal(amountOf(holdOf([free], { bytes: 1_000_000 }), 1_000_000), 0);
   });
@@ -131,7 +131,7 @@ describe('the hold of a request', () => {
     shares: fc.tuple(share, share, share, share, share, share),
   });
 
-  it('is never less than what a request within its bounds costs, by any of its routes', () => {
+  it('holdOf is never less than the cost of a request within its bounds, by any route', () => {
     fc.assert(
       fc.property(fc.array(prices, { minLength: 1, maxLength: 3 }), used, (lists, { shares, ...facts }) => {
         const routes = lists.map((list) => {
@@ -159,7 +159,7 @@ describe('the hold of a request', () => {
     );
   });
 
-  it('rises with what is asked for, and the cost with what is used', () => {
+  it('holdOf rises with the request, and costOf with the usage', () => {
     fc.assert(
       fc.property(prices, used, fc.nat(1000), (list, { shares: _, ...facts }, more) => {
         const priced = { ...list, above: [] };

@@ -19,7 +19,9 @@ describe('a script that Redis has forgotten', () => {
 
   const run = (text: string) => (redis.client as RedisClient & { echoed(text: string): Promise<string> }).echoed(text);
 
-  it('is sent again at once, with what was sent beside and after it', { timeout: 10_000 }, async () => {
+  it('a script that Redis has forgotten is sent again at once, with the commands sent beside and after it', {
+    timeout: 10_000,
+  }, async () => {
     assert.equal(await run('first'), 'first');
     for (let round = 0; round < 3; round++) {
       await redis.client.script('FLUSH');

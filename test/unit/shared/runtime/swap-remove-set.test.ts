@@ -40,8 +40,8 @@ function follow(
 
 const names = (items: Iterable<Item>): number[] => [...items].map(({ name }) => name).sort((one, other) => one - other);
 
-describe('a crowd', () => {
-  test('has what was put in and not taken out', () => {
+describe('SwapRemoveSet', () => {
+  test('SwapRemoveSet contains what was added and not deleted', () => {
     fc.assert(
       fc.property(steps, (steps) => {
         const crowd = new SwapRemoveSet<Item>();
@@ -52,7 +52,7 @@ describe('a crowd', () => {
     );
   });
 
-  test('is gone through as it was, whoever leaves meanwhile', () => {
+  test('SwapRemoveSet iterates over its items as they were, whatever is deleted meanwhile', () => {
     const [crowd, items] = [new SwapRemoveSet<Item>(), makeItems()];
     for (const item of items) crowd.add(item);
     const met: Item[] = [];
@@ -65,8 +65,8 @@ describe('a crowd', () => {
   });
 });
 
-describe('what belongs to jobs', () => {
-  test('is found by its job, and all of it', () => {
+describe('JobIdMap', () => {
+  test('JobIdMap finds all items of a job by its id', () => {
     fc.assert(
       fc.property(steps, (steps) => {
         const [byJob, items] = [new JobIdMap<Item>(), makeItems()];
@@ -82,7 +82,7 @@ describe('what belongs to jobs', () => {
     );
   });
 
-  test('may take itself out as it is called back', () => {
+  test('JobIdMap lets an item delete itself during forEach', () => {
     const [byJob, items] = [new JobIdMap<Item>(), makeItems()];
     for (const item of items) byJob.add(item);
     const met: Item[] = [];

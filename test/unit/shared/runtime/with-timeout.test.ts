@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { test } from 'node:test';
 import { withTimeout } from '../../../../shared/runtime/with-timeout.ts';
 
-test('a process that stood still past the time hears what has come meanwhile', async () => {
+test('withTimeout returns a result that arrived while the process was blocked past the timeout', async () => {
   const size = withTimeout(
     stat(import.meta.filename).then((stats) => stats.size),
     20,
@@ -13,7 +13,7 @@ test('a process that stood still past the time hears what has come meanwhile', a
   assert.notEqual(await size, undefined);
 });
 
-test('what takes longer is undefined, and what fails is thrown', async () => {
+test('withTimeout returns undefined for what takes longer, and throws what fails', async () => {
   assert.equal(await withTimeout(new Promise(() => undefined), 5), undefined);
   await assert.rejects(withTimeout(Promise.reject(new Error('broken')), 1000), /broken/);
 });

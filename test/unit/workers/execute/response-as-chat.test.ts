@@ -65,7 +65,7 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       },
     ],
   ],
-  'pictures, sound, files and marks for the prompt cache': [
+  'images, audio, files and prompt cache breakpoints': [
     [
       user([
         { type: 'input_text', text: 'Look', prompt_cache_breakpoint: { type: 'ephemeral' } },
@@ -87,11 +87,11 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       user([{ type: 'text', text: 'One', prompt_cache_breakpoint: { type: 'ephemeral' } }]),
     ],
   ],
-  'a refusal, which is what the model said': [
+  'a refusal, as assistant text': [
     [user('Do evil.'), { ...said(), content: [{ type: 'refusal', refusal: 'I cannot.' }] }],
     [user('Do evil.'), assistant('I cannot.')],
   ],
-  'what the model thought, said and called in one turn': [
+  'reasoning, text and tool calls of one turn, as one message': [
     [
       user('Weather?'),
       reasoning({ content: [{ type: 'reasoning_text', text: 'Two cities.' }], summary: summary('not this') }),
@@ -116,7 +116,7 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       user('Thanks'),
     ],
   ],
-  'calls one after the other, each a turn of its own': [
+  'consecutive tool calls, each in a message of its own': [
     [call('call_1'), output('call_1', 'Sunny'), call('call_2'), output('call_2', '')],
     [
       assistant(null, { tool_calls: [toolCall('call_1')] }),
@@ -125,15 +125,15 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       tool('call_2', ''),
     ],
   ],
-  'reasoning that only its vendor can read, which is left out': [
+  'encrypted reasoning, which is omitted': [
     [user('Hi'), reasoning({ encrypted_content: 'gAAA' }), user('Well?')],
     [user('Hi'), user('Well?')],
   ],
-  'reasoning that nothing followed': [
+  'reasoning without a following message': [
     [user('Hi'), reasoning({ content: [{ type: 'reasoning_text', text: 'Hm' }] })],
     [user('Hi'), assistant('', { reasoning_content: 'Hm' })],
   ],
-  'custom tools and tools in namespaces, which are functions': [
+  'calls of custom and namespaced tools, as functions': [
     [
       { type: 'custom_tool_call', id: 'ctc_1', call_id: 'call_1', name: 'exec', input: 'print("hi")\n' },
       call('call_2', 'create_event', { namespace: 'calendar' }),
@@ -158,7 +158,7 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       tool('call_3', 'ok'),
     ],
   ],
-  'pictures and files that tools put out, shown after all outputs of the turn': [
+  'images and files of tool outputs, after all outputs of the turn': [
     [
       call('call_1'),
       call('call_2'),
@@ -182,7 +182,7 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       assistant('I see.'),
     ],
   ],
-  'traces of hosted tools, which are left out': [
+  'hosted tool calls, which are omitted': [
     [
       user('News?'),
       { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'news' } },
@@ -197,20 +197,20 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
   ],
 };
 
-describe('the chat that stands in for a response', () => {
+describe('the chat translation of a response request', () => {
   for (const [name, [input, messages]] of Object.entries(conversations)) {
-    it(`has messages for ${name}`, () => {
+    it(`a response request over a chat has messages for ${name}`, () => {
       assert.deepEqual(messagesOf(...input), messages);
     });
   }
 
-  it('begins with the instructions, as a system message', () => {
+  it('a response request over a chat starts with the instructions as a system message', () => {
     const messages = [{ role: 'system', content: 'Be kind.' }, user('Hi')];
     assert.deepEqual(translate({ instructions: 'Be kind.' }), { messages });
     for (const none of [null, '']) assert.deepEqual(translate({ instructions: none }), { messages: [user('Hi')] });
   });
 
-  it('refuses what a chat cannot hold with a 400 that names the place', () => {
+  it('a response request over a chat rejects what a chat cannot hold with a 400 that names its path', () => {
     const part = (fields: Fields, role = 'user') => ({ role, content: [{ type: 'input_text', text: 'x' }, fields] });
     const image = { type: 'input_image', image_url: 'https://example.com/a.png' };
     const cases: [item: Fields, param: string][] = [
@@ -244,7 +244,7 @@ describe('the chat that stands in for a response', () => {
 
   /** Fields of a response and those of a chat that they become. */
   const fields: Record<string, [fields: Fields, chat: Fields]> = {
-    'parameters that both know, and those that nobody knows': [
+    'shared parameters, and unknown ones': [
       {
         ...{
           temperature: 0.5,
@@ -268,16 +268,19 @@ describe('the chat that stands in for a response', () => {
         ...{ safety_identifier: 's', prompt_cache_key: 'k', prompt_cache_retention: '24h' },
       },
     ],
-    'the limit, by its newer name': [{ max_output_tokens: 50 }, { max_completion_tokens: 50 }],
-    'the effort of reasoning': [
+    'max_output_tokens as max_completion_tokens': [{ max_output_tokens: 50 }, { max_completion_tokens: 50 }],
+    'the reasoning effort and verbosity': [
       { reasoning: { effort: 'high', summary: 'auto' }, text: { verbosity: 'low' } },
       { reasoning_effort: 'high', verbosity: 'low' },
     ],
-    'log probabilities where they are included': [
+    'log probabilities when they are included': [
       { include: ['message.output_text.logprobs'], top_logprobs: 3 },
       { logprobs: true, top_logprobs: 3 },
     ],
-    'no log probabilities where they are not': [{ include: ['reasoning.encrypted_content'], top_logprobs: 3 }, {}],
+    'no log probabilities when they are not included': [
+      { include: ['reasoning.encrypted_content'], top_logprobs: 3 },
+      {},
+    ],
     'a schema for the answer': [
       { text: { format: { type: 'json_schema', name: 'a', schema, strict: true, description: 'An a.' } } },
       {
@@ -287,20 +290,20 @@ describe('the chat that stands in for a response', () => {
         },
       },
     ],
-    'a schema without what is null': [
+    'a schema without null fields': [
       { text: { format: { type: 'json_schema', name: 'a', schema, strict: null, description: null } } },
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } },
     ],
     'the old JSON mode': [{ text: { format: { type: 'json_object' } } }, { response_format: { type: 'json_object' } }],
-    'plain text, which needs no saying': [{ text: { format: { type: 'text' } } }, {}],
-    'nothing of what is null': [
+    'no response_format for plain text': [{ text: { format: { type: 'text' } } }, {}],
+    'no null fields': [
       {
         ...{ temperature: null, max_output_tokens: null, text: null, reasoning: { effort: null }, metadata: null },
         ...{ tools: null, tool_choice: null, parallel_tool_calls: null, include: null, top_logprobs: null },
       },
       {},
     ],
-    'nothing of what steers the Responses API alone': [
+    'no fields of the Responses API alone': [
       {
         ...{ include: [], truncation: 'auto', max_tool_calls: 3, stream_options: { include_obfuscation: false } },
         ...{ client_metadata: { a: 'b' }, context_management: [], prompt: null },
@@ -309,7 +312,7 @@ describe('the chat that stands in for a response', () => {
     ],
   };
   for (const [name, [given, chat]] of Object.entries(fields)) {
-    it(`has ${name}`, () => {
+    it(`a response request over a chat has ${name}`, () => {
       assert.deepEqual(translate(given), { messages, ...chat });
     });
   }

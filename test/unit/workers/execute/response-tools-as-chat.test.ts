@@ -5,7 +5,7 @@ import { translate } from '../../../support/response-as-chat.ts';
 
 type Fields = Record<string, unknown>;
 
-describe('the tools of the chat that stands in for a response', () => {
+describe('the tools of a response request over a chat', () => {
   const messages = [{ role: 'user', content: 'Hi' }];
   const parameters = { type: 'object', properties: { city: { type: 'string' } } };
   const weather = { type: 'function', name: 'get_weather', description: 'Weather.', parameters, strict: true };
@@ -42,13 +42,13 @@ describe('the tools of the chat that stands in for a response', () => {
   ];
   const named = (...names: string[]) => chatTools.filter(({ function: { name } }) => names.includes(name));
 
-  it('are functions all; hosted ones are left out', () => {
+  it('the tools of a response over a chat are all functions, without hosted tools', () => {
     assert.deepEqual(translate({ tools, parallel_tool_calls: false }), {
       ...{ messages, tools: chatTools, parallel_tool_calls: false },
     });
   });
 
-  it('are chosen as they were', () => {
+  it('tool_choice of a response over a chat keeps its mode or names the function of the chosen tool', () => {
     const choices: [choice: unknown, chat: unknown][] = [
       ...['none', 'auto', 'required'].map((choice): [string, string] => [choice, choice]),
       [{ type: 'function', name: 'bare' }, asFunction('bare')],
@@ -66,7 +66,7 @@ describe('the tools of the chat that stands in for a response', () => {
     assert.deepEqual(twice.tool_choice, asFunction('create'));
   });
 
-  it('are only those that are allowed', () => {
+  it('allowed_tools of a response over a chat leaves only the allowed tools', () => {
     const allow = (...allowed: Fields[]) => {
       const choice = { type: 'allowed_tools', mode: 'required', tools: allowed };
       const { tools: offered, tool_choice: mode } = translate({ tools, tool_choice: choice });
@@ -79,7 +79,7 @@ describe('the tools of the chat that stands in for a response', () => {
     assert.deepEqual(allow({ type: 'custom', name: 'note', namespace: 'calendar' }), named('calendar__note'));
   });
 
-  it('are none where only hosted ones were given, and then nothing is said of them', () => {
+  it('a response over a chat with only hosted tools has no tool fields at all', () => {
     for (const choice of [undefined, null, 'auto', 'none']) {
       const given = { tools: hosted, tool_choice: choice, parallel_tool_calls: true };
       assert.deepEqual(translate(given), { messages });
@@ -88,7 +88,7 @@ describe('the tools of the chat that stands in for a response', () => {
     assert.deepEqual(translate({ tools, tool_choice: auto }), { messages });
   });
 
-  it('refuses a choice that would force one that is not there', () => {
+  it('tool_choice of a response over a chat is rejected when it forces a tool that is not there', () => {
     const forced: [tools: unknown[], choice: unknown][] = [
       [hosted, 'required'],
       [tools, { type: 'web_search' }],
@@ -101,7 +101,7 @@ describe('the tools of the chat that stands in for a response', () => {
     }
   });
 
-  it('have names that a chat takes, and different ones', () => {
+  it('flatToolName makes unique names that a chat accepts', () => {
     assert.equal(flatToolName(undefined, 'get_weather'), 'get_weather');
     assert.equal(flatToolName('calendar', 'create'), 'calendar__create');
     const long = 'n'.repeat(128);

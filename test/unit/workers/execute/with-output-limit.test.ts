@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { withOutputLimit } from '../../../../workers/execute/with-output-limit.ts';
 
-describe('a limit of output that the gateway sets', () => {
-  it('stands in the request as if its caller had set it, behind all else', () => {
+describe('withOutputLimit', () => {
+  it("withOutputLimit adds the gateway's limit at the end of the request, under the endpoint's own name", () => {
     const of = (endpoint: string, request: string, outputLimit?: number): string =>
       withOutputLimit(request, { endpoint, ...(outputLimit !== undefined && { outputLimit }) });
     const asked = '{"stream_options":{},"messages":[]}';
@@ -14,7 +14,7 @@ describe('a limit of output that the gateway sets', () => {
     assert.equal(of('responses', '{}', 5), '{"max_output_tokens":16}', 'OpenAI takes no less');
   });
 
-  it('leaves a request without one as it is, and an endpoint that knows none', () => {
+  it('withOutputLimit leaves a request without a limit and an endpoint that knows none unchanged', () => {
     const request = '{"messages":[]}';
     assert.equal(withOutputLimit(request, { endpoint: 'chat' }), request);
     for (const endpoint of ['messages.count_tokens', 'embeddings', 'toString']) {

@@ -8,7 +8,7 @@ import { JobRun } from '../../../../workers/run/job-run.ts';
 
 const runOf = (id: string) => new JobRun({ id } as QueuedJob);
 
-test('a running job is stopped by its abort, also by one that comes before the word that it was taken', (t) => {
+test('RunningJobs stops a job on its abort, also when the abort arrives before the job is added', (t) => {
   const running = new RunningJobs({} as RedisClient, createLogger('silent', 'test').log);
   t.after(() => running.close());
   const [late, other] = [runOf('1'.repeat(32)), runOf('2'.repeat(32))];

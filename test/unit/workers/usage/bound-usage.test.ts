@@ -20,9 +20,9 @@ const texts = {
   code: 'for (const [index, value] of values.entries()) { total += value * weights[index]; }\n',
 };
 
-describe('a bound of what an interrupted answer has taken', () => {
+describe('boundExchange', () => {
   for (const [of, text] of Object.entries(texts)) {
-    it(`is not below the count, and of its order, for ${of}`, () => {
+    it(`boundExchange is at least the count and at most four times as much, for ${of}`, () => {
       const whole = exchange(text.repeat(20), [text, text, text]);
       const [counted, bound] = [countExchange(whole), boundExchange(whole)];
       assert.ok(
@@ -34,7 +34,7 @@ describe('a bound of what an interrupted answer has taken', () => {
     });
   }
 
-  it('takes a picture in the request for a page, not for its bytes', () => {
+  it('boundExchange counts an image in the request as a page, not by its bytes', () => {
     const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
     const request = JSON.stringify({
       messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
@@ -43,7 +43,7 @@ describe('a bound of what an interrupted answer has taken', () => {
     assert.ok(prompt >= 2000 && prompt < 3000, `${prompt}`);
   });
 
-  it('counts what of a long answer is left out as it counts the rest, and frames that cannot be read by their length', () => {
+  it('boundExchange extrapolates omitted parts of a long answer, and counts unreadable frames by their length', () => {
     const part = exchange('Hi', ['word '.repeat(100)]);
     const whole = boundExchange({ ...part, length: part.length * 10 });
     assert.ok(Math.abs(whole.completion - 10 * boundExchange(part).completion) <= 10);
@@ -52,7 +52,7 @@ describe('a bound of what an interrupted answer has taken', () => {
   });
 });
 
-describe('a usage that cannot be true', () => {
+describe('hasImpossibleAmount', () => {
   const usages: readonly (readonly [usage: Record<string, unknown>, isImpossible: boolean])[] = [
     [{ prompt_tokens: 3, completion_tokens: 0, total_tokens: 3 }, false],
     [{ prompt_tokens: maxAmount }, false],
@@ -71,12 +71,12 @@ describe('a usage that cannot be true', () => {
     [{ prompt_tokens: null, prompt_tokens_details: null, completion_tokens_details: {} }, false],
   ];
   for (const [usage, isImpossible] of usages) {
-    it(`${isImpossible ? 'is' : 'is not'} ${JSON.stringify(usage)}`, () => {
+    it(`hasImpossibleAmount returns ${isImpossible ? 'true' : 'false'} for ${JSON.stringify(usage)}`, () => {
       assert.equal(hasImpossibleAmount(usage), isImpossible);
     });
   }
 
-  it('is one whose quantities are', () => {
+  it('hasImpossibleAmount checks the quantities too', () => {
     assert.equal(hasImpossibleAmount(null, { seconds: 8.5, images: undefined }), false);
     for (const seconds of [-1, Number.NaN, Number.POSITIVE_INFINITY, 1e303]) {
       assert.equal(hasImpossibleAmount(null, { seconds }), true);

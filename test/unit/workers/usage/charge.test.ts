@@ -9,14 +9,14 @@ import { madeUpModel } from '../../../support/routed-model.ts';
 const row = madeUpModel({ id: 'm', capability: 'chat', prices: { input: 1000, output: 2000 } });
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
-describe('what a job is charged', () => {
-  it('is what its vendor has counted, by the prices of its route', () => {
+describe('the charge of a job', () => {
+  it('a job is charged for the usage that its vendor counted, at the prices of its route', () => {
     assert.deepEqual(chargeFor(row, {}, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
     assert.deepEqual(chargeFor(undefined, {}, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
     assert.deepEqual(chargeForInterrupted(row, {}, null), { usage: undefined, cost: undefined, tokens: undefined });
   });
 
-  it('is nothing where an answer came after a failure that nothing was said before', () => {
+  it('a late answer costs nothing when its job failed before any output', () => {
     const job = { capability: 'chat', endpoint: 'chat' } as QueuedJob;
     const answer = { body: '{}', usage };
     const costs = (outcome: 'failed' | 'cancelled', hasDelta: boolean, late = job) =>
@@ -25,7 +25,7 @@ describe('what a job is charged', () => {
     assert.equal(costs('failed', true, { ...job, capability: 'image', endpoint: 'images.generations' }), 0);
   });
 
-  it('has the price of its request, also where it was cut, came late or could not be counted', () => {
+  it('a charge contains the price of the request, also when the answer was interrupted, late or not counted', () => {
     const prices = { input: 1000, output: 2000, request: { low: 500, medium: 600, high: 700 } };
     const searching = madeUpModel({ id: 'm', capability: 'chat', prices });
     const job = { capability: 'chat', endpoint: 'chat', fee: { searchContext: 'high' } } as QueuedJob;
@@ -39,14 +39,14 @@ describe('what a job is charged', () => {
     assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
   });
 
-  it('is recorded with what else it is paid by, where a price is for that or nothing else is known', () => {
+  it('recordedUsage adds quantities when a price is for them or nothing else is known', () => {
     assert.deepEqual(recordedUsage(null, { seconds: 8 }, undefined), { seconds: 8 });
     assert.deepEqual(recordedUsage(usage, { images: 2 }, { image: 1 }), { ...usage, images: 2 });
     assert.equal(recordedUsage(usage, { images: 2 }, { output: 1 }), usage);
     assert.equal(recordedUsage(null, {}, undefined), null);
   });
 
-  it('is for a video as long as it was made, else asked for, else as usual', async () => {
+  it("videoSeconds returns the produced length, else the requested one, else the model's default", async () => {
     const traits = { sizes: ['1280x720'], seconds: ['4'], input: true, remix: false };
     const model = madeUpModel({ id: 'v', capability: 'video', video: traits });
     const asked = async (): Promise<string> => '{"seconds":"8"}';
@@ -58,8 +58,8 @@ describe('what a job is charged', () => {
   });
 });
 
-describe('who serves, as it stands in a batch', () => {
-  it('is read back, with a stand-in and with a cost, and as older texts have it', () => {
+describe('servedText and readServed', () => {
+  it('readServed reads back servedText with a fallback model and a cost, and older texts', () => {
     const plain = { vendor: 'a vendor', calls: 2, model: undefined, cost: undefined };
     const all = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
     for (const served of all) {

@@ -10,8 +10,8 @@ const never = (): AbortSignal => new AbortController().signal;
 const countText = (text: string): number => countTexts([text]);
 const requestOf = (content: string): string => JSON.stringify({ messages: [{ role: 'user', content }] });
 
-describe('counting tokens', () => {
-  it('counts as the tokenizer does, whatever is in the text', () => {
+describe('token counting', () => {
+  it('countTexts counts like the tokenizer, whatever is in the text', () => {
     const unit = fc.oneof(
       fc.string({ unit: 'grapheme', maxLength: 12 }),
       fc.constantFrom('\n\n', '  ', "don't", '漢字'),
@@ -24,16 +24,16 @@ describe('counting tokens', () => {
     );
   });
 
-  it('counts a text that it has to cut at most a token per cut differently', () => {
+  it('countTexts differs from the tokenizer by at most one token per split of a long text', () => {
     const text = "The quick brown fox jumps over the lazy dog, and it's fine.\n\n  x = foo(bar);\n".repeat(10_000);
     assert.ok(Math.abs(countText(text) - countTokens(text)) <= text.length / 8192);
   });
 
-  it('comes to an end for runs without a break: merged whole they would take the square of their length', () => {
+  it('countTexts finishes for long runs without a break', () => {
     for (const run of ['a', ' ', '\n', '-', '漢', '😀']) assert.ok(countText(run.repeat(500_000)) > 5000);
   });
 
-  it('of very long texts counts as much as it can in little time, from all over them, and tells the whole', () => {
+  it('countTexts estimates very long texts within a tenth from samples of all of them', () => {
     const random = fc.sample(fc.string({ unit: 'grapheme-ascii', minLength: 5000, maxLength: 5000 }), 10).join('');
     const [words, code, noise] = ['The quick brown fox. '.repeat(5000), '{"a":[1,2,3]}\n'.repeat(5000), random];
     const texts = Array.from({ length: 60 }, (_, index) => [words, code, noise][index % 3] as string);
@@ -44,7 +44,7 @@ describe('counting tokens', () => {
     assert.ok(countText('漢字かな交じり文'.repeat(250_000)) > 500_000);
   });
 
-  it('answers many at a time, each its own', async () => {
+  it('TokenCounter counts many texts at once and returns each to its caller', async () => {
     const counter = new TokenCounter();
     const texts = Array.from({ length: 20 }, (_, index) => 'word '.repeat(index * 10 + 1).trim());
     const counts = await Promise.all(texts.map((text) => counter.count(requestOf(text), never())));
@@ -54,7 +54,7 @@ describe('counting tokens', () => {
     );
   });
 
-  it('lets its process go on meanwhile', async () => {
+  it('TokenCounter does not block its process', async () => {
     const counter = new TokenCounter();
     await counter.count(requestOf('Hello'), never());
     let isCounted = false;
@@ -67,14 +67,14 @@ describe('counting tokens', () => {
     assert.ok((await counting) >= 100_000);
   });
 
-  it('fails for what the thread cannot read, and goes on with the next', async () => {
+  it('TokenCounter fails for a request that the thread cannot read, and goes on with the next', async () => {
     const counter = new TokenCounter();
     const [broken, next] = [counter.count('{', never()), counter.count(requestOf('Hello world'), never())];
     await assert.rejects(broken, { code: 'server_error' });
     assert.equal(await next, 9);
   });
 
-  it('gives up when it is told to, and leaves the others alone', async () => {
+  it('TokenCounter stops counting when it is aborted, and continues the others', async () => {
     const counter = new TokenCounter();
     const controller = new AbortController();
     const [first, second, third] = [
