@@ -53,9 +53,9 @@ interface PendingTask extends FairTask {
 }
 
 /**
- * Prepares large bodies in threads of their own. Accounts share their time, and an account has one of them at a time: what
- * it sends, however long it takes, leaves another thread for everybody else. A thread starts with the first body that
- * needs it; when it crashes or hangs, the body it had is answered 500 and the next one gets a new thread.
+ * Parses large bodies in threads. Accounts share their time, and an account has only one body in a thread at a time, which
+ * leaves another thread for everybody else. A thread starts with the first body that needs it. When it crashes or hangs, its
+ * body gets a 500 and the next one a new thread.
  */
 export class LargeBodies {
   readonly #limits: LargeBodyLimits;
@@ -74,11 +74,11 @@ export class LargeBodies {
   }
 
   /**
-   * Prepares a body in a thread.
-   * @param account whose it is
-   * @param signal gives up when it is aborted (the caller left): code `cancelled`.
-   * @throws ApiError what the endpoint's own `parse` throws; 429 when too much of the account waits, 503 when too much
-   * waits of all; 500 when its thread failed.
+   * Parses a body in a thread.
+   * @param account of the body
+   * @param signal aborts it (the caller disconnected): code `cancelled`.
+   * @throws ApiError of the endpoint's own `parse`; 429 when too much of the account waits, 503 when too much waits in
+   * total; 500 when its thread failed.
    */
   async parse(endpoint: string, body: Uint8Array, account: string, signal?: AbortSignal): Promise<ParsedLargeRequest> {
     if (signal?.aborted) throw callerLeft();
@@ -97,7 +97,7 @@ export class LargeBodies {
     }
   }
 
-  /** Ends the threads. Whatever waits or runs is answered 503. */
+  /** Ends the threads. Waiting and running bodies get a 503. */
   async close(): Promise<void> {
     this.#closed = true;
     const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
@@ -113,7 +113,7 @@ export class LargeBodies {
   }
 
   #giveUp(task: PendingTask): void {
-    // A body that a thread has already is parsed to its end; its answer goes nowhere.
+    // A body in a thread is parsed to its end, and its result discarded.
     this.#waiting.remove(task);
     task.reject(callerLeft());
   }
@@ -132,7 +132,7 @@ export class LargeBodies {
   }
 }
 
-/** One thread, which has one body at a time. */
+/** One thread, with one body at a time. */
 class LargeBodyThread {
   readonly #limits: LargeBodyLimits;
   readonly #onFinished: (task: PendingTask, ms: number) => void;
@@ -141,13 +141,13 @@ class LargeBodyThread {
   #runningSince = 0;
   #deadline: NodeJS.Timeout | undefined;
 
-  /** @param onFinished is called with each body, and the time (ms) it took, once the thread is free again */
+  /** @param onFinished called with each body, and its duration (ms), once the thread is free again */
   constructor(limits: LargeBodyLimits, onFinished: (task: PendingTask, ms: number) => void) {
     this.#limits = limits;
     this.#onFinished = onFinished;
   }
 
-  /** Whose body it has; undefined while it is free. */
+  /** The account of its body; undefined while it is free. */
   get account(): string | undefined {
     return this.#running?.account;
   }
@@ -158,7 +158,7 @@ class LargeBodyThread {
     this.#thread ??= this.#start();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
-    // A copy is handed over, one at a time: the caller keeps its bytes (it may want their hash).
+    // A copy is transferred, one at a time, as the caller may need its bytes (for a hash).
     const body = new Uint8Array(task.body);
     thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
   }
@@ -177,7 +177,7 @@ class LargeBodyThread {
     thread.on('error', (error) => {
       cause = error;
     });
-    // Follows 'error', and comes alone where the thread was ended for its slowness.
+    // Follows 'error', or is the only event when the thread was terminated for a timeout.
     thread.on('exit', () => {
       this.#thread = undefined;
       this.#finish((task) => task.reject(ApiError.from(cause)));

@@ -38,14 +38,14 @@ function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
     const parsed = parse(body);
     return { parsed: { ...parsed, request: encoder.encode(parsed.request) } };
   } catch (error) {
-    // Anything else is a fault of ours: it ends the thread and arrives there as the cause of a 500.
+    // Other errors are defects: they end the thread and become the cause of a 500.
     if (!(error instanceof ApiError)) throw error;
     return { error: error.toData() };
   }
 }
 
-// Linux gives each thread a priority of its own: where cores are few, requests in the main thread come first. At 8, a sixth
-// of its share is left to a thread; at 10, a tenth, which a busy machine turns into half a minute for one body.
+// Linux has a priority for each thread: with few cores, requests in the main thread come first. At 8, a thread keeps a sixth
+// of its share; at 10, a tenth, which on a busy machine means half a minute for one body.
 if (process.platform === 'linux') setPriority(8);
 
 parentPort?.on('message', (task: LargeBodyTask) => {

@@ -30,13 +30,13 @@ const allowed = [
   ...['em', 'strong', 'del', 'sup', 'a', 'code', 'pre', 'img', 'input', 'table', 'thead', 'tbody', 'tr', 'th', 'td'],
 ];
 
-/** What differs from the element of the same name. An answer's headings are below those of the page. */
+/** Elements with custom rendering. An answer's headings rank below those of the page. */
 const components: Components = {
   a: ({ href, children }) => <AnswerLink href={href}>{children}</AnswerLink>,
   img: ({ src, alt }) => (
     <AnswerLink href={typeof src === 'string' ? src : undefined}>Picture{alt ? `: ${alt}` : ''}</AnswerLink>
   ),
-  // A field that asks for nothing, and would have no name.
+  // Text instead of an input, which would be inactive and unnamed.
   input: ({ checked }) => <span>{checked === true ? '☑ ' : '☐ '}</span>,
   pre: ({ node }) => <CodeBlock code={textOf(node).replace(/\n$/, '')} label="Code in the answer" />,
   h1: ({ children }) => <h3>{children}</h3>,
@@ -45,7 +45,7 @@ const components: Components = {
   h4: ({ children }) => <h6>{children}</h6>,
   h5: ({ children }) => <h6>{children}</h6>,
   table: ({ children }) => (
-    // It scrolls where it is too wide, so the keyboard must reach it.
+    // It scrolls if too wide, so it must be focusable by keyboard.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
     <section className={classes.table} tabIndex={0} aria-label="Table in the answer">
       <table>{children}</table>

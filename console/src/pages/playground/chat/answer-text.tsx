@@ -2,12 +2,12 @@ import { Text } from '@mantine/core';
 import { Component, lazy, type ReactNode, Suspense } from 'react';
 import { isBoundedMarkdown } from './markdown-bounds.ts';
 
-/** Loaded with the first answer: the parser is of no use before. */
+/** Loaded with the first answer: the parser is not needed before. */
 const AnswerMarkdown = lazy(() =>
   import('./answer-markdown.tsx').then((module) => ({ default: module.AnswerMarkdown })),
 );
 
-/** What a model answered: as the Markdown that it is, and as it is written where that cannot be shown. */
+/** A model's answer: rendered as Markdown, or as plain text if that is not possible. */
 export function AnswerText({ text, isGrowing }: { text: string; isGrowing: boolean }) {
   const plain = <Text className="said">{text}</Text>;
   if (!isBoundedMarkdown(text, isGrowing)) return plain;
@@ -20,7 +20,7 @@ export function AnswerText({ text, isGrowing }: { text: string; isGrowing: boole
   );
 }
 
-/** Shows something else in place of what could not be rendered. */
+/** Shows a fallback for content that could not be rendered. */
 class OrElse extends Component<{ fallback: ReactNode; children: ReactNode }, { hasFailed: boolean }> {
   override state = { hasFailed: false };
 

@@ -1,6 +1,6 @@
 import type { ToolCall } from './chat-request.ts';
 
-/** What of an answer is known so far. */
+/** The answer received so far. */
 export interface ChatAnswer {
   readonly text: string;
   readonly reasoning: string;
@@ -29,7 +29,7 @@ interface WireChoice {
   readonly finish_reason?: string | null;
 }
 
-/** A chunk of a stream, or a whole completion. An `error` is a stream's last word when it fails. */
+/** A chunk of a stream, or a whole completion. An `error` is the last message of a failed stream. */
 export interface WireCompletion {
   readonly choices?: readonly WireChoice[];
   readonly error?: { readonly message: string; readonly code?: string };
@@ -38,21 +38,21 @@ export interface WireCompletion {
 /** The answer with one more chunk (or the whole completion) of its first choice. */
 export function withCompletion(answer: ChatAnswer, { choices }: WireCompletion): ChatAnswer {
   const choice = choices?.find(({ index }) => index === 0);
-  const said = choice?.delta ?? choice?.message;
+  const message = choice?.delta ?? choice?.message;
   if (choice === undefined) return answer;
   return {
-    text: answer.text + (said?.content ?? ''),
-    reasoning: answer.reasoning + (said?.reasoning_content ?? ''),
-    toolCalls: withCalls(answer.toolCalls, said?.tool_calls ?? []),
+    text: answer.text + (message?.content ?? ''),
+    reasoning: answer.reasoning + (message?.reasoning_content ?? ''),
+    toolCalls: withCalls(answer.toolCalls, message?.tool_calls ?? []),
     finishReason: choice.finish_reason ?? answer.finishReason,
   };
 }
 
-/** Calls come in pieces: the first of one names it, the others go on with its arguments. */
+/** Calls arrive in pieces: the first one names the call, the others append to its arguments. */
 function withCalls(calls: readonly ToolCall[], pieces: readonly WireCall[]): readonly ToolCall[] {
   if (pieces.length === 0) return calls;
   const all = [...calls];
-  for (const [place, { index = place, id, function: called }] of pieces.entries()) {
+  for (const [position, { index = position, id, function: called }] of pieces.entries()) {
     const call = all[index] ?? { id: '', name: '', arguments: '' };
     all[index] = {
       id: id ?? call.id,

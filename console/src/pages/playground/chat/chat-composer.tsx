@@ -71,13 +71,13 @@ export function ChatComposer({ chat }: { chat: ChatSession }) {
 }
 
 function sendOnEnter(event: KeyboardEvent, send: () => void): void {
-  // An Enter that ends the choice of a character of an input method is none.
+  // An Enter that confirms a character of an input method does not send.
   if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
   event.preventDefault();
   send();
 }
 
-/** A field for what each called tool came to. */
+/** A field for the result of each called tool. */
 function ToolResults(props: { calls: readonly ToolCall[]; chat: ChatSession; canSend: boolean }) {
   const { calls, chat, canSend } = props;
   const { results } = useStore(chat.store);

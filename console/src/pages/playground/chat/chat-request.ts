@@ -1,4 +1,4 @@
-/** A function call that a model asks for. */
+/** A function call requested by a model. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
@@ -6,7 +6,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-/** What a person says. */
+/** A user's turn. */
 interface UserTurn {
   readonly role: 'user';
   readonly text: string;
@@ -14,13 +14,13 @@ interface UserTurn {
   readonly images: readonly string[];
 }
 
-/** What a model answered, as far as it has. */
+/** A model's answer so far. */
 export interface AssistantTurn {
   readonly role: 'assistant';
   readonly text: string;
   readonly reasoning: string;
   readonly toolCalls: readonly ToolCall[];
-  /** The model that was asked. */
+  /** The requested model. */
   readonly model: string;
   /** `job_…`, once known. */
   readonly jobId: string | undefined;
@@ -33,7 +33,7 @@ export interface AssistantTurn {
   readonly endedAt: number | undefined;
 }
 
-/** What a called function came to, as typed in. */
+/** The result of a called function, as typed in. */
 export interface ToolTurn {
   readonly role: 'tool';
   readonly callId: string;
@@ -43,7 +43,7 @@ export interface ToolTurn {
 
 export type ChatTurn = UserTurn | AssistantTurn | ToolTurn;
 
-/** The form beside the chat. Numbers are text while they are typed; '' leaves the field out. */
+/** The form beside the chat. Numbers are text while typed; '' leaves the field out. */
 export interface ChatSettings {
   readonly model: string;
   readonly system: string;
@@ -51,7 +51,7 @@ export interface ChatSettings {
   readonly topP: number | '';
   readonly maxTokens: number | '';
   readonly seed: number | '';
-  /** Texts, one a line. */
+  /** Stop texts, one per line. */
   readonly stop: string;
   readonly reasoningEffort: string;
   readonly stream: boolean;
@@ -87,7 +87,7 @@ const exampleSchema = {
   additionalProperties: false,
 };
 
-/** The form as it is first seen. */
+/** The initial form. */
 export const firstChatSettings: ChatSettings = {
   model: '',
   system: '',
@@ -105,7 +105,7 @@ export const firstChatSettings: ChatSettings = {
   schema: JSON.stringify(exampleSchema, null, 2),
 };
 
-/** What is wrong with the JSON of the tools, in words; undefined: nothing. */
+/** The mistake in the JSON of the tools, as a message; undefined: none. */
 export function toolsMistake(text: string): string | undefined {
   const tools = parsed(text);
   if (tools instanceof Error) return `This is not JSON: ${tools.message}`;
@@ -114,7 +114,7 @@ export function toolsMistake(text: string): string | undefined {
   return nameless < 0 ? undefined : `Tool ${nameless + 1} has no function.name.`;
 }
 
-/** The same of a JSON schema. */
+/** The same for a JSON schema. */
 export function schemaMistake(text: string): string | undefined {
   const schema = parsed(text);
   if (schema instanceof Error) return `This is not JSON: ${schema.message}`;
@@ -130,7 +130,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The body of `POST /v1/chat/completions`. Its tools and schema must be without mistakes. */
+/** The body of `POST /v1/chat/completions`. Its tools and schema must be free of mistakes. */
 export function chatRequest(settings: ChatSettings, turns: readonly ChatTurn[]): Record<string, unknown> {
   const { system, useTools, useSchema } = settings;
   const stop = settings.stop.split('\n').filter((line) => line !== '');
@@ -155,12 +155,12 @@ export function chatRequest(settings: ChatSettings, turns: readonly ChatTurn[]):
   };
 }
 
-/** The turns of the request that the last answer came of: what a model says at the end would be a prefill, which vendors refuse or go on with. */
+/** The turns of the request that led to the last answer. A trailing assistant turn would be a prefill, which vendors reject or continue. */
 export function askedTurns(turns: readonly ChatTurn[]): readonly ChatTurn[] {
   return turns.slice(0, turns.findLastIndex(({ role }) => role !== 'assistant') + 1);
 }
 
-/** An answer that said nothing (it failed, say) is no part of the talk that goes on. */
+/** An empty answer (a failed one, say) is not part of the continued conversation. */
 function isSent(turn: ChatTurn): boolean {
   return turn.role !== 'assistant' || turn.text !== '' || turn.toolCalls.length > 0;
 }

@@ -14,17 +14,17 @@ import { readEvents } from './read-events.ts';
 export interface ChatState {
   readonly settings: ChatSettings;
   readonly turns: readonly ChatTurn[];
-  /** What is being typed, and the pictures beside it. */
+  /** The message being typed, with its pictures. */
   readonly draft: string;
   readonly images: readonly string[];
-  /** What is being typed as the results of tool calls, by the calls' ids. */
+  /** The results of tool calls being typed, by call id. */
   readonly results: Readonly<Record<string, string>>;
 }
 
-/** How often a growing answer is drawn anew. */
+/** How often a growing answer is redrawn. */
 const drawEveryMs = 50;
 
-/** A chat: its form, its turns, and the answer that is under way. */
+/** A chat: its form, its turns, and the answer in progress. */
 export class ChatSession {
   readonly store = new StateStore<ChatState>({
     settings: firstChatSettings,
@@ -35,7 +35,7 @@ export class ChatSession {
   });
   #running: AbortController | undefined;
 
-  /** Adds turns and asks for the next answer. Nothing happens while one is under way. */
+  /** Adds turns and requests the next answer. Does nothing while one is in progress. */
   async send(...added: readonly ChatTurn[]): Promise<void> {
     if (this.#running !== undefined) return;
     const running = new AbortController();
@@ -56,12 +56,12 @@ export class ChatSession {
     }
   }
 
-  /** Ends the answer that is under way; what has come of it stays. */
+  /** Stops the answer in progress; the received part stays. */
   stop(): void {
     this.#running?.abort();
   }
 
-  /** Takes the last answer back, and asks anew. */
+  /** Removes the last answer, and requests it again. */
   retry(): void {
     const { turns } = this.store.get();
     if (turns.at(-1)?.role !== 'assistant' || this.#running !== undefined) return;
@@ -69,7 +69,7 @@ export class ChatSession {
     void this.send();
   }
 
-  /** Begins a new talk with the same settings. */
+  /** Starts a new conversation with the same settings. */
   clear(): void {
     if (this.#running === undefined) this.store.set({ turns: [] });
   }
@@ -86,7 +86,7 @@ export class ChatSession {
     if (!isWhole) throw new Error('The connection broke off before the answer was complete.');
   }
 
-  /** Shows a streamed answer as it grows, and tells whether it came to its end. A fast model writes more tokens than a page can draw. */
+  /** Shows a streamed answer as it grows, and returns whether it was complete. A fast model writes more tokens than a page can draw. */
   async #stream(body: ReadableStream<Uint8Array>): Promise<boolean> {
     let answer = emptyAnswer;
     let timer: number | undefined;

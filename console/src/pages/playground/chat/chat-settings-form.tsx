@@ -9,7 +9,7 @@ interface FormProps {
   readonly change: (change: Partial<ChatSettings>) => void;
 }
 
-/** All that is set of a chat's requests. */
+/** All settings of a chat's requests. */
 export function ChatSettingsForm({ settings, change }: FormProps) {
   return (
     <Stack gap="md">

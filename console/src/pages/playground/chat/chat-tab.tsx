@@ -18,7 +18,7 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
   const isEnded = last?.role === 'assistant' && last.state !== 'running';
   return (
     <Grid gap="md" align="flex-start">
-      {/* On a phone the talk comes first, and its settings below. */}
+      {/* On a phone the conversation comes first, and its settings below. */}
       <Grid.Col span={{ base: 12, md: 4 }} order={{ base: 2, md: 1 }}>
         <Card title="Settings">
           <ChatSettingsForm
@@ -52,7 +52,7 @@ export function ChatTab({ chat }: { chat: ChatSession }) {
               </EmptyState>
             )}
             {turns.map((turn, index) => (
-              // Turns are only added at the end and taken from it: their place is what names them.
+              // Turns are only added and removed at the end, so the index identifies them.
               // biome-ignore lint/suspicious/noArrayIndexKey: see above
               <ChatTurnView key={index} turn={turn} />
             ))}

@@ -120,7 +120,7 @@ function indented(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
   } catch {
-    // It is still being written, or the model made no JSON.
+    // It is still being written, or the model produced invalid JSON.
     return json;
   }
 }

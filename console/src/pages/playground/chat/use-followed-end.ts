@@ -1,8 +1,9 @@
 import { type RefObject, useEffect, useLayoutEffect, useRef } from 'react';
 
 /**
- * Keeps the end of a list that grows in sight while its reader is there; who has scrolled up to read is left alone until
- * something is added. @param count of what is in the list
+ * Keeps the end of a growing list in view while the user is there; after scrolling up, the position stays until something is
+ * added.
+ * @param count number of items in the list
  */
 export function useFollowedEnd(count: number): {
   readonly list: RefObject<HTMLDivElement | null>;

@@ -1,31 +1,34 @@
 import { pythonLiteral } from './python-literal.ts';
 
-/** A request of the playground, as its code is written. */
+/** A request of the playground, for generating its code. */
 export interface CodeRequest {
   /** `/v1/chat/completions` */
   readonly path: string;
-  /** Its JSON body; of a form, the fields beside the file. */
+  /** Its JSON body; for a form, the fields beside the file. */
   readonly body: Readonly<Record<string, unknown>>;
   /** A form's file. */
   readonly file?: { readonly field: string; readonly name: string };
-  /** The name of a file that the answer's bytes are saved as. */
+  /** The name of a file to save the response's bytes as. */
   readonly saveAs?: string;
 }
 
-/** The languages that a request is shown in. */
+/** The languages of the code. */
 export const codeLanguages = ['curl', 'Python', 'TypeScript'] as const;
 export type CodeLanguage = (typeof codeLanguages)[number];
 
-/** What stands where the caller puts a key: none is ever shown. */
+/** Placeholder for the caller's key: none is ever shown. */
 const keyName = 'SLUICE_API_KEY';
 
-/** A whole program that sends exactly this request. @param baseUrl the gateway's, without `/v1` */
+/**
+ * A whole program that sends exactly this request.
+ * @param baseUrl the gateway's, without `/v1`
+ */
 export function codeFor(language: CodeLanguage, baseUrl: string, request: CodeRequest): string {
   if (language === 'curl') return curl(baseUrl, request);
   return language === 'Python' ? python(baseUrl, request) : typeScript(baseUrl, request);
 }
 
-/** The same with what is over 300 characters and base64 shortened: to be looked at, not to be run. */
+/** The same with base64 over 300 characters shortened: for display, not for running. */
 export function shortened(code: string): string {
   return code.replace(/(data:[\w/+.-]+;base64,[A-Za-z0-9+/=]{40})[A-Za-z0-9+/=]{260,}/g, '$1…');
 }
@@ -49,7 +52,7 @@ function curl(baseUrl: string, { path, body, file, saveAs }: CodeRequest): strin
   return `${lines.join(' \\\n  ')}\n`;
 }
 
-/** How the official clients name a path's method. */
+/** Methods of the official clients by path. */
 const methods: Readonly<Record<string, { readonly python: string; readonly typeScript: string }>> = {
   '/v1/chat/completions': { python: 'chat.completions.create', typeScript: 'chat.completions.create' },
   '/v1/images/generations': { python: 'images.generate', typeScript: 'images.generate' },
@@ -58,7 +61,7 @@ const methods: Readonly<Record<string, { readonly python: string; readonly typeS
   '/v1/audio/transcriptions': { python: 'audio.transcriptions.create', typeScript: 'audio.transcriptions.create' },
 };
 
-/** Fields that the gateway takes and the official client for Python does not name: it sends them from `extra_body`. */
+/** Fields that the gateway accepts but the official Python client does not name: it sends them in `extra_body`. */
 const extraFields: ReadonlySet<string> = new Set(['top_k', 'min_p', 'repetition_penalty']);
 
 function python(baseUrl: string, { path, body, file, saveAs }: CodeRequest): string {

@@ -1,11 +1,11 @@
 /**
- * A JSON value as Python writes it.
- * @param indent spaces before the line it begins on
+ * A JSON value as a Python literal.
+ * @param indent indentation of the line it starts on
  */
 export function pythonLiteral(value: unknown, indent = 0): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  // Every escape that JSON.stringify makes means the same in Python.
+  // Every escape of JSON.stringify means the same in Python.
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'number') return String(value);
   const pad = ' '.repeat(indent + 4);

@@ -5,7 +5,10 @@ import { Dialog } from '../../../components/dialog.tsx';
 import { CodeInLanguages } from './code-in-languages.tsx';
 import { type CodeRequest, codeFor, shortened } from './code-snippets.ts';
 
-/** A button that shows the form's request as a program, to be copied. @param request made when it is asked for */
+/**
+ * A button that shows the form's request as a program, for copying.
+ * @param request built on click
+ */
 export function RequestCode({ request, disabled }: { request: () => CodeRequest; disabled?: boolean }) {
   const [shown, setShown] = useState<CodeRequest>();
   return (

@@ -10,7 +10,7 @@ import { TaskLayout } from './task-layout.tsx';
 
 const sizes = ['auto', '1024x1024', '1536x1024', '1024x1536', '512x512', '256x256'];
 
-/** Makes pictures of words. */
+/** Generates pictures from text. */
 export function ImageTab({ session }: { session: Playground['images'] }) {
   return (
     <TaskLayout

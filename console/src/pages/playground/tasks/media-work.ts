@@ -16,7 +16,7 @@ export interface MadeSpeech {
   readonly format: string;
 }
 
-/** A video that was made, by its id: `video_…`. */
+/** A generated video, by its id: `video_…`. */
 export interface MadeVideo {
   readonly id: string;
   readonly url: string;
@@ -34,9 +34,9 @@ export interface Transcript {
 
 /** `POST /v1/images/generations`, pictures in base64. */
 export function makeImages(body: Readonly<Record<string, unknown>>): Work<readonly MadeImage[]> {
-  return async (tell, signal) => {
+  return async (report, signal) => {
     const response = await call('/v1/images/generations', { json: body, signal });
-    tell({ jobId: jobIdOf(response) });
+    report({ jobId: jobIdOf(response) });
     const { data, output_format: format = 'png' } = (await response.json()) as {
       data: { b64_json?: string; url?: string }[];
       output_format?: string;
@@ -51,9 +51,9 @@ export function makeImages(body: Readonly<Record<string, unknown>>): Work<readon
 
 /** `POST /v1/audio/speech`. */
 export function makeSpeech(body: Readonly<Record<string, unknown>>, format: string): Work<MadeSpeech> {
-  return async (tell, signal) => {
+  return async (report, signal) => {
     const response = await call('/v1/audio/speech', { json: body, signal });
-    tell({ jobId: jobIdOf(response) });
+    report({ jobId: jobIdOf(response) });
     const blob = await response.blob();
     return { url: URL.createObjectURL(blob), type: blob.type, bytes: blob.size, format };
   };
@@ -61,7 +61,7 @@ export function makeSpeech(body: Readonly<Record<string, unknown>>, format: stri
 
 /** `POST /v1/audio/transcriptions`. */
 export function transcribe(file: File, fields: Readonly<Record<string, unknown>>): Work<Transcript> {
-  return async (tell, signal) => {
+  return async (report, signal) => {
     const form = new FormData();
     for (const [name, value] of Object.entries(fields)) {
       if (Array.isArray(value)) for (const item of value) form.append(`${name}[]`, String(item));
@@ -69,7 +69,7 @@ export function transcribe(file: File, fields: Readonly<Record<string, unknown>>
     }
     form.append('file', file);
     const response = await call('/v1/audio/transcriptions', { form, signal });
-    tell({ jobId: jobIdOf(response) });
+    report({ jobId: jobIdOf(response) });
     return (await response.json()) as Transcript;
   };
 }
@@ -83,19 +83,19 @@ interface WireVideo {
   readonly error: { readonly message: string } | null;
 }
 
-/** How often a video is looked at, in ms. */
+/** Polling interval of a video, in ms. */
 const lookEveryMs = 1000;
 
-/** `POST /v1/videos`, then its state until it has ended. Leaving deletes it, so that nothing is made for nobody. */
+/** `POST /v1/videos`, then polls its state until it has ended. Leaving deletes it, so that no unwanted video is made. */
 export function makeVideo(body: Readonly<Record<string, unknown>>): Work<MadeVideo> {
-  return async (tell, signal) => {
+  return async (report, signal) => {
     const created = await call('/v1/videos', { json: body, signal });
-    tell({ jobId: jobIdOf(created) });
+    report({ jobId: jobIdOf(created) });
     let video = (await created.json()) as WireVideo;
     const path = `/v1/videos/${video.id}`;
     try {
       while (video.status === 'queued' || video.status === 'in_progress') {
-        tell({ progress: video.progress / 100 });
+        report({ progress: video.progress / 100 });
         await pause(lookEveryMs, signal);
         video = (await (await call(path, { signal })).json()) as WireVideo;
       }

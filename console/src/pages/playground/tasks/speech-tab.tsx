@@ -12,7 +12,7 @@ import { TaskLayout } from './task-layout.tsx';
 const voices = ['alloy', 'ash', 'ballad', 'coral', 'echo', 'fable', 'onyx', 'nova', 'sage', 'shimmer', 'verse'];
 const formats = ['mp3', 'wav', 'flac', 'opus', 'aac', 'pcm'];
 
-/** Speaks a text. */
+/** Synthesizes speech from a text. */
 export function SpeechTab({ session }: { session: Playground['speech'] }) {
   return (
     <TaskLayout
@@ -88,7 +88,7 @@ function SpeechView({ speech }: { speech: MadeSpeech }) {
           Raw samples have no header: browsers cannot play them. Download them, or choose WAV.
         </Text>
       ) : (
-        // biome-ignore lint/a11y/useMediaCaption: its text stands over it.
+        // biome-ignore lint/a11y/useMediaCaption: its text is shown above it.
         <audio src={url} controls aria-label="The spoken text" style={{ width: '100%' }} />
       )}
       <Group gap="sm">

@@ -8,11 +8,11 @@ import type { Task } from './task-session.ts';
 interface TaskCardProps<Result> {
   readonly task: Task<Result>;
   readonly onRemove: (id: number) => void;
-  /** Shows what was made. */
+  /** Shows the result. */
   readonly children: (result: Result) => ReactNode;
 }
 
-/** One task: what was asked for, how far it is, and what came of it. */
+/** One task: its title, progress and result. */
 export function TaskCard<Result>({ task, onRemove, children }: TaskCardProps<Result>) {
   const isRunning = task.state === 'running';
   return (

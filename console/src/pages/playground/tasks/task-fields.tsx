@@ -5,7 +5,7 @@ interface FieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** What something is made of: words, some lines of them. */
+/** The text to generate from, in a field of several lines. */
 export function WordsField({
   label,
   placeholder,
@@ -40,7 +40,7 @@ export function SizeField({ sizes, value, onChange }: FieldProps & { sizes: read
   );
 }
 
-/** What a model may be told besides, in a few words. */
+/** Optional instructions for a model, in a few words. */
 export function HintField({
   label,
   description,

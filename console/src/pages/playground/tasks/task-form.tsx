@@ -8,10 +8,10 @@ import type { TaskSession } from './task-session.ts';
 
 interface TaskFormProps<Form extends { model: string }, Result> {
   readonly session: TaskSession<Form, Result>;
-  /** Where its requests are sent. */
+  /** Path of its requests. */
   readonly path: string;
   readonly action: string;
-  /** Whether the fields suffice; there must be a model in any case. */
+  /** Whether the fields are complete; a model is always required. */
   readonly isFilled: boolean;
   readonly onSend: () => void;
   readonly code: () => CodeRequest;
@@ -19,7 +19,7 @@ interface TaskFormProps<Form extends { model: string }, Result> {
   readonly children: ReactNode;
 }
 
-/** A request's model and other fields, with its two buttons: send it, and show it as code. */
+/** A request's model and other fields, with two buttons: send it, and show it as code. */
 export function TaskForm<Form extends { model: string }, Result>(props: TaskFormProps<Form, Result>) {
   const { session, path, action, isFilled, onSend, code, children } = props;
   const { model } = useStore(session.store).form;
@@ -44,7 +44,7 @@ export function TaskForm<Form extends { model: string }, Result>(props: TaskForm
   );
 }
 
-/** The fields that were given a value. */
+/** The fields with a value. */
 export function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '' && value !== undefined));
 }

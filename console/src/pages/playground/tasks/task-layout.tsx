@@ -18,7 +18,7 @@ interface TaskLayoutProps<Form extends object, Result> {
   readonly children: (result: Result) => ReactNode;
 }
 
-/** A form, and what was made by it. */
+/** A form, and its results. */
 export function TaskLayout<Form extends object, Result>(props: TaskLayoutProps<Form, Result>) {
   const { session, form, icon, emptyTitle, emptyText, children } = props;
   const { tasks } = useStore(session.store);

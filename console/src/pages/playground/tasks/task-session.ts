@@ -23,23 +23,23 @@ export interface TaskState<Form extends object, Result> {
   readonly tasks: readonly Task<Result>[];
 }
 
-/** Works at a task: tells what it learns on the way, and answers the result. */
+/** Performs a task: reports intermediate state, and returns the result. */
 export type Work<Result> = (
-  tell: (change: Partial<Pick<Task<Result>, 'jobId' | 'progress'>>) => void,
+  report: (change: Partial<Pick<Task<Result>, 'jobId' | 'progress'>>) => void,
   signal: AbortSignal,
 ) => Promise<Result>;
 
-/** Tasks whose results are kept on the page: they hold whole pictures. */
+/** Maximum number of tasks whose results stay on the page: they contain whole pictures. */
 const maxTasks = 20;
 
-/** The form of a tab and what was made with it; work goes on while another tab is looked at. */
+/** The form of a tab and its results; tasks continue while another tab is shown. */
 export class TaskSession<Form extends object, Result> {
   readonly store: StateStore<TaskState<Form, Result>>;
   readonly #running = new Map<number, AbortController>();
   readonly #release: (result: Result) => void;
   #lastId = 0;
 
-  /** @param release gives back what a result holds (a blob's URL), when it leaves the page */
+  /** @param release frees a result's resources (a blob URL), when it is removed */
   constructor(form: Form, release: (result: Result) => void = () => {}) {
     this.store = new StateStore<TaskState<Form, Result>>({ form, tasks: [] });
     this.#release = release;
@@ -49,7 +49,7 @@ export class TaskSession<Form extends object, Result> {
     this.store.set({ form: { ...this.store.get().form, ...change } });
   };
 
-  /** Starts a task; its end, good or bad, is shown in it. */
+  /** Starts a task, which shows its own result or error. */
   async run(title: string, model: string, work: Work<Result>): Promise<void> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -72,7 +72,7 @@ export class TaskSession<Form extends object, Result> {
     this.#running.get(id)?.abort();
   }
 
-  /** Takes a task off the page; one that is under way is stopped. */
+  /** Removes a task; a running one is stopped. */
   readonly remove = (id: number): void => {
     this.stop(id);
     const { tasks } = this.store.get();

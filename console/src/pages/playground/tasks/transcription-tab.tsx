@@ -10,10 +10,10 @@ import { HintField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
-/** The largest file that the API takes. */
+/** The largest file that the API accepts. */
 const largestFile = 25 * 1024 * 1024;
 
-/** Writes down what is said in a file. */
+/** Transcribes a file. */
 export function TranscriptionTab({ session }: { session: Playground['transcripts'] }) {
   return (
     <TaskLayout

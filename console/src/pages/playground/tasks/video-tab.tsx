@@ -9,7 +9,7 @@ import { SizeField, WordsField } from './task-fields.tsx';
 import { given, TaskForm } from './task-form.tsx';
 import { TaskLayout } from './task-layout.tsx';
 
-/** Makes videos of words, and of a picture to begin with. */
+/** Generates videos from text, and optionally a first picture. */
 export function VideoTab({ session }: { session: Playground['videos'] }) {
   return (
     <TaskLayout
@@ -60,7 +60,7 @@ function VideoForm({ session }: { session: Playground['videos'] }) {
         <ImageInputs
           images={image === '' ? [] : [image]}
           onChange={([next = '']) => session.setForm({ image: next })}
-          most={1}
+          max={1}
         />
       </Input.Wrapper>
     </TaskForm>
@@ -70,7 +70,7 @@ function VideoForm({ session }: { session: Playground['videos'] }) {
 function VideoView({ video }: { video: MadeVideo }) {
   return (
     <Stack gap="xs" align="flex-start">
-      {/* biome-ignore lint/a11y/useMediaCaption: what a model has just made has no captions. */}
+      {/* biome-ignore lint/a11y/useMediaCaption: a newly generated video has no captions. */}
       <video
         src={video.url}
         controls
