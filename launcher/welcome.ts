@@ -1,6 +1,6 @@
 import type { FirstOperator } from './first-operator.ts';
 
-/** What the launcher knows once everything runs. */
+/** Data of the welcome text, known once everything runs. */
 export interface Welcome {
   readonly baseUrl: string;
   /** The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `revoked`: none can be shown. */

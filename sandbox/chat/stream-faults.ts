@@ -43,7 +43,7 @@ export function* faultyEvents(
 
 const endingKinds = new Set(['reset', 'malformed', 'error', 'rate_limit', 'eof', 'no_done', 'failed_event']);
 
-/** What replaces the event at which the fault occurs, and whether the stream continues after it. */
+/** The replacement of the event at which the fault occurs, and whether the stream continues after it. */
 function meet(fault: FaultOptions, event: StreamEvent, wording: FaultWording): { steps: StreamStep[]; goOn: boolean } {
   switch (fault.kind) {
     case 'silence':

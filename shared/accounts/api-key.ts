@@ -4,7 +4,7 @@ import type { BudgetPeriod } from './account-money.ts';
 /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */
 export type KeyKind = 'standard' | 'operator' | 'console';
 
-/** What happens to a key's request when its connection closes: see the header `X-Sluice-On-Disconnect`. */
+/** Effect of a closed connection on a key's request: see the header `X-Sluice-On-Disconnect`. */
 type OnDisconnect = 'cancel' | 'continue';
 
 /** How to treat parameters that a model's vendor does not support and that change the answer. Hints are always dropped. */

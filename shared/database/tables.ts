@@ -136,7 +136,7 @@ export interface ApiKeysTable {
   revoked_at: number | null;
   /** Maximum number of unfinished jobs; null: the gateway's default. */
   concurrency: number | null;
-  /** What happens to a plain job of the key when its connection closes; null: the gateway's default. */
+  /** Effect of a closed connection on a plain job of the key; null: the gateway's default. */
   on_disconnect: 'cancel' | 'continue' | null;
   /** How to treat parameters that a model's vendor does not support; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;

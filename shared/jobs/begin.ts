@@ -14,7 +14,7 @@ const attemptsAllowed = 2;
 /** Reasons not to run a job that carry no further data; see begin-job.lua. */
 const plainVerdicts = ['drop', 'settle', 'overdue', 'interrupted', 'lost', 'unknown', 'exhausted'] as const;
 
-/** What a worker may do with a job; see begin-job.lua. */
+/** Verdict on a worker's request to begin a job; see begin-job.lua. */
 export type BeginVerdict =
   | { readonly verdict: 'run'; readonly attempt: number; readonly lastSeq: number }
   | {

@@ -8,7 +8,7 @@ import {
   searchContextSizes,
 } from './request-fee.ts';
 
-/** What is known of a request before it runs. */
+/** Facts known about a request before it runs. */
 export interface RequestFacts {
   /** Bytes of the request: no token is shorter. Without audio files, which count by `seconds`. */
   readonly bytes: number;

@@ -8,7 +8,7 @@ interface ListPage<Row> {
   readonly next: string | null;
 }
 
-/** What a table needs of a paginated list. */
+/** A paginated list, as its table uses it. */
 export interface List<Row> {
   readonly rows: readonly Row[];
   readonly isLoading: boolean;

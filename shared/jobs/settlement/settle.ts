@@ -31,7 +31,7 @@ export const settledByWorkerMs = 10_000;
  */
 export const countedByWorkersMs = 60_000;
 
-/** What settlement needs to know of an ended job. */
+/** Data of an ended job for its settlement. */
 export interface Settlement {
   readonly jobId: string;
   readonly account: string;
@@ -55,10 +55,10 @@ export interface Settlement {
   readonly tokens: number | undefined;
 }
 
-/** What freeing a caller's slot needs. */
+/** Data for freeing a caller's slot. */
 export type EndedSlot = Omit<Settlement, 'record' | 'retentionMs' | 'capability' | 'cost' | 'tokens'>;
 
-/** What the expiry of a settled job's state needs. */
+/** Data for expiring a settled job's state. */
 export type ExpiringState = Pick<Settlement, 'jobId' | 'retentionMs'>;
 
 /** A job's settlement from its state; undefined if it has not ended. */

@@ -1,7 +1,7 @@
 import { address, RequestError, readError } from '../../api/request.ts';
 import { readEvents } from '../playground/chat/read-events.ts';
 
-/** What one event of a job adds to the display. */
+/** Additions of one event of a job to the display. */
 export interface WatchedEvent {
   /** Text to append. */
   readonly text?: string;
