@@ -114,10 +114,9 @@ async function raiseAll(db: Database, redis: RedisClient, sums: readonly LedgerS
   const suspects = await findSuspects(db, redis, sums);
   for (const group of groupBy(suspects, ({ account }) => accountKeys.tag(account)).values()) {
     let left: readonly LedgerSum[] = group;
-    for (let reading = 1; left.length > 0; reading++) {
-      left = await raise(db, redis, left, reading >= maxReadings);
-      if (reading >= maxReadings) return;
-      if (left.length > 0) await delay(readingsApartMs);
+    for (let reading = 1; left.length > 0 && reading <= maxReadings; reading++) {
+      if (reading > 1) await delay(readingsApartMs);
+      left = await raise(db, redis, left, reading === maxReadings);
     }
   }
 }

@@ -193,6 +193,30 @@ describe('a Redis that lost its last writes', () => {
     assert.equal(await charged(), 123);
   });
 
+  test('raiseCharges raises the accounts of every tag, also if the ledger of one changes at each of its readings', async () => {
+    let quiet = account;
+    while (accountKeys.tag(quiet) === accountKeys.tag(account)) quiet = `quiet${++made}`;
+    await ensureAccount(db, { id: quiet, name: 'Account', isUnlimited: true });
+    for (const id of [account, quiet]) {
+      await spend(100, { account: id });
+      await ledger.write(await recordsOf(accountKeys.outbox(id)));
+      await jobs.redis.hset(accountKeys.account(id), 'credit', '', 'charged', 0);
+    }
+    let more = 0;
+    const busy = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        const rows = result.rows.map((row) =>
+          row.account_id === account ? { ...row, cost: Number(row.cost) + ++more } : row,
+        );
+        return { ...result, rows };
+      },
+    });
+    await raiseCharges(busy as Database, jobs.redis, [account, quiet]);
+    assert.equal(Number(await jobs.redis.hget(accountKeys.account(quiet), 'charged')), 100);
+    assert.ok((await charged()) >= 100);
+  });
+
   test('raiseCharges never lowers charges, and ignores an account that Redis does not know', async () => {
     await spend(10);
     await writeAll();
