@@ -44,7 +44,7 @@ function stillNamed({ row, named }: MediaModel): Model {
   const [source, name] = named;
   const text = textOf(source);
   if (text.includes(`'${name}'`) || text.includes(`"${name}"`)) return row;
-  throw new Error(`${source} does not name ${name} any more: is the model ${row.id} still offered?`);
+  throw new Error(`${source} no longer names ${name}: is the model ${row.id} still offered?`);
 }
 
 /**

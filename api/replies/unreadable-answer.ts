@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 
 /** Error for an answer whose log has expired. */
 export function expired(): ApiError {
-  return new ApiError('resume_expired', 'The answer of this job has expired and cannot be read any more.');
+  return new ApiError('resume_expired', 'The answer of this job has expired and can no longer be read.');
 }
 
 /** Error for the request that made a job which Redis has lost: a retry makes a new job. */

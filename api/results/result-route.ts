@@ -41,7 +41,7 @@ export function readResult({
 }
 
 function expired(): ApiError {
-  return new ApiError('resume_expired', 'This file has expired and cannot be read any more.');
+  return new ApiError('resume_expired', 'This file has expired and can no longer be read.');
 }
 
 /**

@@ -330,12 +330,12 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     await page.goto('/console/reset-password?token=x');
     await page.locator('input[name=password]').fill('correct horse battery');
     await page.keyboard.press('Enter');
-    await tells('This link does not work any more', 'reset-dead-link');
+    await tells('This link no longer works', 'reset-dead-link');
     await page.goto('/console/forgot-password');
     await tells('This gateway sends no mail.', 'forgot-no-mail');
     await page.goto('/console/confirm-email?token=x');
     await page.getByRole('button', { name: 'Confirm' }).click();
-    await tells('This link does not work any more.', 'confirm-dead-link');
+    await tells('This link no longer works.', 'confirm-dead-link');
     await page.route('**/console/api/settings', async (route) => {
       const answer = await route.fetch();
       await route.fulfill({ response: answer, json: { ...(await answer.json()), sign_up: false, mail: true } });

@@ -145,7 +145,7 @@ async function limited<T>(
 function pollLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
   if (signal.aborted) throw error;
   if (error.code === 'not_found') {
-    throw new ApiError('outcome_unknown', "The model's vendor does not have the video any more that it had begun.");
+    throw new ApiError('outcome_unknown', "The model's vendor no longer has the video that it had started.");
   }
   if (error.code === 'request_too_large') throw new ApiError('server_error', error.message);
   const asked = Math.min(error.retryAfterMs ?? 0, maxPauseMs);

@@ -59,7 +59,7 @@ function systemPart(block: SystemBlock, notes: MessageNotes): TextPart {
   if (block.type === 'text') return textPart(block, notes);
   const { type, tool } = block;
   const name = tool.type === 'tool_reference' ? tool.name : tool.definition.name;
-  const state = type === 'tool_addition' ? 'is available from here on' : 'is not available any more: do not call it';
+  const state = type === 'tool_addition' ? 'is available from here on' : 'is no longer available: do not call it';
   return { type: 'text', text: `The tool ${name} ${state}.`, ...cacheMark(block, notes) };
 }
 

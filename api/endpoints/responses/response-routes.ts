@@ -186,7 +186,7 @@ async function listInputItems({ services, ctx, job, connection }: NamedResponse)
   const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
   const included = readIncluded(ctx.query);
   const stored = await readInputItems({ services, connection }, job);
-  if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is not kept any more.');
+  if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
   const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));
   const ordered = order === 'asc' ? items : items.reverse();
   const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;

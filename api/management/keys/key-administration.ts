@@ -97,7 +97,7 @@ export class KeyAdministration {
     return await this.#in(async () => {
       const key = await this.#find(range, id);
       const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs);
-      if (created === undefined) throw noLongerValid('is not valid any more: make a new one');
+      if (created === undefined) throw noLongerValid('is no longer valid: make a new one');
       return await this.#shown(created);
     });
   }

@@ -32,7 +32,7 @@ const maxInputs = 8;
 const ownDomain = '.bfl.ai';
 const maxRegions = 16;
 
-const unknownTask = "The model's vendor does not have the image any more that it had begun.";
+const unknownTask = "The model's vendor no longer has the image that it had started.";
 
 /** FLUX at Black Forest Labs, including the version: `https://api.bfl.ai/v1`. */
 export function createBlackForestLabs({ name, baseUrl, apiKey }: VendorOptions): Offering<'image'> {

@@ -54,8 +54,7 @@ function limitsOf({ signal, silenceMs }: Pick<VendorCall, 'signal' | 'silenceMs'
 async function create(http: HttpClient, answerReader: OpenAiAnswerReader, call: VendorCall): Promise<string> {
   const job = JSON.parse(call.request) as VideoJob;
   const path = job.remixed === null ? '/videos' : `/videos/${encodeURIComponent(job.remixed.task)}/remix`;
-  const missing =
-    job.remixed === null ? {} : { notFound: "The model's vendor does not know the video to remix any more." };
+  const missing = job.remixed === null ? {} : { notFound: "The model's vendor no longer knows the video to remix." };
   const body = await composeBody(call, job);
   let text: string | null;
   try {

@@ -106,7 +106,10 @@ export async function awaitTask<Result>(
       const error = ApiError.from(thrown);
       if (signal.aborted) throw error;
       if (finalCodes.has(error.code) || failures > maxFailures) {
-        throw unknownOutcome("The model's vendor cannot say any more what became of the task it had begun.", error);
+        throw unknownOutcome(
+          "The model's vendor can no longer say what became of the task that it had started.",
+          error,
+        );
       }
       pauseMs = Math.max(pauseMs, Math.min(error.retryAfterMs ?? 0, maxAskedPauseMs));
       continue;

@@ -31,7 +31,7 @@ const questions: Readonly<Record<Exclude<UserAction, 'move' | 'reset'>, Question
     title: 'Remove the operator role of',
     text: 'From the next request on, only the pages of the own account can be seen.',
     confirm: 'Remove role',
-    done: 'is no operator any more',
+    done: 'is no longer an operator',
     run: (id) => changeUser(id, { role: 'user' }),
   },
   disable: {

@@ -115,7 +115,7 @@ function OnPart() {
         <Text size="sm">On. A sign-in takes a code of your authenticator app.</Text>
         {renew.data !== undefined && (
           <>
-            <Text size="sm">These are your backup codes now; earlier ones do not work any more.</Text>
+            <Text size="sm">These are your backup codes now; earlier ones no longer work.</Text>
             <CodeBlock label="Backup codes" code={renew.data.backupCodes.join('\n')} />
           </>
         )}

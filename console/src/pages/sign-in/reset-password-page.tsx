@@ -22,7 +22,7 @@ export function ResetPasswordPage() {
       footer={!reset.isSuccess && <TextLink to="/sign-in">Go to sign in</TextLink>}
     >
       {isDead && (
-        <Alert color="red" role="alert" title="This link does not work any more">
+        <Alert color="red" role="alert" title="This link no longer works">
           It was used already, its time is over, or a part of it is missing.{' '}
           {isInvited ? (
             'Ask the operator who sent it for another one.'

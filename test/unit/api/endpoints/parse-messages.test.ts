@@ -78,7 +78,7 @@ describe('parseMessages', () => {
       content: [
         text('The tool look_up is available from here on.'),
         text('The tool added is available from here on.'),
-        text('The tool look_up is not available any more: do not call it.'),
+        text('The tool look_up is no longer available: do not call it.'),
       ],
     });
   });
