@@ -3,6 +3,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue, RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { DefaultModels } from '../../shared/config/ingress-settings.ts';
 import type { ApiError } from '../../shared/errors.ts';
+import type { EndpointOperation } from '../reference/operation.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
 import type { Context } from '../state.ts';
@@ -47,6 +48,8 @@ export interface Endpoint<Requirements = unknown, ViewOptions extends object = o
   readonly name: string;
   readonly path: string;
   readonly capability: Capability;
+  /** For `/openapi.json` and `/docs`. */
+  readonly operation: EndpointOperation;
   /** Kind of the default model for requests without one. */
   readonly defaultModel?: keyof DefaultModels;
   /** Parses a JSON body; missing if only a form is accepted. */

@@ -79,3 +79,11 @@ export interface Operation {
 
 /** Operations by their routes, as in the router: `GET /v1/jobs/:id`. */
 export type Operations = Readonly<Record<string, Operation>>;
+
+/** What an endpoint says of its own operation; the rest is the same for all that make jobs. */
+export type EndpointOperation = Omit<Operation, 'guard' | 'headers' | 'makesJob'>;
+
+export const eventStream = 'text/event-stream';
+
+/** Media types of transcripts and translations that are not JSON: text, and both kinds of subtitles. */
+export const transcriptTypes = ['text/plain', 'application/x-subrip', 'text/vtt'];

@@ -1,5 +1,7 @@
+import { speechTypes } from '../../../shared/capabilities/speech.ts';
 import { type Check, defineEndpoint, type Resolve } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { parseSpeech, type SpeechRequirements, type SpeechViewOptions, withFormat } from './parse-speech.ts';
 import { speechView } from './speech-view.ts';
@@ -30,6 +32,14 @@ export const audioSpeech = defineEndpoint({
   name: 'audio.speech',
   path: '/v1/audio/speech',
   capability: 'speech',
+  operation: {
+    id: 'createSpeech',
+    tag: 'Audio',
+    summary: 'Create speech from text',
+    json: 'SpeechRequest',
+    answer: { types: [...Object.values(speechTypes), eventStream] },
+    example: { model: 'speech', json: { voice: 'alloy', input: 'Hello!' }, output: 'hello.mp3' },
+  },
   parse: parseSpeech,
   resolve: fillIn,
   check: withFieldCheck('speech', checkSpeech),

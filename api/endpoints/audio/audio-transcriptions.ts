@@ -1,4 +1,5 @@
 import { defineEndpoint } from '../../pipeline/endpoint.ts';
+import { eventStream, transcriptTypes } from '../../reference/operation.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkTranscription } from './check-transcription.ts';
 import { parseTranscription } from './parse-transcription.ts';
@@ -9,6 +10,15 @@ export const audioTranscriptions = defineEndpoint({
   name: 'audio.transcriptions',
   path: '/v1/audio/transcriptions',
   capability: 'transcription',
+  operation: {
+    id: 'createTranscription',
+    tag: 'Audio',
+    summary: 'Transcribe audio',
+    description: 'Lists are sent as repeated fields, such as `timestamp_granularities[]`.',
+    form: 'TranscriptionForm',
+    answer: { json: 'Transcription', types: [...transcriptTypes, eventStream] },
+    example: { model: 'transcription', form: { file: '@hello.wav' } },
+  },
   parseForm: parseTranscription,
   check: withFieldCheck('transcription', checkTranscription),
   view: transcriptionView,

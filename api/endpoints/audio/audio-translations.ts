@@ -1,4 +1,5 @@
 import { defineEndpoint } from '../../pipeline/endpoint.ts';
+import { transcriptTypes } from '../../reference/operation.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkTranscription } from './check-transcription.ts';
 import { parseTranslation } from './parse-transcription.ts';
@@ -9,6 +10,14 @@ export const audioTranslations = defineEndpoint({
   name: 'audio.translations',
   path: '/v1/audio/translations',
   capability: 'transcription',
+  operation: {
+    id: 'createTranslation',
+    tag: 'Audio',
+    summary: 'Translate audio into English text',
+    form: 'TranslationForm',
+    answer: { json: 'Transcription', types: transcriptTypes },
+    example: { model: 'transcription', form: { file: '@hello.wav' } },
+  },
   parseForm: parseTranslation,
   check: withFieldCheck('transcription', checkTranscription),
   view: transcriptionView,

@@ -1,6 +1,7 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { completionView } from '../completions/completion-view.ts';
 import { chatChunkChoice, foldChatCompletion } from './fold-chat-completion.ts';
@@ -22,6 +23,15 @@ export const chatCompletions = defineEndpoint({
   name: 'chat',
   path: '/v1/chat/completions',
   capability: 'chat',
+  operation: {
+    id: 'createChatCompletion',
+    tag: 'Chat',
+    summary: 'Create a chat completion',
+    description: 'With `"stream": true` the answer comes as events, and ends with `[DONE]`.',
+    json: 'ChatCompletionRequest',
+    answer: { json: 'ChatCompletion', types: [eventStream] },
+    example: { model: 'chat', json: { messages: [{ role: 'user', content: 'Hello!' }] } },
+  },
   parse: parseChat,
   check: checkChat,
   view: completionView({

@@ -1,6 +1,7 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { completionView } from './completion-view.ts';
 import { foldCompletion } from './fold-completion.ts';
@@ -32,6 +33,14 @@ export const completions = defineEndpoint({
   name: 'completions',
   path: '/v1/completions',
   capability: 'chat',
+  operation: {
+    id: 'createCompletion',
+    tag: 'Chat',
+    summary: 'Create a completion (legacy)',
+    json: 'CompletionRequest',
+    answer: { json: 'Completion', types: [eventStream] },
+    example: { model: 'completion', json: { prompt: 'Once upon a time', max_tokens: 20 } },
+  },
   parse: parseCompletion,
   check: checkCompletion,
   view: completionView({

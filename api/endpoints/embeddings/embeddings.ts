@@ -20,6 +20,15 @@ export const embeddings = defineEndpoint({
   name: 'embeddings',
   path: '/v1/embeddings',
   capability: 'embedding',
+  operation: {
+    id: 'createEmbedding',
+    tag: 'Chat',
+    summary: 'Create embeddings',
+    description: '`input` is a text, texts, one text as tokens, or texts as tokens; up to 2,048 of them.',
+    json: 'EmbeddingRequest',
+    answer: { json: 'EmbeddingList' },
+    example: { model: 'embedding', json: { input: ['Hello!', 'Good morning!'] } },
+  },
   parse: parseEmbeddings,
   check: withFieldCheck('embedding', checkEmbeddings),
   view: {

@@ -1,4 +1,5 @@
 import { defineEndpoint } from '../../pipeline/endpoint.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkImage } from './check-image.ts';
 import { imageView } from './image-view.ts';
@@ -9,6 +10,14 @@ export const imagesGenerations = defineEndpoint({
   name: 'images.generations',
   path: '/v1/images/generations',
   capability: 'image',
+  operation: {
+    id: 'createImage',
+    tag: 'Images',
+    summary: 'Create images',
+    json: 'ImageGenerationRequest',
+    answer: { json: 'Images', types: [eventStream] },
+    example: { model: 'image', json: { prompt: 'A harbour at dawn' } },
+  },
   defaultModel: 'image',
   parse: parseImageGeneration,
   check: withFieldCheck('image', checkImage('generation')),

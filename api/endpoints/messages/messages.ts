@@ -2,6 +2,7 @@ import { takesAnthropicWords } from '../../../shared/vendors/chat-field-support.
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
@@ -41,6 +42,16 @@ export const messages = defineEndpoint({
   name: 'messages',
   path: '/v1/messages',
   capability: 'chat',
+  operation: {
+    id: 'createMessage',
+    tag: 'Chat',
+    summary: 'Create a message (Anthropic)',
+    isAnthropic: 'always',
+    description: "Anthropic's Messages API, with any chat model. The key may be sent as `x-api-key`.",
+    json: 'MessageRequest',
+    answer: { json: 'Message', types: [eventStream] },
+    example: { model: 'chat', json: { max_tokens: 100, messages: [{ role: 'user', content: 'Hello!' }] } },
+  },
   parse: parseMessages,
   check: checkMessages,
   errorBody: anthropicErrorBody,

@@ -1,6 +1,7 @@
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { eventStream } from '../../reference/operation.ts';
 import { checkChatFields } from '../check-chat-fields.ts';
 import { resolveTurns } from './earlier-turns.ts';
 import { parseResponse, type ResponseRequirements } from './parse-response.ts';
@@ -34,6 +35,16 @@ export const responses = defineEndpoint({
   name: 'responses',
   path: '/v1/responses',
   capability: 'chat',
+  operation: {
+    id: 'createResponse',
+    tag: 'Responses',
+    summary: 'Create a response',
+    description:
+      '`input` is a text or a list of items. `previous_response_id` continues a stored response; `"background": true` returns at once.',
+    json: 'ResponseRequest',
+    answer: { json: 'Response', types: [eventStream] },
+    example: { model: 'chat', json: { input: 'Hello!' } },
+  },
   parse: parseResponse,
   resolve: resolveTurns(responseView),
   check: checkResponse,
