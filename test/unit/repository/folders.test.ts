@@ -8,10 +8,13 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const maxFiles = 25;
 const maxLoose = 5;
 
-/** Folders by their paths, each with its number of files; what is installed is left out. */
+/** What is installed, built or stored beside the sources, by `.gitignore`. */
+const notSource = new Set(['node_modules', '.installed', '__pycache__', 'dist', 'data']);
+
+/** Source folders by their paths, each with its number of files. */
 function filesByFolder(folder: string): [folder: string, files: number][] {
   const entries = readdirSync(join(root, folder), { withFileTypes: true });
-  const inner = entries.filter((entry) => entry.isDirectory() && entry.name !== 'node_modules');
+  const inner = entries.filter((entry) => entry.isDirectory() && !notSource.has(entry.name));
   return [
     [folder, entries.filter((entry) => entry.isFile()).length],
     ...inner.flatMap(({ name }) => filesByFolder(join(folder, name))),
