@@ -1,12 +1,31 @@
 /** The cases of the bench: what is sent, and what is counted. */
 import { join } from 'node:path';
-import { benchChatRequest } from './chat-request.ts';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  benchChatRequest,
+  benchEmbeddingRequest,
+  benchEmbeddings,
+  benchImageRequest,
+  benchImages,
+  benchLongChatRequest,
+} from './bench-requests.ts';
 import { type Child, endChild, nextMessage, startModule } from './children.ts';
 import type { LoadMessage, LoadResult, LoadSpec } from './load.ts';
 import { cpuMicroseconds, residentBytes } from './process-usage.ts';
 import type { Target } from './targets/target.ts';
 
-export type CaseName = 'held' | 'streams' | 'single' | 'paced' | 'open';
+export type CaseName =
+  | 'held'
+  | 'streams'
+  | 'single'
+  | 'paced'
+  | 'large'
+  | 'large-streams'
+  | 'neighbour'
+  | 'neighbour-2mb'
+  | 'embeddings'
+  | 'images'
+  | 'open';
 
 export interface BenchCase {
   name: CaseName;
@@ -22,6 +41,17 @@ export const benchCases: readonly BenchCase[] = [
   { name: 'streams', title: 'Streams of 50 tokens, 64 connections', unit: 'stream', memory: false },
   { name: 'single', title: 'Held JSON, one connection, unloaded', unit: 'request', memory: false },
   { name: 'paced', title: '500 open streams of 50 tokens a second each', unit: 'token', memory: false },
+  { name: 'large', title: '300 KB prompts, held, 16 connections', unit: 'request', memory: false },
+  {
+    name: 'large-streams',
+    title: '300 KB prompts, streams of 50 tokens, 16 connections',
+    unit: 'stream',
+    memory: false,
+  },
+  { name: 'neighbour', title: 'One small connection beside four of 300 KB prompts', unit: 'request', memory: false },
+  { name: 'neighbour-2mb', title: 'One small connection beside four of 2 MB prompts', unit: 'request', memory: false },
+  { name: 'embeddings', title: '32 embeddings as base64 (270 KB), 16 connections', unit: 'request', memory: false },
+  { name: 'images', title: 'Images of 1.5 MB as base64, 8 connections', unit: 'request', memory: false },
   { name: 'open', title: '5,000 open slow streams (one token every 10 s)', unit: 'token', memory: true },
 ];
 
@@ -58,18 +88,56 @@ export interface CaseTimes {
   warmupSeconds: number;
 }
 
+/** What a closed loop sends: the path, the body, and over how many connections. */
+interface ClosedLoop {
+  path: string;
+  body: object;
+  connections: number;
+  /** Events that a stream must have had before its `[DONE]`. */
+  events?: number;
+  /** What goes on beside it and is not counted. */
+  beside?: { body: object; connections: number };
+}
+
+const chatPath = '/v1/chat/completions';
+const fast = { pace: 'fast', tokens: 50 } as const;
+
+const closedLoops: Readonly<Partial<Record<CaseName, () => ClosedLoop>>> = {
+  held: () => ({ path: chatPath, body: benchChatRequest(false), connections: 64 }),
+  single: () => ({ path: chatPath, body: benchChatRequest(false), connections: 1 }),
+  streams: () => ({ path: chatPath, body: benchChatRequest(fast), connections: 64, events: 51 }),
+  large: () => ({ path: chatPath, body: benchLongChatRequest(300, false), connections: 16 }),
+  'large-streams': () => ({ path: chatPath, body: benchLongChatRequest(300, fast), connections: 16, events: 51 }),
+  neighbour: () => besideLongPrompts(300),
+  'neighbour-2mb': () => besideLongPrompts(2_000),
+  embeddings: () => ({ path: '/v1/embeddings', body: benchEmbeddingRequest(), connections: 16 }),
+  images: () => ({ path: '/v1/images/generations', body: benchImageRequest(), connections: 8 }),
+};
+
+function besideLongPrompts(kilobytes: number): ClosedLoop {
+  const beside = { body: benchLongChatRequest(kilobytes, false), connections: 4 };
+  return { path: chatPath, body: benchChatRequest(false), connections: 1, beside };
+}
+
 function loadSpec(name: CaseName, target: Target, times: CaseTimes): LoadSpec {
   const { seconds, warmupSeconds } = times;
-  const { url, headers } = target;
-  if (name === 'held' || name === 'single') {
-    const body = JSON.stringify(benchChatRequest(false));
-    const connections = name === 'held' ? 64 : 1;
-    return { kind: 'closed-loop', url, headers, body, connections, warmupSeconds, seconds, events: 0 };
+  const { origin, headers } = target;
+  const loop = closedLoops[name]?.();
+  if (loop !== undefined) {
+    const { path, connections, events = 0, beside } = loop;
+    return {
+      kind: 'closed-loop',
+      url: `${origin}${path}`,
+      headers,
+      body: JSON.stringify(loop.body),
+      connections,
+      warmupSeconds,
+      seconds,
+      events,
+      ...(beside && { beside: { body: JSON.stringify(beside.body), connections: beside.connections } }),
+    };
   }
-  if (name === 'streams') {
-    const body = JSON.stringify(benchChatRequest({ pace: 'fast', tokens: 50 }));
-    return { kind: 'closed-loop', url, headers, body, connections: 64, warmupSeconds, seconds, events: 51 };
-  }
+  const url = `${origin}${chatPath}`;
   if (name === 'paced') {
     // Ten seconds where others take six: long enough that every stream is open all the while, opening included.
     const window = (seconds * 5) / 3;
@@ -135,24 +203,33 @@ function countOf(benchCase: BenchCase, result: LoadResult): number {
   return benchCase.unit === 'token' ? result.events : result.completed;
 }
 
-/** Asks once for a held answer and once for a stream; throws a sentence when either is not whole. */
+/** Asks once for each kind of answer; throws a sentence when one is not what the vendor sent. */
 export async function checkAnswers(target: Target, expected: string): Promise<void> {
-  const post = async (body: unknown) => {
-    const answer = await fetch(target.url, {
+  const post = async (path: string, body: object) => {
+    const answer = await fetch(`${target.origin}${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...target.headers },
       body: JSON.stringify(body),
       signal: AbortSignal.timeout(10_000),
     });
     const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`answered ${answer.status}: ${text.slice(0, 300)}`);
+    if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${text.slice(0, 300)}`);
     return text;
   };
-  const held = JSON.parse(await post(benchChatRequest(false)));
+  const held = JSON.parse(await post(chatPath, benchChatRequest(false)));
   if (held.choices?.[0]?.message?.content !== expected) throw new Error('its held answer is not what the vendor sent');
-  const stream = await post(benchChatRequest({ pace: 'fast', tokens: 50 }));
+  const stream = await post(chatPath, benchLongChatRequest(300, fast));
   const data = stream.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice(6)] : []));
   if (data.pop() !== '[DONE]') throw new Error('its stream ends without [DONE]');
   const text = data.map((event) => JSON.parse(event).choices?.[0]?.delta?.content ?? '').join('');
   if (text !== expected) throw new Error('its stream is not what the vendor sent');
+  for (const [path, request, answer] of [
+    ['/v1/embeddings', benchEmbeddingRequest(), benchEmbeddings()],
+    ['/v1/images/generations', benchImageRequest(), benchImages()],
+  ] as const) {
+    const { data } = JSON.parse(await post(path, request));
+    if (!isDeepStrictEqual(data, (answer as { data: unknown }).data)) {
+      throw new Error(`its answer of ${path} is not what the vendor sent`);
+    }
+  }
 }

@@ -22,6 +22,8 @@ interface ClosedLoopSpec extends LoadTarget {
   seconds: number;
   /** Events that a stream must have had before its `[DONE]`; 0 for a held answer. */
   events: number;
+  /** Other requests to the same URL, sent all the while, of which only failures are counted. */
+  beside?: { body: string; connections: number };
 }
 
 /** Streams that are opened once and stay open; the window begins when all are. */
@@ -76,7 +78,7 @@ function fail(reason: string): void {
   window.failures[reason] = (window.failures[reason] ?? 0) + 1;
 }
 
-function requestBytes(spec: LoadSpec, url: URL): Buffer {
+function requestBytes(spec: LoadTarget, url: URL): Buffer {
   const headers = {
     host: url.host,
     'content-type': 'application/json',
@@ -94,7 +96,16 @@ function failureOf(answer: RawAnswer, events: number): string | undefined {
   return undefined;
 }
 
-function loopConnection(spec: ClosedLoopSpec, address: { host: string; port: number }, request: Buffer): void {
+interface Loop {
+  address: { host: string; port: number };
+  request: Buffer;
+  events: number;
+  /** Whether its answers are counted. */
+  isMeasured: boolean;
+}
+
+function loopConnection(loop: Loop): void {
+  const { address, request, events, isMeasured } = loop;
   let sentAt = performance.now();
   const send = () => {
     sentAt = performance.now();
@@ -102,10 +113,10 @@ function loopConnection(spec: ClosedLoopSpec, address: { host: string; port: num
   };
   const connection = new RawConnection(address, {
     onAnswer: (answer) => {
-      const failure = failureOf(answer, spec.events);
+      const failure = failureOf(answer, events);
       if (failure) {
         fail(failure);
-      } else if (window.open) {
+      } else if (window.open && isMeasured) {
         window.completed += 1;
         window.times.push(performance.now() - sentAt);
       }
@@ -116,10 +127,14 @@ function loopConnection(spec: ClosedLoopSpec, address: { host: string; port: num
     },
     onClose: (reason) => {
       fail(reason);
-      if (!stopping) setTimeout(() => loopConnection(spec, address, request), 100);
+      if (!stopping) setTimeout(() => loopConnection(loop), 100);
     },
   });
   send();
+}
+
+function openLoops(connections: number, loop: Loop): void {
+  for (let index = 0; index < connections; index += 1) loopConnection(loop);
 }
 
 function openStream(address: { host: string; port: number }, request: Buffer, onFirst: () => void): RawConnection {
@@ -170,7 +185,7 @@ function openStreams(spec: OpenStreamsSpec, address: { host: string; port: numbe
         next();
       });
     };
-    for (let place = 0; place < spec.opening; place += 1) next();
+    for (let index = 0; index < spec.opening; index += 1) next();
   });
 }
 
@@ -185,7 +200,12 @@ async function run(spec: LoadSpec): Promise<void> {
   if (spec.kind === 'open-streams') {
     await openStreams(spec, address, request);
   } else {
-    for (let index = 0; index < spec.connections; index += 1) loopConnection(spec, address, request);
+    openLoops(spec.connections, { address, request, events: spec.events, isMeasured: true });
+    const { beside } = spec;
+    if (beside !== undefined) {
+      const other = requestBytes({ ...spec, body: beside.body }, url);
+      openLoops(beside.connections, { address, request: other, events: 0, isMeasured: false });
+    }
   }
   await wait(spec.warmupSeconds);
   const startedAt = performance.now();

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { benchText } from './bench-requests.ts';
 import {
   type BenchCase,
   benchCases,
@@ -13,7 +14,6 @@ import {
   measure,
   openStreams,
 } from './cases.ts';
-import { benchText } from './chat-request.ts';
 import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
 import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
 import { portkey } from './targets/portkey.ts';

@@ -1,14 +1,14 @@
 /**
  * A stand-in vendor that costs as little as it can, in its own process, so that what is measured is the gateway.
  *
- * `POST /v1/chat/completions` answers a fixed OpenAI-shaped completion, or streams. How it streams is told by the
+ * `POST /v1/embeddings` and `/v1/images/generations` answer fixed bytes. `POST /v1/chat/completions` answers a fixed OpenAI-shaped completion, or streams. How it streams is told by the
  * request's `user` field, which every gateway passes on: `bench:fast:50` (50 tokens at once), `bench:paced:500` (500
  * tokens, 50 a second), `bench:slow:60` (60 tokens, one every 10 s). A fast stream has one HTTP chunk per event and so many
  * of them per write as the first argument says. Reports `{ port }` to its parent once it listens.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { benchText, benchToken } from './chat-request.ts';
+import { benchEmbeddings, benchImages, benchText, benchToken } from './bench-requests.ts';
 
 const model = 'gpt-4o-mini-2024-07-18';
 const id = 'chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT';
@@ -37,7 +37,11 @@ const completion = Buffer.from(
     system_fingerprint: 'fp_0aa8d3e20b',
   }),
 );
-const completionHeaders = { 'content-type': 'application/json', 'content-length': completion.length };
+/** What never changes, by path. */
+const fixedAnswers: Readonly<Record<string, Buffer>> = {
+  '/v1/embeddings': Buffer.from(JSON.stringify(benchEmbeddings())),
+  '/v1/images/generations': Buffer.from(JSON.stringify(benchImages())),
+};
 const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
 function chunkEvent(choices: unknown[], usage?: unknown): string {
@@ -173,17 +177,35 @@ function streamByClock(response: ServerResponse, tokens: number, includeUsage: b
   }
 }
 
+/** A body from this length on is searched, not parsed: bytes. */
+const longBody = 65_536;
+/** Where `user` stands in it: within so many bytes of its end. */
+const endOfLongBody = 1_000;
+
 interface ChatRequest {
   stream?: boolean;
   stream_options?: { include_usage?: boolean };
   user?: string;
 }
 
-function answer(text: string, response: ServerResponse): void {
-  const request: ChatRequest = JSON.parse(text);
+function answerFixed(bytes: Buffer, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+/** A long prompt is not parsed: what the vendor spends is taken from the gateways' two cores. */
+function readChatRequest(body: Buffer): ChatRequest {
+  if (body.length < longBody) return JSON.parse(body.toString());
+  const isStream = body.includes('"stream":true');
+  const user = /"user": ?"([^"]*)"/.exec(body.toString('latin1', body.length - endOfLongBody))?.[1];
+  const includeUsage = body.includes('"include_usage":true');
+  return { stream: isStream, ...(user && { user }), stream_options: { include_usage: includeUsage } };
+}
+
+function answerChat(body: Buffer, response: ServerResponse): void {
+  const request = readChatRequest(body);
   if (!request.stream) {
-    response.writeHead(200, completionHeaders);
-    response.end(completion);
+    answerFixed(completion, response);
     return;
   }
   const [, mode = 'fast', count = '50'] = (request.user ?? '').split(':');
@@ -195,13 +217,13 @@ function answer(text: string, response: ServerResponse): void {
 }
 
 const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-  let text = '';
-  request.setEncoding('utf8');
-  request.on('data', (part: string) => {
-    text += part;
-  });
+  const parts: Buffer[] = [];
+  request.on('data', (part: Buffer) => parts.push(part));
   request.on('end', () => {
-    if (request.method === 'POST' && request.url === '/v1/chat/completions') answer(text, response);
+    const fixed = fixedAnswers[request.url ?? ''];
+    if (request.method !== 'POST') response.writeHead(404).end();
+    else if (request.url === '/v1/chat/completions') answerChat(Buffer.concat(parts), response);
+    else if (fixed !== undefined) answerFixed(fixed, response);
     else response.writeHead(404).end();
   });
 });

@@ -29,7 +29,7 @@ export const portkey: TargetKind = {
     });
     return {
       name: 'portkey',
-      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      origin: `http://127.0.0.1:${port}`,
       headers: {
         'x-portkey-provider': 'openai',
         'x-portkey-custom-host': `${options.vendorOrigin}/v1`,

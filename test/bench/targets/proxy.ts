@@ -10,7 +10,7 @@ export const proxy: TargetKind = {
     const { port } = await nextMessage<{ port: number }>(child, 20_000);
     return {
       name: 'proxy',
-      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      origin: `http://127.0.0.1:${port}`,
       headers: {},
       processes: [child],
       close: () => endChild(child),

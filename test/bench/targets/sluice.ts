@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { benchChatRequest } from '../chat-request.ts';
+import { benchChatRequest } from '../bench-requests.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
 import type { Target, TargetKind, TargetOptions } from './target.ts';
 
@@ -50,11 +50,11 @@ async function startSluice(name: string, root: string, options: TargetOptions): 
       started.push(child);
       return child;
     };
-    const worker = run('worker', ...workerFlags, workerFile, 'chat');
+    const worker = run('worker', ...workerFlags, workerFile, 'chat', 'embedding', 'image');
     const api = run('api', ...apiFlags, apiFile);
     const target = {
       name,
-      url: `http://127.0.0.1:${port}/v1/chat/completions`,
+      origin: `http://127.0.0.1:${port}`,
       headers: { authorization: `Bearer ${apiKey}` },
       processes: [api, worker, redis.child],
       close,
@@ -62,7 +62,7 @@ async function startSluice(name: string, root: string, options: TargetOptions): 
     await untilReady(api, 30_000, () => expectOk(fetch(`http://127.0.0.1:${port}/readyz`)));
     await untilReady(worker, 30_000, () =>
       expectOk(
-        fetch(target.url, {
+        fetch(`${target.origin}/v1/chat/completions`, {
           method: 'POST',
           headers: { 'content-type': 'application/json', ...target.headers },
           body: JSON.stringify(benchChatRequest(false)),

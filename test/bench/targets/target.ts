@@ -1,10 +1,10 @@
 import type { Child } from '../children.ts';
 
-/** Something that answers `POST /v1/chat/completions`, under load. */
+/** Something that answers OpenAI's API, under load. */
 export interface Target {
   name: string;
-  /** The whole URL of the chat route. */
-  url: string;
+  /** `http://127.0.0.1:<port>`: its routes are OpenAI's, `/v1/…`. */
+  origin: string;
   headers: Record<string, string>;
   /** Its processes, by role; their CPU and memory are the target's. */
   processes: readonly Pick<Child, 'name' | 'pid'>[];

@@ -5,7 +5,7 @@ export const vendor: TargetKind = {
   name: 'vendor',
   start: async (options) => ({
     name: 'vendor',
-    url: `${options.vendorOrigin}/v1/chat/completions`,
+    origin: options.vendorOrigin,
     headers: {},
     processes: [{ name: 'vendor', pid: options.vendor.pid }],
     close: async () => {},
