@@ -12,8 +12,8 @@ import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
-import type { ParsedLargeRequest } from '../pipeline/large-bodies/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
+import { textOf } from '../pipeline/request-text.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import { readViewOptions } from '../replies/view-options.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
@@ -196,11 +196,11 @@ async function recordAccepted(services: AdmitJobDependencies, { job, parsed }: S
 }
 
 /** The text of a request that is stored with its answer. */
-function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest | ParsedLargeRequest): string | undefined {
+function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest): string | undefined {
   // A resource's request is stored from its state, with the answer.
   if (job.retentionMs === 0 || job.resource !== undefined || hasMedia || request.length > keptRequestLimit)
     return undefined;
-  return typeof request === 'string' ? request : Buffer.from(request).toString();
+  return textOf(request);
 }
 
 /** Takes back what a refused request has left. */
@@ -237,7 +237,7 @@ async function enqueue(
   }
 }
 
-function isInline({ request, hasMedia }: ParsedRequest | ParsedLargeRequest): boolean {
+function isInline({ request, hasMedia }: ParsedRequest): boolean {
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 

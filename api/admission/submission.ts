@@ -1,7 +1,6 @@
 import type { JobIdentity, StoredRequest } from '../../shared/jobs/job-state.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
-import type { ParsedLargeRequest } from '../pipeline/large-bodies/large-bodies.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 
 /** A request that is ready to be admitted. */
@@ -9,7 +8,7 @@ export interface Submission {
   readonly job: JobIdentity;
   readonly caller: Caller;
   /** Released once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
-  parsed: ParsedRequest | ParsedLargeRequest | undefined;
+  parsed: ParsedRequest | undefined;
   /** Location of a request that is stored already. */
   placed?: StoredRequest;
   readonly bodyHash: string;

@@ -7,9 +7,10 @@ import type { Caller } from '../auth/caller.ts';
 import { assertInScope } from '../auth/key-scopes.ts';
 import type { State } from '../state.ts';
 import type { BilledExtra } from './billed-extras.ts';
-import type { Endpoint, Parsed } from './endpoint.ts';
+import type { Endpoint } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
 import { missingModel, shownId } from './missing.ts';
+import type { ParsedRequest } from './parsed-request.ts';
 import { pathsOf } from './paths-of-model.ts';
 import { serverName } from './show-served.ts';
 import { assertVendorIds } from './vendor-ids.ts';
@@ -32,7 +33,7 @@ export interface CheckedRequest {
 export function checkRequest(
   { catalogue }: { readonly catalogue: Catalogue },
   endpoint: Endpoint,
-  parsed: Parsed,
+  parsed: ParsedRequest,
   caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'> & Partial<Pick<Caller, 'vendorIds'>>,
 ): CheckedRequest {
   const model = findModel(catalogue, endpoint, parsed.model, caller);
@@ -61,7 +62,7 @@ export function checkRequest(
 /** The first extra of a request that a route would request from its vendor. @param ignored fields omitted for it */
 function findUnpriced(
   catalogue: Catalogue,
-  { extras }: Parsed,
+  { extras }: ParsedRequest,
   { route: { vendor }, prices }: RoutedModel,
   ignored: readonly string[],
 ): BilledExtra | undefined {
@@ -88,7 +89,7 @@ function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredB
 export async function checkByNewestKey(
   services: { readonly catalogue: Catalogue; readonly callers: CallerDirectory },
   endpoint: Endpoint,
-  parsed: Parsed,
+  parsed: ParsedRequest,
   state: Pick<State, 'caller'>,
 ): Promise<CheckedRequest> {
   const { caller } = state;

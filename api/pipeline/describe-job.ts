@@ -8,8 +8,9 @@ import type { Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { packViewOptions } from '../replies/view-options.ts';
 import type { Context } from '../state.ts';
-import type { Endpoint, Parsed } from './endpoint.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { ReadRequest } from './parse-request.ts';
+import type { ParsedRequest } from './parsed-request.ts';
 
 /** Dependencies of `describeJob`. */
 export interface DescribeJobDependencies {
@@ -44,7 +45,7 @@ function identify(
   { config, clock }: DescribeJobDependencies,
   ctx: Context,
   endpoint: Endpoint,
-  { parsed, viewOptions }: { readonly parsed: Parsed; readonly viewOptions: string },
+  { parsed, viewOptions }: { readonly parsed: ParsedRequest; readonly viewOptions: string },
   preferences: Preferences,
 ): JobIdentity {
   const { caller, jobId } = ctx.state;

@@ -7,7 +7,6 @@ import type { EndpointOperation } from '../reference/operation.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
 import type { Context } from '../state.ts';
-import type { ParsedLargeRequest } from './large-bodies/large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
 import type { ResourceDependencies } from './resource.ts';
 
@@ -17,11 +16,6 @@ export interface ResolveDependencies extends ResourceDependencies {
   /** The main base URL, without a slash at the end. */
   readonly baseUrl: string;
 }
-
-/** A parsed request; a large one's text is bytes. */
-export type Parsed<Requirements = unknown, ViewOptions extends object = object> =
-  | ParsedRequest<Requirements, ViewOptions>
-  | ParsedLargeRequest<Requirements, ViewOptions>;
 
 /** Dependencies of `resolve`. */
 export interface ResolveContext {
@@ -61,9 +55,9 @@ export interface Endpoint<Requirements = unknown, ViewOptions extends object = o
    * @throws ApiError 400 or 404 for references to missing jobs.
    */
   resolve?(
-    request: Parsed<Requirements, ViewOptions>,
+    request: ParsedRequest<Requirements, ViewOptions>,
     context: ResolveContext,
-  ): Promise<Parsed<Requirements, ViewOptions>>;
+  ): Promise<ParsedRequest<Requirements, ViewOptions>>;
   /**
    * Validates the request against its model's row. Returns the fields (hints only) that are omitted because the model's
    * vendor does not support them: the header `X-Sluice-Ignored` names them.
@@ -86,9 +80,9 @@ export type Check<Requirements> = (
 
 /** Completes requests of an endpoint, see `Endpoint.resolve`. */
 export type Resolve<Requirements, ViewOptions extends object> = (
-  request: Parsed<Requirements, ViewOptions>,
+  request: ParsedRequest<Requirements, ViewOptions>,
   context: ResolveContext,
-) => Promise<Parsed<Requirements, ViewOptions>>;
+) => Promise<ParsedRequest<Requirements, ViewOptions>>;
 
 /** Defines an endpoint whose parser, checks and view agree on the types of requirements and view options. */
 export function defineEndpoint<Requirements, ViewOptions extends object>(

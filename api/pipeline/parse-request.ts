@@ -10,8 +10,9 @@ import { encodingOf } from '../http/body/body-encoding.ts';
 import { isForm, readForm } from '../http/body/form-body.ts';
 import { type BodyWatch, readBody } from '../http/body/json-body.ts';
 import type { Context } from '../state.ts';
-import type { Endpoint, Parsed } from './endpoint.ts';
-import { isLargeBody, type LargeBodies, type ParsedLargeRequest } from './large-bodies/large-bodies.ts';
+import type { Endpoint } from './endpoint.ts';
+import { isLargeBody, type LargeBodies } from './large-bodies/large-bodies.ts';
+import type { ParsedRequest } from './parsed-request.ts';
 
 /** Dependencies of reading and parsing a request. */
 export interface ParseRequestDependencies {
@@ -25,7 +26,7 @@ export interface ParseRequestDependencies {
 
 /** A parsed request, and the hash of its body if it has an idempotency key. */
 export interface ReadRequest {
-  readonly parsed: Parsed;
+  readonly parsed: ParsedRequest;
   readonly bodyHash: string;
   /** Its share of memory until it is queued, if that is counted. The receiver closes it. */
   readonly share?: BodyShare | undefined;
@@ -90,9 +91,10 @@ async function readJsonRequest(reading: Reading): Promise<Read> {
   if (endpoint.parse === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
-  const isKeyed = preferences.idempotencyKey !== undefined;
+  // Before it is parsed: a large one is handed over to a thread.
+  const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
   const parsed = isLargeBody(body) ? await parseLarge(ctx, services.largeBodies, endpoint, body) : endpoint.parse(body);
-  return { parsed, bodyHash: isKeyed ? sha256(body) : '' };
+  return { parsed, bodyHash };
 }
 
 /** Parses a body in the thread, unless its caller disconnects first. */
@@ -101,7 +103,7 @@ async function parseLarge(
   largeBodies: LargeBodies,
   { name }: Endpoint,
   body: Buffer,
-): Promise<ParsedLargeRequest> {
+): Promise<ParsedRequest> {
   const left = new AbortController();
   const leave = (): void => left.abort();
   res.once('close', leave);

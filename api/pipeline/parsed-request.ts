@@ -1,6 +1,7 @@
 import type { Upload } from '../../shared/blobs/upload.ts';
 import type { RequestFacts } from '../../shared/money/hold.ts';
 import type { BilledExtra } from './billed-extras.ts';
+import type { RequestText } from './request-text.ts';
 import type { VendorId } from './vendor-ids.ts';
 
 /** Facts, besides a request's length, by which admission estimates its maximum cost. */
@@ -19,7 +20,7 @@ export interface ParsedRequest<Requirements = unknown, ViewOptions extends objec
    * The vendor-neutral request as JSON text of an object, without `model` and `stream`, and of `stream_options` only those
    * for the vendor, which come first. Unknown fields are included: they pass through to the vendor.
    */
-  readonly request: string;
+  readonly request: RequestText;
   /** Whether the request contains image, audio or file data, which is stored as a blob whatever its size. */
   readonly hasMedia: boolean;
   /** Small, JSON. */

@@ -3,8 +3,9 @@ import type { Handover } from '../replies/client-connection.ts';
 import { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';
 import { checkByNewestKey, ignoredByAll } from './check-request.ts';
-import type { Endpoint, Parsed, ResolveDependencies } from './endpoint.ts';
+import type { Endpoint, ResolveDependencies } from './endpoint.ts';
 import { invalidParameter } from './invalid-request.ts';
+import type { ParsedRequest } from './parsed-request.ts';
 
 /** Dependencies of a request's validation. */
 export interface ValidateRequestDependencies extends ResolveDependencies {
@@ -24,8 +25,8 @@ export async function validateRequest(
   ctx: Context,
   services: ValidateRequestDependencies,
   endpoint: Endpoint,
-  read: Parsed,
-): Promise<Parsed> {
+  read: ParsedRequest,
+): Promise<ParsedRequest> {
   const named = withModel(services, endpoint, read);
   const parsed = endpoint.resolve === undefined ? named : await resolve(ctx, services, endpoint.resolve, named);
   const checked = await checkByNewestKey(services, endpoint, parsed, ctx.state);
@@ -37,7 +38,11 @@ export async function validateRequest(
 }
 
 /** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
-function withModel({ config }: ValidateRequestDependencies, { defaultModel }: Endpoint, read: Parsed): Parsed {
+function withModel(
+  { config }: ValidateRequestDependencies,
+  { defaultModel }: Endpoint,
+  read: ParsedRequest,
+): ParsedRequest {
   if (defaultModel === undefined || read.model !== '') return read;
   const model = config.defaultModels[defaultModel];
   if (model !== undefined) return { ...read, model };
@@ -49,8 +54,8 @@ async function resolve(
   ctx: Context,
   services: ValidateRequestDependencies,
   resolveRequest: NonNullable<Endpoint['resolve']>,
-  read: Parsed,
-): Promise<Parsed> {
+  read: ParsedRequest,
+): Promise<ParsedRequest> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
     const { account } = ctx.state.caller;

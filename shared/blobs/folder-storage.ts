@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { Disk } from 'flydrive';
-import { FSDriver } from 'flydrive/drivers/fs';
 import { ConfigError } from '../config/config.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import { writeNewFile } from './write-new-file.ts';
@@ -15,12 +13,10 @@ const identityFile = 'identity';
 export class FolderStorage implements BlobStorage {
   readonly identity: string;
   readonly location: string;
-  readonly #disk: Disk;
 
   private constructor(folder: string, identity: string) {
     this.location = folder;
     this.identity = `folder ${identity}`;
-    this.#disk = new Disk(new FSDriver({ location: folder, visibility: 'private' }));
   }
 
   /**
@@ -40,10 +36,16 @@ export class FolderStorage implements BlobStorage {
 
   /** Removes the partial file if the write fails, as on a full disk. */
   async write(id: string, content: string | Uint8Array): Promise<void> {
+    const path = join(this.location, id);
     try {
-      await this.#disk.put(id, content);
+      await writeFile(path, content).catch(async (error: NodeJS.ErrnoException) => {
+        // The first of its hour.
+        if (error.code !== 'ENOENT') throw error;
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, content);
+      });
     } catch (error) {
-      await rm(join(this.location, id), { force: true }).catch(() => undefined);
+      await rm(path, { force: true }).catch(() => undefined);
       throw error;
     }
   }
@@ -75,8 +77,10 @@ export class FolderStorage implements BlobStorage {
     return (await orMissing(stat(join(this.location, id)))).size;
   }
 
-  remove(id: string): Promise<void> {
-    return this.#disk.delete(id);
+  async remove(id: string): Promise<void> {
+    await unlink(join(this.location, id)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
   }
 
   async hours(): Promise<string[]> {

@@ -6,6 +6,7 @@ import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import { textOf } from '../../pipeline/request-text.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** View options of speech. */
@@ -42,7 +43,10 @@ export function withFormat(
   parsed: ParsedRequest<SpeechRequirements, SpeechViewOptions>,
   format: SpeechFormat,
 ): ParsedRequest<SpeechRequirements, SpeechViewOptions> {
-  const request: SpeechJobRequest = { ...(JSON.parse(parsed.request) as SpeechJobRequest), response_format: format };
+  const request: SpeechJobRequest = {
+    ...(JSON.parse(textOf(parsed.request)) as SpeechJobRequest),
+    response_format: format,
+  };
   return {
     ...parsed,
     request: JSON.stringify(request),

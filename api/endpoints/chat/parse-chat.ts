@@ -8,6 +8,7 @@ import type { Parse } from '../../pipeline/parsed-request.ts';
 import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import { requestText } from '../../pipeline/request-text.ts';
 import type { ChatFieldRequirements } from '../check-chat-fields.ts';
 import type { CompletionViewOptions } from '../completions/completion-view.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
@@ -28,7 +29,7 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
   return {
     model,
     stream: stream === true,
-    request: JSON.stringify(job),
+    request: requestText(job),
     hasMedia,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),

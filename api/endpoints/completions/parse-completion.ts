@@ -7,6 +7,7 @@ import type { Parse } from '../../pipeline/parsed-request.ts';
 import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import { requestText } from '../../pipeline/request-text.ts';
 import type { ChatFieldRequirements } from '../check-chat-fields.ts';
 import { forwardedStreamOptions } from '../stream-options.ts';
 import type { CompletionViewOptions } from './completion-view.ts';
@@ -26,7 +27,7 @@ export const parseCompletion: Parse<CompletionRequirements, CompletionViewOption
   return {
     model,
     stream: stream === true,
-    request: JSON.stringify({ ...forwardedStreamOptions(streamOptions), ...request }),
+    request: requestText({ ...forwardedStreamOptions(streamOptions), ...request }),
     hasMedia: false,
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),

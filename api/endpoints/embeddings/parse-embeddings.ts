@@ -5,6 +5,7 @@ import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { readRequestFields } from '../../pipeline/request-fields.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import { requestText } from '../../pipeline/request-text.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request to check against the model's row. */
@@ -22,7 +23,7 @@ export const parseEmbeddings: Parse<EmbeddingRequirements> = (body) => {
   return {
     model,
     stream: false,
-    request: JSON.stringify(request),
+    request: requestText(request),
     hasMedia: false,
     viewOptions: {},
     ...requestTags(request.metadata),

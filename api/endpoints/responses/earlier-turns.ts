@@ -3,10 +3,11 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { largestBody } from '../../http/body/json-body.ts';
-import type { Parsed, Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
+import type { Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
 import { joinedMedia, type MediaExtent } from '../../pipeline/input-media.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
+import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import type { View } from '../../replies/view.ts';
 import { viewJob } from '../../replies/view-job.ts';
@@ -17,7 +18,7 @@ import { prependItems } from './prepend-items.ts';
 const readMs = 5000;
 
 /** A parsed request for a response. */
-export type ParsedResponse = Parsed<ResponseRequirements, ResponseViewOptions>;
+export type ParsedResponse = ParsedRequest<ResponseRequirements, ResponseViewOptions>;
 
 /** The caller and its request. */
 interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {

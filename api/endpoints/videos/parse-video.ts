@@ -8,6 +8,7 @@ import { parseJson } from '../../http/body/parse-json.ts';
 import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { requestTags } from '../../pipeline/request-tags.ts';
+import { textOf } from '../../pipeline/request-text.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
 
@@ -141,7 +142,7 @@ export function withFacts(
   return {
     ...parsed,
     model,
-    request: JSON.stringify({ ...(JSON.parse(parsed.request) as VideoJob), ...job }),
+    request: JSON.stringify({ ...(JSON.parse(textOf(parsed.request)) as VideoJob), ...job }),
     viewOptions: whole,
     ...videoExtent(whole),
     requirements: { ...parsed.requirements, ...facts },

@@ -1,17 +1,14 @@
 import { isMediaLink, mayHoldLink, mediaLinks } from '../../../shared/blobs/media-links.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { mistakePosition } from './json-mistake.ts';
-
-/** Limits of a body's structure, whatever its size in bytes. */
-export interface JsonLimits {
-  /** Maximum nesting of objects and arrays, including the outermost. */
-  readonly nesting: number;
-  /** Maximum number of commas and opening brackets, which is about the number of values. */
-  readonly values: number;
-}
+import { keepRawJson } from './raw-json.ts';
+import { exceededLimit, type JsonLimits, type JsonMember } from './scan-json.ts';
 
 // 20 MiB of `{},` would be 7 million objects: a gigabyte and seconds. A long chat of 20 MiB has under a million values.
 const limits: JsonLimits = { nesting: 64, values: 2_000_000 };
+
+/** Of larger bodies (bytes) the texts of long fields are kept, see `keepRawJson`. */
+const keptFrom = 64 * 1024;
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -24,7 +21,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (body.byteLength === 0) throw unusable('it is empty, and a JSON object was expected');
   // Before parsing, because everything after it (checks, JSON.stringify, the vendor) recurses.
-  const exceeded = exceededLimit(body, limits);
+  const members: JsonMember[] | undefined = body.byteLength > keptFrom ? [] : undefined;
+  const exceeded = exceededLimit(body, limits, members && ((member) => members.push(member)));
   if (exceeded === 'nesting') throw unusable(`it is nested deeper than ${limits.nesting} levels`);
   if (exceeded === 'values') throw unusable(`it holds more than ${limits.values} values`);
   const text = decode(body);
@@ -37,6 +35,7 @@ export function parseJson(body: Uint8Array): Record<string, unknown> {
     throw unusable("it has the key '__proto__' or 'constructor.prototype', which is not allowed");
   }
   if (mayHoldLink(text) || escapedLetter.test(text)) checkLinks(value);
+  if (members !== undefined) keepRawJson(value as Record<string, unknown>, body, members);
   return value as Record<string, unknown>;
 }
 
@@ -70,48 +69,12 @@ function parse(text: string): unknown {
   }
 }
 
-const quote = 0x22;
-const comma = 0x2c;
-const backslash = 0x5c;
-// `[` and `{`, `]` and `}` differ in this bit only.
-const braceBit = 0x20;
-const opening = 0x7b;
-const closing = 0x7d;
-
-/** Which limit JSON in UTF-8 exceeds, or undefined. Scans every byte once and parses nothing. */
-export function exceededLimit(json: Uint8Array, limits: JsonLimits): keyof JsonLimits | undefined {
-  let depth = 0;
-  let values = 0;
-  const length = json.length;
-  for (let at = 0; at < length; at++) {
-    const byte = json[at] as number;
-    if (byte === quote) {
-      at = endOfString(json, at);
-    } else if (byte === comma) {
-      values++;
-    } else if ((byte | braceBit) === opening) {
-      depth++;
-      values++;
-      if (depth > limits.nesting) return 'nesting';
-      if (values > limits.values) return 'values';
-    } else if ((byte | braceBit) === closing) {
-      depth--;
-    }
-  }
-  return values > limits.values ? 'values' : undefined;
-}
-
-function endOfString(json: Uint8Array, start: number): number {
-  let at = start + 1;
-  while (at < json.length && json[at] !== quote) at += json[at] === backslash ? 2 : 1;
-  return at;
-}
-
 // `_` to `u`, the letters of those keys and of the names of links, are \u005f to \u0075.
 const escapedLetter = /\\u00[567]/;
 
 function mayHoldPrototypeKey(text: string): boolean {
-  return text.includes('"__proto__"') || text.includes('"constructor"') || escapedLetter.test(text);
+  // Without its quotes it is found faster: an underscore is rarer.
+  return text.includes('__proto__') || text.includes('"constructor"') || escapedLetter.test(text);
 }
 
 function holdsPrototypeKey(value: object): boolean {

@@ -9,12 +9,6 @@ export function isLargeBody(body: Uint8Array): boolean {
   return body.byteLength > 256 * 1024;
 }
 
-/** A parsed request whose text stays bytes (UTF-8): it goes into a blob, and the main thread never makes it a string. */
-export interface ParsedLargeRequest<Requirements = unknown, ViewOptions extends object = object>
-  extends Omit<ParsedRequest<Requirements, ViewOptions>, 'request'> {
-  readonly request: Uint8Array<ArrayBuffer>;
-}
-
 /** What the thread is asked. */
 export interface LargeBodyTask {
   readonly endpoint: string;
@@ -22,7 +16,7 @@ export interface LargeBodyTask {
 }
 
 /** What the thread answers to each task. */
-export type LargeBodyAnswer = { readonly parsed: ParsedLargeRequest } | { readonly error: ErrorData };
+export type LargeBodyAnswer = { readonly parsed: ParsedRequest } | { readonly error: ErrorData };
 
 /** What the threads and their queue may take. */
 export interface LargeBodyLimits {
@@ -48,7 +42,7 @@ const defaults: LargeBodyLimits = {
 interface PendingTask extends FairTask {
   readonly endpoint: string;
   readonly body: Uint8Array;
-  readonly resolve: (parsed: ParsedLargeRequest) => void;
+  readonly resolve: (parsed: ParsedRequest) => void;
   readonly reject: (error: ApiError) => void;
 }
 
@@ -74,18 +68,18 @@ export class LargeBodies {
   }
 
   /**
-   * Parses a body in a thread.
+   * Parses a body in a thread. The body is handed over: its caller can read it no longer.
    * @param account of the body
    * @param signal aborts it (the caller disconnected): code `cancelled`.
    * @throws ApiError of the endpoint's own `parse`; 429 when too much of the account waits, 503 when too much waits in
    * total; 500 when its thread failed.
    */
-  async parse(endpoint: string, body: Uint8Array, account: string, signal?: AbortSignal): Promise<ParsedLargeRequest> {
+  async parse(endpoint: string, body: Uint8Array, account: string, signal?: AbortSignal): Promise<ParsedRequest> {
     if (signal?.aborted) throw callerLeft();
     if (this.#closed) throw crowded();
     let giveUp = (): void => undefined;
     try {
-      return await new Promise<ParsedLargeRequest>((resolve, reject) => {
+      return await new Promise<ParsedRequest>((resolve, reject) => {
         const task: PendingTask = { endpoint, body, account, bytes: body.byteLength, resolve, reject };
         giveUp = () => this.#giveUp(task);
         signal?.addEventListener('abort', giveUp);
@@ -158,8 +152,7 @@ class LargeBodyThread {
     this.#thread ??= this.#start();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
-    // A copy is transferred, one at a time, as the caller may need its bytes (for a hash).
-    const body = new Uint8Array(task.body);
+    const body = ownedBytes(task.body);
     thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
   }
 
@@ -199,6 +192,14 @@ class LargeBodyThread {
     settle(task);
     this.#onFinished(task, performance.now() - this.#runningSince);
   }
+}
+
+/** The bytes in a buffer of their own, which can be transferred: a copy only where others lie beside them. */
+function ownedBytes(body: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer } = body;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === body.byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(body);
 }
 
 function callerLeft(): ApiError {

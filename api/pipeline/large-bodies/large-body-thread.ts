@@ -12,6 +12,7 @@ import { parseResponse } from '../../endpoints/responses/parse-response.ts';
 import { parseSocketMessage } from '../../endpoints/responses/socket/parse-socket-message.ts';
 import { parseVideo, parseVideoRemix } from '../../endpoints/videos/parse-video.ts';
 import type { Parse } from '../parsed-request.ts';
+import { bytesOf } from '../request-text.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
 
 /** Of every endpoint that takes JSON. A table of its own: the endpoints themselves would cost the thread 18 MB. */
@@ -29,14 +30,13 @@ const parsers: Readonly<Record<string, Parse>> = {
   messages: parseMessages,
   'messages.count_tokens': parseMessageCount,
 };
-const encoder = new TextEncoder();
 
 function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
   try {
     const parse = parsers[endpoint];
     if (parse === undefined) throw new Error(`the thread does not know the endpoint ${endpoint}`);
     const parsed = parse(body);
-    return { parsed: { ...parsed, request: encoder.encode(parsed.request) } };
+    return { parsed: { ...parsed, request: bytesOf(parsed.request) } };
   } catch (error) {
     // Other errors are defects: they end the thread and become the cause of a 500.
     if (!(error instanceof ApiError)) throw error;
@@ -50,5 +50,6 @@ if (process.platform === 'linux') setPriority(8);
 
 parentPort?.on('message', (task: LargeBodyTask) => {
   const message = answer(task);
-  parentPort?.postMessage(message, 'parsed' in message ? [message.parsed.request.buffer] : []);
+  const request = 'parsed' in message ? message.parsed.request : '';
+  parentPort?.postMessage(message, typeof request === 'string' ? [] : [request.buffer]);
 });

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
 import type { MessageViewOptions } from '../../../api/endpoints/messages/parse-messages.ts';
 import { parseMessageCount, parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../api/pipeline/request-text.ts';
 import type { ViewedJob } from '../../../api/replies/view.ts';
 import { executeChat } from '../../../workers/execute/execute-chat.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
@@ -25,7 +26,7 @@ const row = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effo
 async function throughUs(request: Request): Promise<Fields> {
   const parsed = await parseMessages(Buffer.from(JSON.stringify(request)));
   const { model, stream } = parsed;
-  return JSON.parse(toMessageRequest({ model, stream, request: withoutHints(parsed.request, row) }));
+  return JSON.parse(toMessageRequest({ model, stream, request: withoutHints(textOf(parsed.request), row) }));
 }
 
 const asBlocks = (content: unknown): unknown =>
@@ -266,7 +267,7 @@ describe('requests through the Messages endpoint to Anthropic', () => {
     const { max_tokens: _most, metadata: _metadata, stop_sequences: _stop, ...counted } = agentRequest;
     const { model, request } = await parseMessageCount(Buffer.from(JSON.stringify(counted)));
     const { max_tokens: _none, ...expected } = inFull({ ...counted, max_tokens: 1 });
-    assert.deepEqual(JSON.parse(toCountRequest({ model, request: withoutHints(request, row) })), expected);
+    assert.deepEqual(JSON.parse(toCountRequest({ model, request: withoutHints(textOf(request), row) })), expected);
   });
 });
 

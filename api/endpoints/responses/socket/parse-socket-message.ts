@@ -1,6 +1,5 @@
 import { ApiError, type ErrorData } from '../../../../shared/errors.ts';
 import { parseJson } from '../../../http/body/parse-json.ts';
-import type { Parsed } from '../../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../../pipeline/invalid-request.ts';
 import { readModelLimits } from '../../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
@@ -35,7 +34,7 @@ const plain: SocketEnvelope = {
 };
 
 /** A parsed message. */
-export type ParsedMessage = Parsed<SocketRequirements, ResponseViewOptions>;
+export type ParsedMessage = ParsedRequest<SocketRequirements, ResponseViewOptions>;
 
 /** For messages that contain no request, or are refused. */
 const nothing: ParsedRequest<ResponseRequirements, ResponseViewOptions> = {

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 const user = { role: 'user', content: 'Hello' };
@@ -59,7 +60,7 @@ describe('parseChat', () => {
         const parsed = parse({ model: 'a/b', stream, ...(stream && { stream_options: {} }), ...rest });
         // Null at the top is the field left out.
         const given = Object.entries(rest).filter(([, value]) => value !== null);
-        assert.deepEqual(JSON.parse(parsed.request), Object.fromEntries(given));
+        assert.deepEqual(JSON.parse(textOf(parsed.request)), Object.fromEntries(given));
         assert.equal(parsed.model, 'a/b');
         assert.equal(parsed.stream, stream);
       }),
@@ -73,10 +74,10 @@ describe('parseChat', () => {
     const streamed = accepted({ stream: true, stream_options: options });
     assert.deepEqual(streamed.viewOptions, { includeUsage: true });
     assert.match(
-      streamed.request,
+      textOf(streamed.request),
       /^\{"stream_options":\{"include_usage":true,"include_obfuscation":false,"other":1\},/,
     );
-    assert.equal('stream_options' in JSON.parse(accepted({ stream: true, stream_options: {} }).request), false);
+    assert.equal('stream_options' in JSON.parse(textOf(accepted({ stream: true, stream_options: {} }).request)), false);
     assert.equal(accepted({ stream: null }).stream, false);
   });
 
@@ -154,7 +155,7 @@ describe('parseChat', () => {
       },
     };
     const { model, stream, stream_options, ...rest } = everything;
-    assert.deepEqual(JSON.parse(parse(everything).request), rest);
+    assert.deepEqual(JSON.parse(textOf(parse(everything).request)), rest);
   });
 
   it('parseChat treats null in any optional field as a missing field', () => {
@@ -172,7 +173,7 @@ describe('parseChat', () => {
     nullable.push('tools', 'tool_choice', 'user', 'response_format', 'parallel_tool_calls', 'functions', 'anything');
     for (const name of nullable) {
       const { request } = parse({ model: 'a', messages: [user], [name]: null });
-      assert.deepEqual(JSON.parse(request), { messages: [user] }, name);
+      assert.deepEqual(JSON.parse(textOf(request)), { messages: [user] }, name);
     }
     const assistant = {
       role: 'assistant',
@@ -181,12 +182,16 @@ describe('parseChat', () => {
     };
     const nulls = { refusal: null, audio: null, function_call: null, name: null };
     const { request } = parse({ model: 'a', messages: [user, { ...assistant, ...nulls, extra: null }] });
-    assert.deepEqual(JSON.parse(request).messages[1], { ...assistant, extra: null }, 'what the vendor may mean stays');
+    assert.deepEqual(
+      JSON.parse(textOf(request)).messages[1],
+      { ...assistant, extra: null },
+      'what the vendor may mean stays',
+    );
     const schema = { type: 'object', properties: { a: { enum: [null], default: null } } };
     const fn = { name: 'add', parameters: schema };
     const tools = [{ type: 'function', function: { ...fn, description: null, strict: null } }];
     const offered = parse({ model: 'a', messages: [user], tools });
-    assert.deepEqual(JSON.parse(offered.request).tools, [{ type: 'function', function: fn }]);
+    assert.deepEqual(JSON.parse(textOf(offered.request)).tools, [{ type: 'function', function: fn }]);
     for (const name of ['model', 'messages']) assert.equal(refused({ [name]: null }), name);
   });
 

@@ -4,6 +4,7 @@ import { checkImage } from '../../../../api/endpoints/images/check-image.ts';
 import { parseImageEdit, parseImageGeneration } from '../../../../api/endpoints/images/parse-image.ts';
 import { parseImageEditForm, parseImageVariation } from '../../../../api/endpoints/images/parse-image-form.ts';
 import type { Form, ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { Upload, type UploadRecord } from '../../../../shared/blobs/upload.ts';
 import type { ImageJob, ImageTask } from '../../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -16,7 +17,7 @@ const edit = { ...generation, images: [{ image_url: dataUrl }] };
 const bytesOf = (request: unknown): Buffer => Buffer.from(JSON.stringify(request));
 const generate = (fields: object = {}) => parseImageGeneration(bytesOf({ ...generation, ...fields }));
 const editJson = (fields: object = {}) => parseImageEdit(bytesOf({ ...edit, ...fields }));
-const jobOf = ({ request }: ParsedRequest): ImageJob => JSON.parse(request) as ImageJob;
+const jobOf = ({ request }: ParsedRequest): ImageJob => JSON.parse(textOf(request)) as ImageJob;
 
 /** The 400 that `work` ends with: its `param` and message. */
 function refusal(work: () => unknown): { param: string | null; message: string } {
@@ -159,7 +160,7 @@ describe('parseImageEditForm', () => {
     const job = jobOf(parsed);
     // The uploads lie beside the job, never in it: what its text holds, a caller may have written.
     assert.deepEqual([job.images, job.mask], [[], null]);
-    assert.doesNotMatch(parsed.request, /2026112100/);
+    assert.doesNotMatch(textOf(parsed.request), /2026112100/);
     assert.deepEqual(job.parameters, {
       prompt: 'Make it night',
       n: 2,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { checkMessages } from '../../../../api/endpoints/messages/messages.ts';
 import { parseMessageCount, parseMessages } from '../../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { chatRequest } from '../../../../shared/capabilities/chat.ts';
 import { withoutHints } from '../../../../workers/execute/without-hints.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
@@ -13,7 +14,7 @@ const parse = (more: object) =>
 
 /** The chat that a request becomes, which a chat's own schema has to accept. */
 function chatOf(more: object): Record<string, unknown> {
-  const chat = JSON.parse(parse(more).request);
+  const chat = JSON.parse(textOf(parse(more).request));
   assert.ok(chatRequest.validate({ model: 'm', ...chat }), JSON.stringify(chat));
   return chat;
 }
@@ -231,7 +232,7 @@ describe('parseMessages', () => {
 
   it('parseMessageCount makes the same chat as parseMessages, without the fields that are no input', () => {
     const input = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], system: 'Be kind.' };
-    const counted = JSON.parse(parseMessageCount(Buffer.from(JSON.stringify(input))).request);
+    const counted = JSON.parse(textOf(parseMessageCount(Buffer.from(JSON.stringify(input))).request));
     const { max_completion_tokens: _, ...chat } = chatOf({ system: 'Be kind.' });
     assert.deepEqual(counted, chat);
   });
@@ -255,7 +256,7 @@ describe('withoutHints and checkMessages', () => {
   }).request;
 
   it('withoutHints removes all hints for a strict vendor, and keeps text that only looks like one', () => {
-    assert.deepEqual(JSON.parse(withoutHints(request, strict(true))), {
+    assert.deepEqual(JSON.parse(withoutHints(textOf(request), strict(true))), {
       max_completion_tokens: 9,
       tools: [
         {
@@ -279,11 +280,11 @@ describe('withoutHints and checkMessages', () => {
 
   it('withoutHints keeps hints for a lenient vendor, and an effort only for models that reason', () => {
     const lenient = madeUpModel({ id: 'm', capability: 'chat' });
-    const { thinking: _, ...expected } = JSON.parse(request);
-    assert.deepEqual(JSON.parse(withoutHints(request, lenient)), expected);
+    const { thinking: _, ...expected } = JSON.parse(textOf(request));
+    assert.deepEqual(JSON.parse(withoutHints(textOf(request), lenient)), expected);
     const effort = parse({ thinking: { type: 'enabled', budget_tokens: 1024 } }).request;
-    assert.equal(JSON.parse(withoutHints(effort, strict(true))).reasoning_effort, 'low');
-    assert.equal(JSON.parse(withoutHints(effort, strict(false))).reasoning_effort, undefined);
+    assert.equal(JSON.parse(withoutHints(textOf(effort), strict(true))).reasoning_effort, 'low');
+    assert.equal(JSON.parse(withoutHints(textOf(effort), strict(false))).reasoning_effort, undefined);
   });
 
   it("withoutHints keeps Anthropic's own fields for Anthropic alone", () => {
@@ -291,14 +292,14 @@ describe('withoutHints and checkMessages', () => {
     const own = { thinking, output_config: { effort: 'max', task_budget: { type: 'tokens', total: 9 } } };
     const chat = parse(own).request;
     const anthropic = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effort: true } }, 'anthropic');
-    assert.equal(withoutHints(chat, anthropic), chat);
-    const { thinking: kept, output_config: output } = JSON.parse(chat);
+    assert.equal(withoutHints(textOf(chat), anthropic), chat);
+    const { thinking: kept, output_config: output } = JSON.parse(textOf(chat));
     assert.deepEqual({ thinking: kept, output_config: output }, own);
     assert.deepEqual(checkMessages(parse(own), anthropic), []);
     for (const vendor of ['openai', 'groq', 'gemini', 'ollama']) {
       const row = madeUpModel({ id: 'm', capability: 'chat' }, vendor);
-      assert.deepEqual(JSON.parse(withoutHints(chat, row)), {
-        ...JSON.parse(parse({}).request),
+      assert.deepEqual(JSON.parse(withoutHints(textOf(chat), row)), {
+        ...JSON.parse(textOf(parse({}).request)),
         reasoning_effort: 'xhigh',
       });
       assert.deepEqual(checkMessages(parse(own), row), ['output_config'], vendor);

@@ -7,13 +7,14 @@ import {
 } from '../../../../api/endpoints/responses/parse-response.ts';
 import { prependItems } from '../../../../api/endpoints/responses/prepend-items.ts';
 import { responses } from '../../../../api/endpoints/responses/responses.ts';
+import { bytesOf, textOf } from '../../../../api/pipeline/request-text.ts';
 import type { Model } from '../../../../shared/catalogue/models.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
 const minimal = { model: 'gpt-5', input: 'Hello' };
 const parse = (fields: object) => parseResponse(Buffer.from(JSON.stringify({ ...minimal, ...fields })));
-const requestOf = (fields: object): Record<string, unknown> => JSON.parse(parse(fields).request);
+const requestOf = (fields: object): Record<string, unknown> => JSON.parse(textOf(parse(fields).request));
 const echoOf = (fields: object): Record<string, unknown> =>
   (parse(fields).viewOptions as unknown as ResponseViewOptions).echo;
 const requirementsOf = (fields: object): ResponseRequirements => parse(fields).requirements;
@@ -42,9 +43,9 @@ describe('parseResponse', () => {
       ...{ 0: 'first', stream: true, store: false, background: false, previous_response_id: 'resp_1', unknown: [1] },
       ...{ temperature: null, conversation: null, prompt: null, instructions: 'Be brief', stream_options: {} },
     });
-    assert.ok(request.startsWith('{"input":[{'), request);
+    assert.ok(textOf(request).startsWith('{"input":[{'));
     const expected = { 0: 'first', input: [hello], unknown: [1], instructions: 'Be brief', stream_options: {} };
-    assert.deepEqual(JSON.parse(request), expected);
+    assert.deepEqual(JSON.parse(textOf(request)), expected);
     assert.deepEqual([model, stream, store, background], ['gpt-5', true, false, false]);
     assert.deepEqual([parse({}).stream, parse({}).store, parse({ store: null }).store], [false, true, true]);
     assert.equal(parse({ background: true }).background, true);
@@ -238,11 +239,11 @@ describe('prependItems', () => {
       [empty, items],
       [empty, []],
     ] as const) {
-      const { input, ...rest } = JSON.parse(request);
+      const { input, ...rest } = JSON.parse(textOf(request));
       const expected = { input: [...earlier, ...input], ...rest };
       for (const list of [JSON.stringify(earlier), ` ${JSON.stringify(earlier, undefined, 2)}\n`]) {
-        assert.deepEqual(JSON.parse(prependItems(request, list)), expected);
-        const bytes = prependItems(new TextEncoder().encode(request), list);
+        assert.deepEqual(JSON.parse(textOf(prependItems(request, list))), expected);
+        const bytes = prependItems(bytesOf(request), list);
         assert.deepEqual(JSON.parse(new TextDecoder().decode(bytes)), expected);
       }
     }
@@ -250,6 +251,6 @@ describe('prependItems', () => {
 
   it('prependItems can be repeated, with the earliest items last', () => {
     const twice = prependItems(prependItems(later, '[{"n":2}]'), '[{"n":1}]');
-    assert.deepEqual(JSON.parse(twice).input, [{ n: 1 }, { n: 2 }, hello]);
+    assert.deepEqual(JSON.parse(textOf(twice)).input, [{ n: 1 }, { n: 2 }, hello]);
   });
 });

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseResponse } from '../../../../api/endpoints/responses/parse-response.ts';
 import { responseView } from '../../../../api/endpoints/responses/response-view.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import type { View, ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -40,7 +41,7 @@ function parsed(fields: object = {}): { job: ViewedJob; request: string; stream:
   const body = { model: 'a-model', input: 'Hi', tools, stream: true, ...fields };
   const { request, viewOptions, stream } = parseResponse(Buffer.from(JSON.stringify(body)));
   const job = { id, model: 'a-model', createdAt: 1_700_000_000_123, viewOptions, link: (file: string) => file };
-  return { job, request, stream };
+  return { job, request: textOf(request), stream };
 }
 
 const chatRow = madeUpModel({ id: 'a-model', capability: 'chat' });

@@ -4,6 +4,7 @@ import { checkTranscription } from '../../../../api/endpoints/audio/check-transc
 import { parseTranscription, parseTranslation } from '../../../../api/endpoints/audio/parse-transcription.ts';
 import { transcriptionView } from '../../../../api/endpoints/audio/transcription-view.ts';
 import type { Form, ParseForm } from '../../../../api/pipeline/parsed-request.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import type { TranscriptionFormat } from '../../../../shared/capabilities/transcription.ts';
 import { routedModel } from '../../../support/routed-model.ts';
@@ -44,7 +45,7 @@ describe('transcription requests', () => {
       }),
     );
     const { request, ...rest } = parsed;
-    assert.deepEqual(JSON.parse(request), {
+    assert.deepEqual(JSON.parse(textOf(request)), {
       task: 'transcribe',
       format: 'verbose_json',
       options: {
@@ -138,7 +139,7 @@ describe('transcription requests', () => {
 
   it('parseTranslation rejects streams and speakers', () => {
     const fields = { model: 'whisper-1' };
-    assert.equal(JSON.parse(parseTranslation(form(fields)).request).task, 'translate');
+    assert.equal(JSON.parse(textOf(parseTranslation(form(fields)).request)).task, 'translate');
     assert.equal(parseTranslation(form({ ...fields, stream: 'false' })).stream, false);
     const streamed = form({ ...fields, stream: 'true' });
     assert.deepEqual(refusal(parseTranslation, streamed), ['invalid_request_error', 'stream']);

@@ -6,8 +6,8 @@ import {
   parseSocketMessage,
   type SocketRequirements,
 } from '../../../../api/endpoints/responses/socket/parse-socket-message.ts';
-import type { Endpoint, Parsed } from '../../../../api/pipeline/endpoint.ts';
-import type { Form, Parse } from '../../../../api/pipeline/parsed-request.ts';
+import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
+import type { Form, Parse, ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -252,7 +252,7 @@ const models: readonly RoutedModel[] = [
 ];
 
 /** All that becomes of a request before it is a job, and of its view before the first frame. */
-function followRequest(endpoint: Endpoint, parsed: Parsed): void {
+function followRequest(endpoint: Endpoint, parsed: ParsedRequest): void {
   JSON.parse(String(parsed.request));
   for (const model of models) {
     if (model.capability !== endpoint.capability) continue;
@@ -282,7 +282,7 @@ const byName = new Map<string, Endpoint>(endpoints.map((endpoint) => [endpoint.n
 
 /** Takes a body as the endpoint's handler does: it is parsed, or refused with a 4xx; nothing else may happen. */
 function take(endpoint: Endpoint, parse: Parse, body: unknown): void {
-  let parsed: Parsed;
+  let parsed: ParsedRequest;
   try {
     parsed = parse(Buffer.from(JSON.stringify(body) ?? ''));
   } catch (error) {
@@ -375,7 +375,7 @@ describe('requests with arbitrary values in any field', () => {
       if (parseForm === undefined) continue;
       fc.assert(
         fc.property(form, (given) => {
-          let parsed: Parsed;
+          let parsed: ParsedRequest;
           try {
             parsed = parseForm(given);
           } catch (error) {

@@ -3,6 +3,7 @@ import { after, describe, it } from 'node:test';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
 import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import { isLargeBody, LargeBodies } from '../../../../api/pipeline/large-bodies/large-bodies.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { ApiError, type ErrorCode } from '../../../../shared/errors.ts';
 
 const open: LargeBodies[] = [];
@@ -20,18 +21,16 @@ const chatBody = (content: unknown, fields: object = {}): Buffer =>
 const isCode = (code: ErrorCode) => (error: unknown) => error instanceof ApiError && error.code === code;
 
 describe('LargeBodies', () => {
-  it('LargeBodies parses a body like its endpoint, returns the request as bytes, and leaves the body unchanged', async () => {
+  it('LargeBodies parses a body like its endpoint, and returns the request as bytes', async () => {
     const bodies = largeBodies();
     const url = `data:image/png;base64,${'QUJD'.repeat(500_000)}`;
     const parts = [{ type: 'image_url', image_url: { url } }];
     const body = chatBody(parts, { stream: true, stream_options: { include_usage: true }, 'schlüssel 🔑': '\ud800' });
     assert.equal(isLargeBody(body), true);
-    const before = Buffer.from(body);
-    const { request, ...rest } = await bodies.parse('chat', body, 'a');
     const { request: text, ...expected } = parseChat(body);
+    const { request, ...rest } = await bodies.parse('chat', body, 'a');
     assert.deepEqual(rest, expected);
-    assert.equal(Buffer.from(request).toString(), text);
-    assert.deepEqual(body, before);
+    assert.ok(textOf(request) === textOf(text));
   });
 
   it('LargeBodies knows every endpoint that takes JSON', async () => {
@@ -94,7 +93,7 @@ describe('LargeBodies', () => {
     const bodies = largeBodies({ threads: 1 });
     const order: string[] = [];
     const ask = async (account: string, body: Buffer): Promise<void> => {
-      await bodies.parse('chat', body, account).catch(() => undefined);
+      await bodies.parse('chat', Buffer.from(body), account).catch(() => undefined);
       order.push(account);
     };
     const long = chatBody('x', { objects: Array.from({ length: 100_000 }, () => ({})) });
@@ -110,7 +109,7 @@ describe('LargeBodies', () => {
     const bodies = largeBodies();
     const order: string[] = [];
     const ask = async (account: string, body: Buffer): Promise<void> => {
-      await bodies.parse('chat', body, account).catch(() => undefined);
+      await bodies.parse('chat', Buffer.from(body), account).catch(() => undefined);
       order.push(account);
     };
     // Both threads have started by then.
