@@ -5,19 +5,19 @@ export type RequestText = string | Uint8Array<ArrayBuffer>;
 
 /** Serializes a request; long fields that are as their caller wrote them are copied, not serialized again. */
 export function requestText(request: object): RequestText {
-  const fields = Object.entries(request).filter(([, value]) => value !== undefined);
-  const long = new Map(fields.flatMap(([key, value]) => withRaw(key, rawJsonOf(value))));
+  const long = new Map<string, Uint8Array>();
+  for (const [key, value] of Object.entries(request)) {
+    const raw = rawJsonOf(value);
+    if (raw !== undefined) long.set(key, raw);
+  }
   if (long.size === 0) return JSON.stringify(request);
+  const fields = Object.entries(request).filter(([, value]) => value !== undefined);
   const parts = fields.flatMap(([key, value], index): Uint8Array[] => {
     const before = `${index === 0 ? '{' : ','}${JSON.stringify(key)}:`;
     const raw = long.get(key);
     return raw === undefined ? [Buffer.from(before + JSON.stringify(value))] : [Buffer.from(before), raw];
   });
   return joined([...parts, Buffer.from('}')]);
-}
-
-function withRaw(key: string, raw: Uint8Array | undefined): [string, Uint8Array][] {
-  return raw === undefined ? [] : [[key, raw]];
 }
 
 /** In a buffer of its own, which can be transferred to another thread. */
