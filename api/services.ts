@@ -164,7 +164,7 @@ export async function openServices({ config, redis, db, log }: ProcessContext, c
 
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
   const isShared = (address: string): boolean => forwarded.isShared(address);
-  return new Connections({ ...config, isShared }, log, (reason) => metrics.connectionsCut.inc({ reason }));
+  return new Connections({ ...config, isShared }, log, (reason) => metrics.closedConnections.inc({ reason }));
 }
 
 /** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */

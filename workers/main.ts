@@ -6,7 +6,7 @@ import { ConfigError, readConfig, readSettingNotices } from '../shared/config/co
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { CapabilityQueue } from '../shared/queue/queue.ts';
-import { waitForCompany } from '../shared/redis/command-batcher.ts';
+import { setBatchDelay } from '../shared/redis/command-batcher.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { Closers } from '../shared/runtime/closers.ts';
@@ -60,7 +60,7 @@ async function start(): Promise<void> {
   const routing = new Routing(config, registry, log);
   closers.add(() => withTimeout(routing.vendors.close(), vendorsCloseMs));
   const running = closers.use(new RunningJobs(redis.client, log));
-  waitForCompany(redis.client, () => (running.size >= busy ? busyMs : 0));
+  setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
   const context: WorkerContext = {
     config,
     clock: closers.use(await RedisClock.open(redis.client)),

@@ -48,7 +48,7 @@ export class Handover {
  * Supports one wait at a time.
  */
 export class ClientConnection implements SwapRemoveMember {
-  place = 0;
+  index = 0;
   /** Why waiting has ended, once it has. */
   ended: ApiError | undefined;
   readonly #response: ServerResponse;

@@ -49,7 +49,7 @@ export interface SocketReplyOptions {
  */
 export class SocketReply implements FrameReceiver {
   /** Resolves with the first frames, or rejects with the ApiError that prevents them. */
-  readonly begun: Promise<void>;
+  readonly started: Promise<void>;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
   frames = 0;
@@ -78,11 +78,11 @@ export class SocketReply implements FrameReceiver {
     const { resumeAfter: after } = options;
     if (after !== undefined)
       this.position = Number.isFinite(after.event) ? `${after.seq}.${after.event}` : `${after.seq}`;
-    this.begun = new Promise((resolve, reject) => {
+    this.started = new Promise((resolve, reject) => {
       this.#resolveBegun = resolve;
       this.#rejectBegun = reject;
     });
-    this.begun.catch(() => undefined);
+    this.started.catch(() => undefined);
     this.closed = new Promise((resolve) => {
       this.#resolveClosed = resolve;
     });

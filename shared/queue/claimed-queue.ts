@@ -24,7 +24,7 @@ export interface QueueEntry {
   /** Why it must no longer run; '' if it may. */
   readonly refusal: string;
   /** Reply of `beginJob`, see `readBeginReply`; '' if the job was not begun. */
-  readonly begun: string;
+  readonly beginReply: string;
 }
 
 /** A claim of a job. */
@@ -43,7 +43,7 @@ export interface ClaimCall {
   /** Worker that begins the jobs as they are claimed; '' to leave them unbegun. */
   readonly workerId: string;
   /** Claims whose jobs have ended. */
-  readonly over: readonly QueueClaim[];
+  readonly ended: readonly QueueClaim[];
 }
 
 /** Number of values that claim-jobs.lua returns per job. */
@@ -70,12 +70,15 @@ export class ClaimedQueue {
   /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
-    for (const { id, token } of call.over) args.push(id, token);
+    for (const { id, token } of call.ended) args.push(id, token);
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];
     for (let at = 0; at < fields.length; at += fieldsOfEntry) {
-      const [id = '', data = '', priority, stalled, refusal = '', begun = ''] = fields.slice(at, at + fieldsOfEntry);
-      entries.push({ id, data, priority: Number(priority), stalled: Number(stalled), refusal, begun });
+      const [id = '', data = '', priority, stalled, refusal = '', beginReply = ''] = fields.slice(
+        at,
+        at + fieldsOfEntry,
+      );
+      entries.push({ id, data, priority: Number(priority), stalled: Number(stalled), refusal, beginReply });
     }
     return { isMore: isMore === 1, entries };
   }

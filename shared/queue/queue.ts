@@ -72,7 +72,7 @@ const jobsExamined = 100;
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
 
 const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url), addJobScript);
-const oldestTurn = loadScript<string>(new URL('./oldest-turn.lua', import.meta.url));
+const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
 
 /** Depth of a queue. */
 export interface QueueDepth {
@@ -138,7 +138,7 @@ export class CapabilityQueue {
       this.waiting(),
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
-      oldestTurn(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string]),
+      oldestQueued(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string]),
     ]);
     const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     const since = Math.min(

@@ -18,7 +18,7 @@ class CommandBatcher {
   readonly #redis: Redis;
   readonly #send: Redis['sendCommand'];
   /** How long a write waits to be batched, in ms. */
-  patienceMs: () => number = () => 0;
+  delayMs: () => number = () => 0;
   /** The corked socket; undefined while no commands are held back. */
   #corked: Redis['stream'] | undefined;
   #lastCommand: Command | undefined;
@@ -70,7 +70,7 @@ class CommandBatcher {
   #scheduleFlush(): void {
     if (this.#isFlushScheduled || (this.#corked === undefined && this.#waiting.length === 0)) return;
     this.#isFlushScheduled = true;
-    const ms = this.patienceMs();
+    const ms = this.delayMs();
     if (ms > 0) setTimeout(() => this.#flush(), ms);
     else setImmediate(() => this.#flush());
   }
@@ -127,9 +127,9 @@ export function batchCommands(redis: Redis): void {
 }
 
 /** Sets the batch window (ms) of a connection's writes, read before each: a busy process spends most on small writes. */
-export function waitForCompany(redis: Redis | Cluster, patienceMs: () => number): void {
+export function setBatchDelay(redis: Redis | Cluster, delayMs: () => number): void {
   const writes = gathered.get(redis);
-  if (writes !== undefined) writes.patienceMs = patienceMs;
+  if (writes !== undefined) writes.delayMs = delayMs;
 }
 
 /**

@@ -68,7 +68,7 @@ export interface ApiMetrics {
   /** Bytes written to connections, including response heads. */
   readonly bytes: Counter<'endpoint'>;
   /** Connections closed for exceeding limits, by reason. */
-  readonly connectionsCut: Counter<'reason'>;
+  readonly closedConnections: Counter<'reason'>;
   /** Job records written to the database; existing ones do not count. */
   readonly records: Counter<string>;
 }
@@ -110,7 +110,7 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       labelNames: ['endpoint'],
       registers,
     }),
-    connectionsCut: new Counter({
+    closedConnections: new Counter({
       name: 'sluice_connections_cut_total',
       help: 'Connections ended for what they took: unread answers, too many of one address, or of all.',
       labelNames: ['reason'],

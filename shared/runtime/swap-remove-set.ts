@@ -1,7 +1,7 @@
 /** A member of at most one `SwapRemoveSet` at a time. */
 export interface SwapRemoveMember {
   /** Its index; managed by the set. */
-  place: number;
+  index: number;
 }
 
 /**
@@ -14,17 +14,17 @@ export class SwapRemoveSet<Member extends SwapRemoveMember> {
   readonly #members: Member[] = [];
 
   add(member: Member): void {
-    member.place = this.#members.length;
+    member.index = this.#members.length;
     this.#members.push(member);
   }
 
   /** Removes a member, if present. */
   delete(member: Member): void {
-    if (this.#members[member.place] !== member) return;
+    if (this.#members[member.index] !== member) return;
     const last = this.#members.pop() as Member;
     if (last === member) return;
-    this.#members[member.place] = last;
-    last.place = member.place;
+    this.#members[member.index] = last;
+    last.index = member.index;
   }
 
   get size(): number {

@@ -15,7 +15,7 @@ export function chatFieldSupport(row: VendorRow): ChatFieldSupport | undefined {
 }
 
 /** Whether a vendor takes Anthropic's own words for how much to think, `thinking` and `output_config`, as they are. */
-export function takesAnthropicWords(row: VendorRow): boolean {
+export function acceptsAnthropicFields(row: VendorRow): boolean {
   return chatFieldSupport(row)?.thinking === 'native';
 }
 

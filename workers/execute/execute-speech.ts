@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
-import { failureAfterBegin } from '../vendors/support/begun-task.ts';
+import { failureAfterBegin } from '../vendors/support/vendor-task-calls.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';
 

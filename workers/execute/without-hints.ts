@@ -1,5 +1,5 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { takesAnthropicWords } from '../../shared/vendors/chat-field-support.ts';
+import { acceptsAnthropicFields } from '../../shared/vendors/chat-field-support.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -19,7 +19,7 @@ type Target = Pick<RoutedModel, 'chat' | 'vendorRow'>;
  */
 export function withoutHints(request: string, { chat, vendorRow }: Target): string {
   const isStrict = refusesHints({ chat, vendorRow });
-  const isAnthropic = takesAnthropicWords(vendorRow);
+  const isAnthropic = acceptsAnthropicFields(vendorRow);
   const mayHoldForeign =
     (!isAnthropic && anthropicField.test(request)) ||
     ((isStrict || chat?.effort === false) && request.includes('"reasoning_effort":')) ||

@@ -167,7 +167,7 @@ export class JobConsumer implements Consumer {
   async #claim(waits: boolean): Promise<ClaimReply> {
     const wanted = Math.min(maxClaimed, Math.max(0, this.#free()));
     const token = `${this.#options.workerId}:${++this.#claims}`;
-    const over = waits ? [] : this.#takeEnded();
+    const ended = waits ? [] : this.#takeEnded();
     this.#reserved += wanted;
     try {
       const { redis, workerId, lockMs, begins } = this.#options;
@@ -176,13 +176,13 @@ export class JobConsumer implements Consumer {
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
-      const call = { token, wanted, lockMs, workerId: begins ? workerId : '', over };
+      const call = { token, wanted, lockMs, workerId: begins ? workerId : '', ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
       for (const entry of entries) this.#begin(entry, token);
       const isLate = (await marker) === true && entries.length === 0;
       return { count: entries.length, isMore, isLate };
     } catch (error) {
-      this.#putBack(over);
+      this.#putBack(ended);
       throw error;
     } finally {
       this.#reserved -= wanted;
@@ -190,14 +190,14 @@ export class JobConsumer implements Consumer {
     }
   }
 
-  #begin({ id, data, priority, stalled, refusal, begun }: QueueEntry, token: string): void {
-    const claim = { id, token, place: 0, endedAt: 0 };
+  #begin({ id, data, priority, stalled, refusal, beginReply }: QueueEntry, token: string): void {
+    const claim = { id, token, index: 0, endedAt: 0 };
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
     const running =
       job === undefined
         ? this.#quarantine(id)
-        : this.#options.run({ job, token, priority, stalled, verdict: readVerdict(begun) });
+        : this.#options.run({ job, token, priority, stalled, verdict: readVerdict(beginReply) });
     running
       .then((outcome) => (outcome === 'done' ? this.#end(claim) : this.#requeue(claim)))
       .catch((error) => {
@@ -230,9 +230,9 @@ export class JobConsumer implements Consumer {
    * Retries failed removals for as long as their locks may live, which are no longer renewed. After that the job returns as
    * stalled, and the worker that claims it finds it finished.
    */
-  #putBack(over: readonly Claim[]): void {
+  #putBack(ended: readonly Claim[]): void {
     const oldest = performance.now() - this.#options.lockMs;
-    for (const claim of over) if (claim.endedAt > oldest) this.#ended.push(claim);
+    for (const claim of ended) if (claim.endedAt > oldest) this.#ended.push(claim);
     if (this.#ended.length > 0 && !this.#isClosing) this.#scheduleFlush(completionRetryMs);
   }
 
@@ -240,9 +240,9 @@ export class JobConsumer implements Consumer {
   #takeEnded(): Claim[] {
     clearTimeout(this.#flushTimer);
     this.#flushTimer = undefined;
-    const over = this.#ended;
+    const ended = this.#ended;
     this.#ended = [];
-    return over;
+    return ended;
   }
 
   async #flush(): Promise<void> {
@@ -294,7 +294,7 @@ export class JobConsumer implements Consumer {
 }
 
 /** An unreadable state yields undefined: the run then calls `begin` again and gets the reason. */
-function readVerdict(begun: string): BeginVerdict | undefined {
-  const verdict = begun === '' ? undefined : readBeginReply(begun);
+function readVerdict(reply: string): BeginVerdict | undefined {
+  const verdict = reply === '' ? undefined : readBeginReply(reply);
   return verdict?.verdict === 'unreadable' ? undefined : verdict;
 }

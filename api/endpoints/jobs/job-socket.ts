@@ -64,7 +64,7 @@ export function jobSocket(
       try {
         await connection.wait(attachTo(services, state, reader, resumeAfter), readMs);
         // An ended job is available at once, or has expired, which can still become a status.
-        if (state.outcome !== undefined) await connection.wait(answer.begun, readMs);
+        if (state.outcome !== undefined) await connection.wait(answer.started, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);
         answer.open(webSocket, socket);
         await untilClosed(answer, connection, state.id);

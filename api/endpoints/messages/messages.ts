@@ -1,4 +1,4 @@
-import { takesAnthropicWords } from '../../../shared/vendors/chat-field-support.ts';
+import { acceptsAnthropicFields } from '../../../shared/vendors/chat-field-support.ts';
 import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
@@ -32,7 +32,7 @@ export const checkMessages: Check<MessageRequirements> = ({ requirements }, mode
   return [
     ...ignored,
     ...(chat?.hints === false ? hints : []),
-    ...(takesAnthropicWords(model.vendorRow) ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
+    ...(acceptsAnthropicFields(model.vendorRow) ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
     ...checkChatFields({ chatFields, chatFieldNames }, model, unsupported),
   ];
 };

@@ -12,16 +12,16 @@ export class CustomToolInput {
   /** The whole text so far. */
   text = '';
   #rest = '';
-  #place: 'before' | 'inside' | 'after' = 'before';
+  #position: 'before' | 'inside' | 'after' = 'before';
 
   /** Adds a piece of the arguments and returns the new part of the text. */
   push(piece: string): string {
-    if (this.#place === 'after') return '';
+    if (this.#position === 'after') return '';
     this.#rest += piece;
-    if (this.#place === 'before') {
+    if (this.#position === 'before') {
       const start = opening.exec(this.#rest);
       if (start === null) return '';
-      this.#place = 'inside';
+      this.#position = 'inside';
       this.#rest = this.#rest.slice(start[0].length);
     }
     return this.#add(this.#decode());
@@ -29,10 +29,10 @@ export class CustomToolInput {
 
   /** Ends the input. Returns the rest of the text. */
   end(): string {
-    if (this.#place === 'after') return '';
+    if (this.#position === 'after') return '';
     const rest = this.#rest;
-    const told = this.#place === 'before' ? readInput(rest) : rest;
-    this.#place = 'after';
+    const told = this.#position === 'before' ? readInput(rest) : rest;
+    this.#position = 'after';
     return this.#add(told);
   }
 
@@ -43,7 +43,7 @@ export class CustomToolInput {
     const held = isClosed ? 0 : (halfPair.exec(ready)?.[0].length ?? 0);
     const told = ready.slice(0, ready.length - held);
     this.#rest = this.#rest.slice(told.length);
-    if (isClosed) this.#place = 'after';
+    if (isClosed) this.#position = 'after';
     return unescaped(told);
   }
 

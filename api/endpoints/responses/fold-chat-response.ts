@@ -93,9 +93,9 @@ export class ChatResponseFold {
     const open = this.#open?.item;
     if (open instanceof GrowingReasoning && !open.isSigned) return open;
     this.#endOpen('completed');
-    const place = this.#place();
-    const item = new GrowingReasoning(place, this.#options.isSummarized);
-    this.#open = { item, outputIndex: place.outputIndex };
+    const position = this.#position();
+    const item = new GrowingReasoning(position, this.#options.isSummarized);
+    this.#open = { item, outputIndex: position.outputIndex };
     return item;
   }
 
@@ -105,9 +105,9 @@ export class ChatResponseFold {
     this.#endOpen('completed');
     this.#endWholeCalls();
     this.#saysMore = true;
-    const place = this.#place();
-    const item = new GrowingMessage(place);
-    this.#open = { item, outputIndex: place.outputIndex };
+    const position = this.#position();
+    const item = new GrowingMessage(position);
+    this.#open = { item, outputIndex: position.outputIndex };
     return item;
   }
 
@@ -136,10 +136,10 @@ export class ChatResponseFold {
     this.#endOpen('completed');
     this.#endWholeCalls();
     this.#saysMore = true;
-    const place = this.#place();
+    const position = this.#position();
     const tool = this.#tools.get(name) ?? { type: 'function', name, namespace: undefined };
-    slot.outputIndex = place.outputIndex;
-    slot.call = new GrowingCall(place, tool, slot.id);
+    slot.outputIndex = position.outputIndex;
+    slot.call = new GrowingCall(position, tool, slot.id);
     if (slot.early !== '') slot.call.add(slot.early);
   }
 
@@ -159,7 +159,7 @@ export class ChatResponseFold {
     this.#open = undefined;
   }
 
-  #place(): ItemPosition {
+  #position(): ItemPosition {
     const outputIndex = this.#count;
     this.#count += 1;
     return { jobId: this.#options.jobId, outputIndex, emit: this.#emit };

@@ -5,7 +5,7 @@ import type { ItemPosition } from './growing-message.ts';
 
 /** A streamed call of one of the caller's tools: a function, or a custom tool with a stand-in function. */
 export class GrowingCall {
-  readonly #place: ItemPosition;
+  readonly #position: ItemPosition;
   readonly #tool: CallableTool;
   readonly #id: string;
   readonly #callId: string;
@@ -13,13 +13,13 @@ export class GrowingCall {
   #arguments = '';
 
   /** @param callId the chat's id of the call; defaults to the item's own */
-  constructor(place: ItemPosition, tool: CallableTool, callId: string | undefined) {
-    this.#place = place;
+  constructor(position: ItemPosition, tool: CallableTool, callId: string | undefined) {
+    this.#position = position;
     this.#tool = tool;
     this.#input = tool.type === 'custom' ? new CustomToolInput() : undefined;
-    this.#id = ownItemId(`${this.#input ? 'ctc' : 'fc'}_${place.outputIndex}`, place.jobId);
+    this.#id = ownItemId(`${this.#input ? 'ctc' : 'fc'}_${position.outputIndex}`, position.jobId);
     this.#callId = callId ?? this.#id;
-    const { emit, outputIndex } = place;
+    const { emit, outputIndex } = position;
     emit({ type: 'response.output_item.added', output_index: outputIndex, item: this.#item('in_progress') });
   }
 
@@ -41,7 +41,7 @@ export class GrowingCall {
 
   end(status: 'completed' | 'incomplete'): ResponseItem {
     if (this.#input !== undefined) this.#tell(this.#input.end());
-    const { emit, outputIndex } = this.#place;
+    const { emit, outputIndex } = this.#position;
     const item = this.#item(status);
     emit({
       ...this.#about(this.#input ? 'response.custom_tool_call_input.done' : 'response.function_call_arguments.done'),
@@ -54,11 +54,11 @@ export class GrowingCall {
   #tell(delta: string): void {
     if (delta === '') return;
     const type = this.#input ? 'response.custom_tool_call_input.delta' : 'response.function_call_arguments.delta';
-    this.#place.emit({ ...this.#about(type), delta });
+    this.#position.emit({ ...this.#about(type), delta });
   }
 
   #about(type: string): { type: string; item_id: string; output_index: number } {
-    return { type, item_id: this.#id, output_index: this.#place.outputIndex };
+    return { type, item_id: this.#id, output_index: this.#position.outputIndex };
   }
 
   #item(status: string): ResponseItem {

@@ -24,16 +24,16 @@ interface RefusalPart {
 
 /** A streamed message of a response. It emits the events of its start, its pieces and its end. */
 export class GrowingMessage {
-  readonly #place: ItemPosition;
+  readonly #position: ItemPosition;
   readonly #id: string;
   readonly #content: (TextPart | RefusalPart)[] = [];
 
-  constructor(place: ItemPosition) {
-    this.#place = place;
-    this.#id = ownItemId(`msg_${place.outputIndex}`, place.jobId);
-    place.emit({
+  constructor(position: ItemPosition) {
+    this.#position = position;
+    this.#id = ownItemId(`msg_${position.outputIndex}`, position.jobId);
+    position.emit({
       type: 'response.output_item.added',
-      output_index: place.outputIndex,
+      output_index: position.outputIndex,
       item: this.#item('in_progress'),
     });
   }
@@ -70,7 +70,7 @@ export class GrowingMessage {
   end(status: 'completed' | 'incomplete'): ResponseItem {
     this.#endPart();
     const item = this.#item(status);
-    this.#place.emit({ type: 'response.output_item.done', output_index: this.#place.outputIndex, item });
+    this.#position.emit({ type: 'response.output_item.done', output_index: this.#position.outputIndex, item });
     return item;
   }
 
@@ -98,10 +98,10 @@ export class GrowingMessage {
 
   /** Emits an event of the last part. */
   #emit(type: string, fields: Fields): void {
-    this.#place.emit({
+    this.#position.emit({
       type,
       item_id: this.#id,
-      output_index: this.#place.outputIndex,
+      output_index: this.#position.outputIndex,
       content_index: this.#content.length - 1,
       ...fields,
     });

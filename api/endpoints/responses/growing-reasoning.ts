@@ -21,17 +21,17 @@ const forms = {
 
 /** The streamed reasoning of a response: at most one part of text, and its signature. */
 export class GrowingReasoning {
-  readonly #place: ItemPosition;
+  readonly #position: ItemPosition;
   readonly #form: (typeof forms)[keyof typeof forms];
   readonly #id: string;
   #text = '';
   #encrypted: string | undefined;
 
-  constructor(place: ItemPosition, isSummary: boolean) {
-    this.#place = place;
+  constructor(position: ItemPosition, isSummary: boolean) {
+    this.#position = position;
     this.#form = isSummary ? forms.summary : forms.text;
-    this.#id = ownItemId(`rs_${place.outputIndex}`, place.jobId);
-    const { emit, outputIndex } = place;
+    this.#id = ownItemId(`rs_${position.outputIndex}`, position.jobId);
+    const { emit, outputIndex } = position;
     const item = { id: this.#id, type: 'reasoning', status: 'in_progress', summary: [] };
     emit({ type: 'response.output_item.added', output_index: outputIndex, item });
   }
@@ -53,7 +53,7 @@ export class GrowingReasoning {
   }
 
   end(status: 'completed' | 'incomplete'): ResponseItem {
-    const { emit, outputIndex } = this.#place;
+    const { emit, outputIndex } = this.#position;
     const parts = this.#text === '' ? [] : [this.#part()];
     if (parts.length > 0) {
       this.#emit(`${this.#form.text}.done`, { text: this.#text });
@@ -74,7 +74,7 @@ export class GrowingReasoning {
   }
 
   #emit(type: string, fields: Readonly<Record<string, unknown>>): void {
-    const { emit, outputIndex } = this.#place;
+    const { emit, outputIndex } = this.#position;
     emit({ type, item_id: this.#id, output_index: outputIndex, [this.#form.index]: 0, ...fields });
   }
 }

@@ -11,12 +11,12 @@ const grown: Readonly<Record<string, { readonly field: string; readonly event: s
 
 /** The events of a complete item: a stream with each text in one piece. */
 export function wholeItemEvents(item: ResponseItem, outputIndex: number): ResponseEvent[] {
-  const place = { item_id: item.id, output_index: outputIndex };
+  const position = { item_id: item.id, output_index: outputIndex };
   return [
     { type: 'response.output_item.added', output_index: outputIndex, item: beginning(item) },
-    ...grownFieldEvents(item, place),
-    ...partsOf(item.summary).flatMap((part, index) => summaryEvents(part, { ...place, summary_index: index })),
-    ...partsOf(item.content).flatMap((part, index) => partEvents(part, { ...place, content_index: index })),
+    ...grownFieldEvents(item, position),
+    ...partsOf(item.summary).flatMap((part, index) => summaryEvents(part, { ...position, summary_index: index })),
+    ...partsOf(item.content).flatMap((part, index) => partEvents(part, { ...position, content_index: index })),
     { type: 'response.output_item.done', output_index: outputIndex, item },
   ];
 }
@@ -33,57 +33,57 @@ function beginning(item: ResponseItem): ResponseItem {
   };
 }
 
-function grownFieldEvents(item: ResponseItem, place: Fields): ResponseEvent[] {
+function grownFieldEvents(item: ResponseItem, position: Fields): ResponseEvent[] {
   const { field, event } = grown[String(item.type)] ?? {};
   if (field === undefined) return [];
   const name = item.type === 'function_call' ? { name: item.name } : {};
   return [
-    ...pieces(`${event}.delta`, item[field], place),
-    { type: `${event}.done`, ...place, ...name, [field]: item[field] },
+    ...pieces(`${event}.delta`, item[field], position),
+    { type: `${event}.done`, ...position, ...name, [field]: item[field] },
   ];
 }
 
-function summaryEvents(part: Fields, place: Fields): ResponseEvent[] {
+function summaryEvents(part: Fields, position: Fields): ResponseEvent[] {
   return [
-    { type: 'response.reasoning_summary_part.added', ...place, part: { ...part, text: '' } },
-    ...pieces('response.reasoning_summary_text.delta', part.text, place),
-    { type: 'response.reasoning_summary_text.done', ...place, text: part.text },
-    { type: 'response.reasoning_summary_part.done', ...place, part },
+    { type: 'response.reasoning_summary_part.added', ...position, part: { ...part, text: '' } },
+    ...pieces('response.reasoning_summary_text.delta', part.text, position),
+    { type: 'response.reasoning_summary_text.done', ...position, text: part.text },
+    { type: 'response.reasoning_summary_part.done', ...position, part },
   ];
 }
 
-function partEvents(part: Fields, place: Fields): ResponseEvent[] {
-  const said = saidEvents(part, place);
+function partEvents(part: Fields, position: Fields): ResponseEvent[] {
+  const said = saidEvents(part, position);
   const field = part.type === 'refusal' ? 'refusal' : 'text';
   const lists = part.type === 'output_text' ? { annotations: [], logprobs: [] } : {};
   return [
-    { type: 'response.content_part.added', ...place, part: { ...part, [field]: '', ...lists } },
+    { type: 'response.content_part.added', ...position, part: { ...part, [field]: '', ...lists } },
     ...said,
-    { type: 'response.content_part.done', ...place, part },
+    { type: 'response.content_part.done', ...position, part },
   ];
 }
 
-function saidEvents(part: Fields, place: Fields): ResponseEvent[] {
+function saidEvents(part: Fields, position: Fields): ResponseEvent[] {
   switch (part.type) {
     case 'refusal':
       return [
-        ...pieces('response.refusal.delta', part.refusal, place),
-        { type: 'response.refusal.done', ...place, refusal: part.refusal },
+        ...pieces('response.refusal.delta', part.refusal, position),
+        { type: 'response.refusal.done', ...position, refusal: part.refusal },
       ];
     case 'reasoning_text':
       return [
-        ...pieces('response.reasoning_text.delta', part.text, place),
-        { type: 'response.reasoning_text.done', ...place, text: part.text },
+        ...pieces('response.reasoning_text.delta', part.text, position),
+        { type: 'response.reasoning_text.done', ...position, text: part.text },
       ];
     case 'output_text': {
       const logprobs = partsOf(part.logprobs);
       return [
-        ...pieces('response.output_text.delta', part.text, { ...place, logprobs }),
+        ...pieces('response.output_text.delta', part.text, { ...position, logprobs }),
         ...partsOf(part.annotations).map((annotation, index) => ({
-          ...{ type: 'response.output_text.annotation.added', ...place },
+          ...{ type: 'response.output_text.annotation.added', ...position },
           ...{ annotation_index: index, annotation },
         })),
-        { type: 'response.output_text.done', ...place, text: part.text, logprobs },
+        { type: 'response.output_text.done', ...position, text: part.text, logprobs },
       ];
     }
     default:
@@ -92,8 +92,8 @@ function saidEvents(part: Fields, place: Fields): ResponseEvent[] {
 }
 
 /** The delta of a whole text; none if it is empty. */
-function pieces(type: string, text: unknown, place: Fields): ResponseEvent[] {
-  return text === '' ? [] : [{ type, ...place, delta: text }];
+function pieces(type: string, text: unknown, position: Fields): ResponseEvent[] {
+  return text === '' ? [] : [{ type, ...position, delta: text }];
 }
 
 function partsOf(value: unknown): readonly Fields[] {

@@ -17,9 +17,9 @@ export function listAllModels({ catalogue }: { readonly catalogue: Catalogue }):
 }
 
 function modelView(model: Model, vendors: CatalogueSources['vendors']): Record<string, unknown> {
-  const routes = model.routes.map((route, place) => {
+  const routes = model.routes.map((route, index) => {
     // A row's facts are those of its first route. Later routes have their own, or none.
-    const { prices } = place === 0 ? model : withFactsOf(route, model);
+    const { prices } = index === 0 ? model : withFactsOf(route, model);
     return {
       route: routeName(route),
       vendor: route.vendor,

@@ -138,7 +138,7 @@ describe('SocketReply', () => {
     });
     answer.frame({ seq: 1, type: 'end', text: '{"a":1}' });
     assert.equal(answer.flush(), false);
-    await answer.begun;
+    await answer.started;
     server.once('upgrade', (request, stream, head) =>
       sockets.handleUpgrade(request, stream, head, (webSocket) => answer.open(webSocket, stream as Socket)),
     );

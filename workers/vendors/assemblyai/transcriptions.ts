@@ -1,6 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { awaitTask, beginTask, unknownOutcome } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { type Transcript, type TranscriptSegment, transcriptAnswer } from '../support/transcript-answer.ts';
 import {
@@ -8,6 +7,7 @@ import {
   readTranscriptionRequest,
   type TranscriptionRequest,
 } from '../support/transcription-request.ts';
+import { awaitTask, beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import { readVendorError } from '../vendor-error.ts';
 import { composeTranscript } from './request.ts';

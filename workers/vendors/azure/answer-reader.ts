@@ -1,8 +1,8 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/http-client.ts';
 import { OpenAiAnswerReader } from '../openai/answer-reader.ts';
-import { contentRefused } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { contentRefused } from '../support/vendor-task-calls.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 
 /** Error codes of the content filters, for chats and images. */

@@ -1,11 +1,11 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { createDownloader, type Downloader } from '../../http/download.ts';
 import { createHttpClient, type HttpClient, type HttpClientOptions } from '../../http/http-client.ts';
-import { afterBegin, awaitTask, beginTask, contentRefused, unknownOutcome } from '../support/begun-task.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { afterBegin, awaitTask, beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { Offering, VendorCall } from '../vendor.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 

@@ -1,11 +1,11 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { afterBegin, awaitTask, contentRefused } from '../support/begun-task.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { afterBegin, awaitTask, contentRefused } from '../support/vendor-task-calls.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import { FalQueue, isCompleted } from './queue.ts';
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
 import { type HttpClient, LostAnswerError } from '../../http/http-client.ts';
-import { beginTask, unknownOutcome } from '../support/begun-task.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
+import { beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
 
 /** Tries to fetch a result while its connection breaks, and the wait between them. */

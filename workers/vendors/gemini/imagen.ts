@@ -1,12 +1,12 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { beginTask, contentRefused } from '../support/begun-task.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { type ImageRequest, readImageRequest } from '../support/image-request.ts';
 import { nearestResolution, nearestShape } from '../support/image-shape.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { beginTask, contentRefused } from '../support/vendor-task-calls.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { modelPath } from './request.ts';
 

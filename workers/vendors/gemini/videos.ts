@@ -1,9 +1,9 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { beginTask, contentRefused, unknownOutcome } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
 import { fetchFilm, readVideoRequest } from '../support/video-request.ts';
 import type { TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';

@@ -1,7 +1,7 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/http-client.ts';
-import { contentRefused } from '../support/begun-task.ts';
 import { isObject } from '../support/json-object.ts';
+import { contentRefused } from '../support/vendor-task-calls.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient, HttpHeaders } from '../../http/http-client.ts';
-import { beginTask, contentRefused, readTaskName } from '../support/begun-task.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { beginTask, contentRefused, readTaskName } from '../support/vendor-task-calls.ts';
 import { failedVideo, fetchFilm, madeVideo, readVideoRequest } from '../support/video-request.ts';
 import type { TaskCall, TaskState, VideoTasks } from '../vendor.ts';
 

@@ -1,9 +1,9 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { beginTask, contentRefused, readTaskName } from '../support/begun-task.ts';
 import { aspectRatio, type ImageSize } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { beginTask, contentRefused, readTaskName } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
 
 type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;

@@ -1,10 +1,10 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { awaitTask } from '../support/begun-task.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { type ImageRequest, readImageRequest } from '../support/image-request.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { awaitTask } from '../support/vendor-task-calls.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { createGeneration, generationRequest, lumaRatio, readAssets } from './generation.ts';
 

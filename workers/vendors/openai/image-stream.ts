@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { failureAfterBegin } from '../support/begun-task.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { sumUsage } from '../support/sum-usage.ts';
+import { failureAfterBegin } from '../support/vendor-task-calls.ts';
 import type { FrameSink } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { OpenAiEventStream } from './event-stream.ts';

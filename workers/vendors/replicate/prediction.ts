@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { beginTask, contentRefused, unknownOutcome } from '../support/begun-task.ts';
 import type { JsonObject } from '../support/json-object.ts';
+import { beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
 
 const unknownPrediction = "The model's vendor does not know the prediction.";

@@ -5,12 +5,12 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import { type FormFile, type FormPart, formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { beginTask, contentRefused } from '../support/begun-task.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { type ImageRequest, readImageRequest } from '../support/image-request.ts';
 import { type InlineFile, InlineMedia } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { toBlackAndWhite } from '../support/png-mask.ts';
+import { beginTask, contentRefused } from '../support/vendor-task-calls.ts';
 import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
 import { composeStabilityFields, type StabilityService, stabilityService } from './service.ts';
 

@@ -1,8 +1,8 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import { createCallerDownloader } from '../../http/download.ts';
 import { createHttpClient, type HttpHeaders } from '../../http/http-client.ts';
-import { contentRefused } from '../support/begun-task.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { contentRefused } from '../support/vendor-task-calls.ts';
 import type { Offering } from '../vendor.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
 import type { VendorOptions } from '../vendor-options.ts';

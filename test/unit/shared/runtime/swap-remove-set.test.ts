@@ -6,7 +6,7 @@ import { SwapRemoveSet } from '../../../../shared/runtime/swap-remove-set.ts';
 
 interface Item extends JobItem<Item> {
   readonly name: number;
-  place: number;
+  index: number;
 }
 
 const steps = fc.array(fc.tuple(fc.boolean(), fc.nat(30)), { maxLength: 200 });
@@ -15,7 +15,7 @@ const steps = fc.array(fc.tuple(fc.boolean(), fc.nat(30)), { maxLength: 200 });
 function makeItems(): Item[] {
   const ids = ['00000', '10000', '20000', '00abc', '10abc', '20abc', '00fff', '10fff', '20fff', 'not hexadecimal'];
   return Array.from({ length: 31 }, (_, name) => ({
-    ...{ name, place: 0, next: undefined },
+    ...{ name, index: 0, next: undefined },
     jobId: ids[name % ids.length] as string,
   }));
 }

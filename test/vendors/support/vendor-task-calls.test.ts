@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { ApiError } from '../../../shared/errors.ts';
 import { createHttpClient, type HttpClient } from '../../../workers/http/http-client.ts';
 import { readFailure } from '../../../workers/routing/failure.ts';
-import { afterBegin, beginTask } from '../../../workers/vendors/support/begun-task.ts';
+import { afterBegin, beginTask } from '../../../workers/vendors/support/vendor-task-calls.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 
 const limits = { signal: new AbortController().signal, silenceMs: 300 };
