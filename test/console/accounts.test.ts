@@ -249,7 +249,7 @@ describe('a gateway whose sign-up is closed', () => {
   });
   after(async () => gateway?.stop());
 
-  test('lets nobody make a user, and says so', async () => {
+  test('a gateway whose sign-up is closed lets nobody make a user, and says so', async () => {
     const client = new ConsoleClient(gateway.url);
     const settings = (await client.call('GET', '/console/api/settings')).body;
     assert.deepEqual(settings, { sign_up: false, oidc: null, mail: false, sandbox: true, base_url: gateway.url });
@@ -259,7 +259,7 @@ describe('a gateway whose sign-up is closed', () => {
     assert.equal((await client.signIn('root@example.com', admin.SLUICE_ADMIN_PASSWORD)).status, 200);
   });
 
-  test('keeps its last operator', async () => {
+  test('a gateway whose sign-up is closed keeps its last operator', async () => {
     const operator = new ConsoleClient(gateway.url);
     await operator.signIn('root@example.com', admin.SLUICE_ADMIN_PASSWORD);
     const { user } = (await operator.call('GET', '/console/api/session')).body;

@@ -35,7 +35,7 @@ describe('two-step sign-in', () => {
     return { uri, codes: begun.body.backupCodes };
   };
 
-  test('asks for a code after the right password, and nothing is open before it', async () => {
+  test('two-step sign-in asks for a code after the right password, and nothing is open before it', async () => {
     const [ada, other] = [newClient(), newClient()];
     await ada.signUp('ada@example.com');
     await other.signIn('ada@example.com');
@@ -64,7 +64,7 @@ describe('two-step sign-in', () => {
     assert.equal((await newClient().call('POST', `${auth}/verify-totp`, { code: codeOf(uri) })).status, 401);
   });
 
-  test('ends a sign-in after five wrong codes, however right the next one is', async () => {
+  test('two-step sign-in ends a sign-in after five wrong codes, however right the next one is', async () => {
     const bob = newClient();
     await bob.signUp('bob@example.com');
     const { uri } = await enrol(bob);
@@ -78,7 +78,7 @@ describe('two-step sign-in', () => {
     assert.equal(await statusOf(client), 401);
   });
 
-  test('takes each backup code once, and keeps neither them nor the key in clear', async () => {
+  test('two-step sign-in takes each backup code once, and keeps neither them nor the key in clear', async () => {
     const carol = newClient();
     await carol.signUp('carol@example.com');
     const { uri, codes } = await enrol(carol);
@@ -102,7 +102,7 @@ describe('two-step sign-in', () => {
     assert.equal((await carol.call('POST', `${auth}/generate-backup-codes`, { password: 'wrong' })).status, 400);
   });
 
-  test('is required of operators where the operator says so: without it they are users', async () => {
+  test('two-step sign-in is required of operators where the operator says so: without it they are users', async () => {
     const root = newClient();
     assert.equal((await root.signIn(operator.email, operator.password)).status, 200);
     const rights = async (): Promise<[number, number, string]> => {
@@ -117,7 +117,7 @@ describe('two-step sign-in', () => {
     assert.deepEqual(await rights(), [403, 403, 'user required']);
   });
 
-  test('is turned off by the operator for a user who has lost the authenticator, and all sessions end', async () => {
+  test('two-step sign-in is turned off by the operator for a user who has lost the authenticator, and all sessions end', async () => {
     const dave = newClient();
     await dave.signUp('dave@example.com');
     const { user } = (await dave.call('GET', '/console/api/session')).body;

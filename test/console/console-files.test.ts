@@ -107,7 +107,7 @@ describe('the files of the console', () => {
     }
   });
 
-  test('says so where it was not built', async () => {
+  test('the console says so where it was not built', async () => {
     const unbuilt = await serve(join(root, 'nothing'));
     const answer = await fetch(`${unbuilt.url}/console/`);
     assert.equal(answer.status, 404);

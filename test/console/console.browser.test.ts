@@ -138,7 +138,7 @@ describe('the console', () => {
     await context.close();
   });
 
-  test('copies a new key where the browser has no clipboard for pages (plain HTTP), or shows it to be copied by hand', async () => {
+  test('the console copies a new key where the browser has no clipboard for pages (plain HTTP), or shows it to be copied by hand', async () => {
     for (const isAllowed of [true, false]) {
       const context = await browser.context(gateway.url, 'light', session);
       const page = await openPage(context);
@@ -169,7 +169,7 @@ describe('the console', () => {
     }
   });
 
-  test('is loaded anew when the gateway was upgraded while it was open', async () => {
+  test('the console is loaded anew when the gateway was upgraded while it was open', async () => {
     const context = await browser.context(gateway.url, 'light', session);
     const page = await openPage(context);
     await page.goto('/console/keys');
@@ -186,7 +186,7 @@ describe('the console', () => {
     await context.close();
   });
 
-  test('asks to sign in, and then shows the page that was asked for', async () => {
+  test('the console asks to sign in, and then shows the page that was asked for', async () => {
     const context = await browser.context(gateway.url);
     const page = await openPage(context);
     await page.goto('/console/usage?group=key');
@@ -207,7 +207,7 @@ describe('the console', () => {
     await context.close();
   });
 
-  test('changes and rotates a key', async () => {
+  test('the console changes and rotates a key', async () => {
     const context = await browser.context(gateway.url, 'phone', session);
     const page = await openPage(context);
     const old = await createKey(page, 'Notebook');
@@ -233,7 +233,7 @@ describe('the console', () => {
 });
 
 describe('two-step sign-in', () => {
-  test('is set up in the settings, asked for at the next sign-in, and takes a backup code', async () => {
+  test('two-step sign-in is set up in the settings, asked for at the next sign-in, and takes a backup code', async () => {
     const context = await browser.context(gateway.url);
     const page = await openPage(context);
     const faults: string[] = [];

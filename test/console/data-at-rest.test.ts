@@ -40,7 +40,7 @@ describe('what the gateway keeps on disk', () => {
     return output();
   };
 
-  test('is readable by its owner only: the database, its journal, requests in blobs, secrets', async () => {
+  test('what the gateway keeps on disk is readable by its owner only: the database, its journal, requests in blobs, secrets', async () => {
     const content = 'x'.repeat(200_000);
     const answer = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
@@ -53,7 +53,7 @@ describe('what the gateway keeps on disk', () => {
     if (!isOnPostgres) assert.ok(readdirSync(gateway.dataDir).includes('sessions.secret'));
   });
 
-  test('is closed to others at the next start where an earlier version had left it open, and the operator is told', async () => {
+  test('what the gateway keeps on disk is closed to others at the next start where an earlier version had left it open, and the operator is told', async () => {
     const database = join(gateway.dataDir, isOnPostgres ? 'api-key' : 'sluice.db');
     if (isOnPostgres) writeFileSync(database, 'x');
     const others = join(gateway.dataDir, 'notes.txt');
@@ -71,7 +71,7 @@ describe('what the gateway keeps on disk', () => {
     assert.doesNotMatch(await restart(), /Other users/);
   });
 
-  test('does not suffice to sign in: neither tokens nor what signs cookies can be read from the database', async () => {
+  test('what the gateway keeps on disk does not suffice to sign in: neither tokens nor what signs cookies can be read from the database', async () => {
     const ada = new ConsoleClient(gateway.url);
     await ada.signUp('ada@example.com');
     const [, name = '', signed = ''] = /(sluice\.session_token)=([^;]+)/.exec(ada.cookie) ?? [];

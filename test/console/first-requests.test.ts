@@ -33,7 +33,7 @@ function recording(): FormData {
 const messages = [{ role: 'user', content: 'Hello' }];
 
 describe('the first requests of somebody who has just signed up and has no credit', () => {
-  test('are answered by the sandbox, whatever they are for, and cost nothing', async () => {
+  test('the first requests of somebody who has just signed up and has no credit are answered by the sandbox, whatever they are for, and cost nothing', async () => {
     const gateway = await TestGateway.start({ settings: { SLUICE_SANDBOX: 'on', SLUICE_SIGN_UP: 'open' } });
     try {
       const { client, key } = await newUser(gateway);
@@ -61,7 +61,7 @@ describe('the first requests of somebody who has just signed up and has no credi
     }
   });
 
-  test('are refused where models have prices, with the sentence of the operator that says whom to ask', async () => {
+  test('the first requests of somebody who has just signed up and has no credit are refused where models have prices, with the sentence of the operator that says whom to ask', async () => {
     const SLUICE_CONTACT = 'Write to credit@example.com.';
     const gateway = await TestGateway.start({
       settings: { SLUICE_SANDBOX: 'priced', SLUICE_SIGN_UP: 'open', SLUICE_CONTACT },

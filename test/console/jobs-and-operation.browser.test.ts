@@ -123,7 +123,7 @@ describe('jobs', () => {
 });
 
 describe('models', () => {
-  test('that can be used are listed; the others are one click away, say why, and are found by words and filters', async () => {
+  test('models that can be used are listed; the others are one click away, say why, and are found by words and filters', async () => {
     await onPage('/models', async (page) => {
       const rows = page.getByRole('table', { name: 'Models' }).getByRole('row');
       await rows

@@ -110,7 +110,7 @@ function post(user: User, body: object, headers: Record<string, string> = {}): P
 const endless = { ...chat, sandbox: { tokens_per_second: 1 }, max_tokens: 100_000 };
 
 describe('the list of jobs', () => {
-  test('stays whole, page by page, while new jobs come', async () => {
+  test('the list of jobs stays whole, page by page, while new jobs come', async () => {
     const user = await signUp('pages');
     const ids = await addJobs(
       user,
@@ -128,7 +128,7 @@ describe('the list of jobs', () => {
     assert.deepEqual(seen, [...ids].reverse());
   });
 
-  test('shows all there is to know of a job, in dollars and milliseconds', async () => {
+  test('the list of jobs shows all there is to know of a job, in dollars and milliseconds', async () => {
     const user = await signUp('facts');
     const usage = { prompt_tokens: 3, completion_tokens: 4 };
     const [id = ''] = await addJobs(user, [
@@ -162,7 +162,7 @@ describe('the list of jobs', () => {
     assert.deepEqual(await get200(user, `/jobs/${id}`), data[0]);
   });
 
-  test('leaves out what its filters do', async () => {
+  test('the list of jobs leaves out what its filters do', async () => {
     const user = await signUp('filters');
     const [first, second, third, fourth] = await addJobs(user, [
       {},
@@ -206,7 +206,7 @@ describe('the list of jobs', () => {
     }
   });
 
-  test('shows no other account anything: its job is as unknown as one that never was', async () => {
+  test('the list of jobs shows no other account anything: its job is as unknown as one that never was', async () => {
     const [id = ''] = await addJobs(ann, [{}]);
     const never = `job_${newJobId()}`;
     for (const path of [`/jobs/${id}`, `/jobs/${id}/events`]) {
@@ -230,7 +230,7 @@ describe('the list of jobs', () => {
     assert.equal((await bob.client.call('GET', '/admin/v1/jobs')).status, 403);
   });
 
-  test('of operators is of all accounts, or of one', async () => {
+  test('the list of jobs of operators is of all accounts, or of one', async () => {
     const [mine = ''] = await addJobs(ann, [{ model: 'for-operators' }]);
     const [theirs = ''] = await addJobs(bob, [{ model: 'for-operators', created_at: morning + 1 }]);
     const ids = async (query: string) => idsOf((await admin.answer(200, 'GET', `/jobs?${query}`)) as never);
@@ -244,7 +244,7 @@ describe('the list of jobs', () => {
 });
 
 describe('running jobs', () => {
-  test('are listed while they run, can be followed, and are cancelled by their owner only', async () => {
+  test('running jobs are listed while they run, can be followed, and are cancelled by their owner only', async () => {
     const answer = await post(ann, { ...endless, stream: true, metadata: { run: '1' } });
     const id = answer.headers.get('x-request-id') as string;
     assert.equal(answer.status, 200);
@@ -277,7 +277,7 @@ describe('running jobs', () => {
     assert.equal(after.body.status, 'cancelled');
   });
 
-  test('count in the usage once they have ended, by their tags, too', async () => {
+  test('running jobs count in the usage once they have ended, by their tags, too', async () => {
     const user = await signUp('tags');
     const metadata = { customer: 'a:b', note: '"=1+1"' };
     const answers = await Promise.all([post(user, { ...chat, metadata }), post(user, { ...chat, stream: true })]);
@@ -292,7 +292,7 @@ describe('running jobs', () => {
 });
 
 describe('usage', () => {
-  test('is in dollars, in the days of a time zone', async () => {
+  test('usage is in dollars, in the days of a time zone', async () => {
     const user = await signUp('days');
     await addJobs(user, [
       { created_at: morning - 1, cost: 1 },
@@ -348,7 +348,7 @@ describe('usage', () => {
       assert.deepEqual([status, body.error.param], [400, param]);
     }
   });
-  test('says how long requests took: half of them, 95 and 99 of a hundred', async () => {
+  test('usage says how long requests took: half of them, 95 and 99 of a hundred', async () => {
     const user = await signUp('latency');
     const took = (ms: number) => ({ ended_at: morning + 10 * ms, first_at: ms % 2 === 0 ? morning + ms : null });
     await addJobs(user, [
@@ -376,7 +376,7 @@ describe('usage', () => {
 });
 
 describe('the jobs as CSV', () => {
-  test('are all of them, quoted, and hold no formulas', async () => {
+  test('the jobs as CSV are all of them, quoted, and hold no formulas', async () => {
     const user = await signUp('csv');
     await addJobs(user, [
       { model: '=HYPERLINK("http://x")', metadata: '{"a":"b, c"}' },
@@ -416,7 +416,7 @@ describe('the jobs as CSV', () => {
     assert.equal(filtered.status, 200);
   });
 
-  test('are read no faster than they are taken, and not on once the client has left', async () => {
+  test('the jobs as CSV are read no faster than they are taken, and not on once the client has left', async () => {
     const user = await signUp('slow');
     const metadata = JSON.stringify({ note: 'x'.repeat(4000) });
     const pages = 20;

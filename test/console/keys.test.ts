@@ -45,7 +45,7 @@ describe('API keys over HTTP', () => {
     vendor_ids: ['file-1', 'vs_*'],
   };
 
-  it('are made with all they can be given, and shown as they are', async () => {
+  it('API keys over HTTP are made with all they can be given, and shown as they are', async () => {
     const before = Date.now();
     const created = await keys.create({ name: '  of a team ', ...settings, budget: { amount: 12.5, period: 'month' } });
     const { id, key, created_at: createdAt, ...rest } = created;
@@ -71,7 +71,7 @@ describe('API keys over HTTP', () => {
     assert.deepEqual({ ...listed, last_used_at: null, budget: null }, { ...shown, budget: null });
   });
 
-  it('are changed field by field; null takes a limit away', async () => {
+  it('API keys over HTTP are changed field by field; null takes a limit away', async () => {
     const { id } = await keys.create({ ...settings, budget: { amount: 1, period: 'day' } });
     const changed = await keys.change(id, { name: 'renamed', rpm: 5, models: null, budget: null, model_limits: null });
     assert.deepEqual(
@@ -80,7 +80,7 @@ describe('API keys over HTTP', () => {
     );
   });
 
-  it('name the field at fault', async () => {
+  it('API keys over HTTP name the field at fault', async () => {
     const { id } = await keys.create();
     const faults: [fields: Record<string, unknown>, param: string | null][] = [
       [{ name: '' }, 'name'],
@@ -128,7 +128,7 @@ describe('API keys over HTTP', () => {
     assert.equal((await assertErrorAnswer(nowhere, 400, 'invalid_request_error')).param, 'after');
   });
 
-  it('that do not exist, accounts that do not, and hidden keys are not found', async () => {
+  it('API keys over HTTP that do not exist, accounts that do not, and hidden keys are not found', async () => {
     await makeApiKey(gateway, { accountId: 'playing', name: 'hidden', kind: 'console' });
     const { data } = await keys.answer(200, 'GET', '/accounts/playing/keys');
     assert.deepEqual(data, []);
@@ -141,7 +141,7 @@ describe('API keys over HTTP', () => {
     await assertErrorAnswer(await keys.ask('POST', '/accounts/nobody/keys', { name: 'x' }), 404, 'not_found');
   });
 
-  it('are listed page by page, the newest first, each once', async () => {
+  it('API keys over HTTP are listed page by page, the newest first, each once', async () => {
     await makeApiKey(gateway, { accountId: 'paging', name: '0' });
     for (const name of ['1', '2', '3', '4']) await keys.create({ name }, 'paging');
     const names: string[] = [];
@@ -161,7 +161,7 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([...names].sort(), ['0', '1', '2', '3', '4']);
   });
 
-  it('are changed for every process at once, also for one that remembers the key', async () => {
+  it('API keys over HTTP are changed for every process at once, also for one that remembers the key', async () => {
     const { id, key } = await keys.create();
     for (const url of [gateway.url, other.url]) {
       assert.equal(await statusOf(chat(key, url)), 200);
@@ -185,7 +185,7 @@ describe('API keys over HTTP', () => {
     assert.equal(await statusOf(chat(key, other.url)), 429);
   });
 
-  it('are refused everywhere once they are revoked, which can be repeated, and cannot be changed any more', async () => {
+  it('API keys over HTTP are refused everywhere once they are revoked, which can be repeated, and can no longer be changed', async () => {
     const { id, key } = await keys.create();
     assert.deepEqual([await statusOf(chat(key)), await statusOf(chat(key, other.url))], [200, 200]);
     const revoked = await keys.revoke(id);
@@ -199,7 +199,7 @@ describe('API keys over HTTP', () => {
     await assertErrorAnswer(await keys.ask('POST', `/keys/${id}/rotate`, {}), 400, 'invalid_request_error');
   });
 
-  it('stay revoked when changes race with the revocation', async () => {
+  it('API keys over HTTP stay revoked when changes race with the revocation', async () => {
     for (let round = 0; round < 5; round++) {
       const { id, key } = await keys.create();
       assert.equal(await statusOf(chat(key, other.url)), 200);
@@ -222,7 +222,7 @@ describe('API keys over HTTP', () => {
     }
   });
 
-  it('are rotated with an overlap, in which both are valid, or at once', async () => {
+  it('API keys over HTTP are rotated with an overlap, in which both are valid, or at once', async () => {
     const { id, key } = await keys.create(settings);
     assert.equal(await statusOf(chat(key, other.url)), 200);
     const rotated = await keys.rotate(id);
@@ -237,7 +237,7 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([await statusOf(chat(rotated.key, other.url)), await statusOf(chat(last.key))], [401, 200]);
   });
 
-  it('of a short overlap end with it', async () => {
+  it('API keys over HTTP of a short overlap end with it', async () => {
     const { id, key } = await keys.create();
     assert.equal(await statusOf(chat(key, other.url)), 200);
     const rotated = await keys.rotate(id, { overlap_seconds: 1 });
@@ -245,7 +245,7 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([await statusOf(chat(key, other.url)), await statusOf(chat(rotated.key))], [401, 200]);
   });
 
-  it('for operators are for /admin/v1 only, and others are not for it', async () => {
+  it('API keys over HTTP for operators are for /admin/v1 only, and others are not for it', async () => {
     const { id, key } = await keys.create({ kind: 'operator' });
     for (const asked of [models(key), chat(key), chat(key, other.url)]) {
       await assertErrorAnswer(await asked, 403, 'permission_denied');
@@ -259,7 +259,7 @@ describe('API keys over HTTP', () => {
     await assertErrorAnswer(await asOperator(key), 401, 'invalid_api_key');
   });
 
-  it('are shown in no answer but the one that makes them, and in no log', async () => {
+  it('API keys over HTTP are shown in no answer but the one that makes them, and in no log', async () => {
     const { id, key } = await keys.create();
     const { id: nextId, key: next } = await keys.rotate(id);
     await statusOf(chat(key));

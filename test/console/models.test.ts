@@ -37,7 +37,7 @@ describe('models in the console', () => {
   const list = async (query: string) => (await client.call('GET', `/console/api/models${query}`)).body.data;
   const one = (id: string) => client.call('GET', `/console/api/models/${encodeURIComponent(id)}`);
 
-  test('are listed all, or only those that can be used now', async () => {
+  test('models in the console are listed all, or only those that can be used now', async () => {
     const all = await list('');
     const usable = await list('?available=true');
     assert.ok(all.length > 400);
@@ -47,7 +47,7 @@ describe('models in the console', () => {
     assert.equal((await client.call('GET', '/console/api/models?available=maybe')).status, 400);
   });
 
-  test('are shown one by one, by ids with slashes and odd letters, with every route and its own limits and prices', async () => {
+  test('models in the console are shown one by one, by ids with slashes and odd letters, with every route and its own limits and prices', async () => {
     const { status, body } = await one('team/own chat?100%');
     assert.equal(status, 200);
     const { available, vendors, paths, alias_of, aliases, fallbacks, routes, context_window, prices } = body;
@@ -68,7 +68,7 @@ describe('models in the console', () => {
     assert.deepEqual([plain.status, plain.body.id, plain.body.available], [200, 'openai/gpt-oss-120b', false]);
   });
 
-  test('tell under another name whose it is, unless that model is hidden', async () => {
+  test('models in the console tell under another name whose it is, unless that model is hidden', async () => {
     const { body } = await one('fast');
     assert.deepEqual([body.alias_of, body.aliases], ['team/own chat?100%', ['quick']]);
     assert.equal((await one('hidden')).body.alias_of, null);

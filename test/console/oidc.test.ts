@@ -42,7 +42,7 @@ describe('sign-in by an identity provider', () => {
   };
   const sessionOf = async (client: ConsoleClient) => (await client.call('GET', '/console/api/session')).body;
 
-  test('makes a user with an account, and finds the same user the next time', async () => {
+  test('sign-in by an identity provider makes a user with an account, and finds the same user the next time', async () => {
     const [ada, again] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
     assert.deepEqual((await ada.call('GET', '/console/api/settings')).body.oidc, { name: 'Corp' });
     const back = await signIn(ada);
@@ -55,7 +55,7 @@ describe('sign-in by an identity provider', () => {
     assert.equal((await sessionOf(again)).user.id, user.id);
   });
 
-  test('refuses a token that somebody else has signed', async () => {
+  test('sign-in by an identity provider refuses a token that somebody else has signed', async () => {
     provider.isForged = true;
     const eve = new ConsoleClient(gateway.url);
     const back = await signIn(eve);
@@ -63,7 +63,7 @@ describe('sign-in by an identity provider', () => {
     assert.equal((await eve.call('GET', '/console/api/session')).status, 401);
   });
 
-  test('refuses a callback of a sign-in that another browser has begun', async () => {
+  test('sign-in by an identity provider refuses a callback of a sign-in that another browser has begun', async () => {
     const [begins, ends] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
     const begun = await begins.call('POST', '/console/api/auth/sign-in/oauth2', {});
     const there = await fetch(begun.body.url, { redirect: 'manual' });
@@ -72,7 +72,7 @@ describe('sign-in by an identity provider', () => {
     assert.equal((await ends.call('GET', '/console/api/session')).status, 401);
   });
 
-  test('does not hand over a user with a password, whose address nobody has verified', async () => {
+  test('sign-in by an identity provider does not hand over a user with a password, whose address nobody has verified', async () => {
     const mallory = new ConsoleClient(gateway.url);
     await mallory.signUp('victim@corp.example');
     provider.user = { sub: 'u-2', email: 'victim@corp.example', email_verified: true, name: 'V' };
@@ -90,7 +90,7 @@ describe('sign-in by an identity provider', () => {
     }
   });
 
-  test('makes no user where sign-up is closed', async () => {
+  test('sign-in by an identity provider makes no user where sign-up is closed', async () => {
     const api = await gateway.startApi({ SLUICE_SIGN_UP: 'closed' });
     provider.user = { sub: 'u-3', email: 'new@corp.example', email_verified: true, name: 'N' };
     const back = await signIn(new ConsoleClient(api.url), api.url);

@@ -66,7 +66,7 @@ describe('unfinished jobs of all accounts', () => {
     third = await begin('carl', { ...endless, model: 'sandbox-reasoning' });
   });
 
-  test('are listed while they wait, newest first, and narrowed down', async () => {
+  test('unfinished jobs of all accounts are listed while they wait, newest first, and narrowed down', async () => {
     assert.deepEqual(await live(), [third, second, first]);
     assert.deepEqual(await live(`account=${ann}`), [first]);
     assert.deepEqual(await live('account=*'), []);
@@ -87,14 +87,14 @@ describe('unfinished jobs of all accounts', () => {
     }
   });
 
-  test('are so many as were asked for, the newest, and it is told that there are more', async () => {
+  test('unfinished jobs of all accounts are so many as were asked for, the newest, and it is told that there are more', async () => {
     const newest = await readLiveJobs(jobs.redis, { account: undefined }, 2);
     assert.deepEqual([newest.jobs.map(({ id }) => `job_${id}`), newest.hasMore], [[third, second], true]);
     const chats = await readLiveJobs(jobs.redis, { account: undefined, capability: 'chat' }, 2);
     assert.deepEqual([chats.jobs.map(({ id }) => `job_${id}`), chats.hasMore], [[third, first], false]);
   });
 
-  test('are opened and cancelled while they wait and while they run', async () => {
+  test('unfinished jobs of all accounts are opened and cancelled while they wait and while they run', async () => {
     assert.equal((await ask('GET', `/jobs/${third}`)).status, 'queued');
     const waiting = await ask('DELETE', `/jobs/${third}`);
     assert.deepEqual([waiting.id, waiting.status, waiting.account_id], [third, 'cancelled', 'carl']);
@@ -122,7 +122,7 @@ describe('unfinished jobs of all accounts', () => {
     assert.equal(await jobs.redis.zcard(accountKeys.holds('carl')), 0, 'and nothing is held for it any more');
   });
 
-  test('tell a caller who is connected that an operator cancelled them', async () => {
+  test('unfinished jobs of all accounts tell a caller who is connected that an operator cancelled them', async () => {
     const stream = await jobs.post({ ...endless, stream: true }, { authorization: `Bearer ${keys.get('carl')}` });
     const id = stream.headers.get('x-request-id') as string;
     assert.ok((await live('account=carl')).includes(id), 'plain ones are listed, too');
@@ -138,7 +138,7 @@ async function read(account: string, id: string) {
 }
 
 describe('what other accounts have asked and were answered', () => {
-  test('is in no answer for operators', async () => {
+  test('what other accounts have asked and were answered is in no answer for operators', async () => {
     const background = { model: 'sandbox-chat', input: prompt, background: true };
     const answer = await jobs.post(background, { authorization: `Bearer ${keys.get(ann)}` }, { path: '/v1/responses' });
     assert.equal(answer.status, 200);
@@ -165,7 +165,7 @@ describe('what other accounts have asked and were answered', () => {
 });
 
 describe('users', () => {
-  test('get no other account’s unfinished jobs by the routes of operators, nor by their own', async () => {
+  test('users get no other account’s unfinished jobs by the routes of operators, nor by their own', async () => {
     const id = await begin(ann);
     const user = new ConsoleClient(jobs.gateway.url);
     await user.signUp('user@example.com');

@@ -29,7 +29,7 @@ describe("a user's API keys in the console", () => {
     return response.status;
   };
 
-  it('are made, listed, changed, rotated and revoked', async () => {
+  it("a user's API keys in the console are made, listed, changed, rotated and revoked", async () => {
     const { id, key } = await create(ann, { models: ['sandbox-*'], budget: { amount: 3, period: 'never' } });
     assert.equal(await statusWith(key), 200);
     const { body: page } = await ann.call('GET', '/console/api/keys');
@@ -48,7 +48,7 @@ describe("a user's API keys in the console", () => {
     assert.equal(await statusWith(rotated.body.key), 401);
   });
 
-  it("name nothing of the operator's own accounts at vendors: users cannot set that, and see what operators have set", async () => {
+  it("a user's API keys in the console name nothing of the operator's own accounts at vendors: users cannot set that, and see what operators have set", async () => {
     const refused = await ann.call('POST', '/console/api/keys', { name: 'mine', vendor_ids: ['*'] });
     assert.equal(refused.status, 400);
     const { id } = await create(ann);
@@ -61,7 +61,7 @@ describe("a user's API keys in the console", () => {
     assert.deepEqual([renamed.name, renamed.vendor_ids], ['renamed', ['file-1']]);
   });
 
-  it("of another account are the same 404 as unknown ones, and so are operators' keys of one's own", async () => {
+  it("a user's API keys in the console of another account are the same 404 as unknown ones, and so are operators' keys of one's own", async () => {
     const { id, key, account } = await create(ann);
     const keys = await AdminKeys.open(gateway);
     const operator = await keys.create({ kind: 'operator' }, account);
@@ -86,7 +86,7 @@ describe("a user's API keys in the console", () => {
     assert.equal((await bob.call('GET', `/console/api/keys?after=${id}`)).status, 400);
   });
 
-  it('are made and rotated so often in an hour, and not more: every row stays', async () => {
+  it("a user's API keys in the console are made and rotated so often in an hour, and not more: every row stays", async () => {
     const eve = new ConsoleClient(gateway.url);
     await eve.signUp('eve@example.org');
     const { id } = await create(eve);
@@ -109,7 +109,7 @@ describe("a user's API keys in the console", () => {
     }
   });
 
-  it('are never made for operators, nor by anybody who is not signed in', async () => {
+  it("a user's API keys in the console are never made for operators, nor by anybody who is not signed in", async () => {
     const made = await ann.call('POST', '/console/api/keys', { name: 'more', kind: 'operator' });
     assert.equal(made.status, 400);
     const nobody = new ConsoleClient(gateway.url);

@@ -158,7 +158,7 @@ describe('chat', () => {
     });
   });
 
-  test('shows a tool call, and goes on with the result that is typed in', async () => {
+  test('chat shows a tool call, and goes on with the result that is typed in', async () => {
     await onTab('chat', async (page) => {
       await page.getByRole('switch', { name: 'Tools' }).click();
       await say(page, 'TOOL:get_weather {"city":"Oslo"}');
@@ -171,7 +171,7 @@ describe('chat', () => {
     });
   });
 
-  test('sends a picture from a file', async () => {
+  test('chat sends a picture from a file', async () => {
     await onTab('chat', async (page) => {
       const chooser = page.waitForEvent('filechooser');
       await page.getByRole('button', { name: 'Add picture', exact: true }).click();
@@ -184,7 +184,7 @@ describe('chat', () => {
     });
   });
 
-  test('is stopped, and says so', async () => {
+  test('chat is stopped, and says so', async () => {
     await onTab('chat', async (page) => {
       await say(page, 'WORDS:5000@50');
       await answers(page)
@@ -197,7 +197,7 @@ describe('chat', () => {
     });
   });
 
-  test('tells what is wrong with the tools before anything is sent', async () => {
+  test('chat tells what is wrong with the tools before anything is sent', async () => {
     await onTab('chat', async (page) => {
       await page.getByRole('switch', { name: 'Tools' }).click();
       await page.getByLabel('Tools as JSON').fill('[{]');
@@ -207,7 +207,7 @@ describe('chat', () => {
     });
   });
 
-  test('gives its request as code with a place for the key, never with a key', async () => {
+  test('chat gives its request as code with a place for the key, never with a key', async () => {
     await onTab('chat', async (page) => {
       await page.getByLabel('Message').fill("It's me");
       await page.getByRole('button', { name: 'Copy as code' }).click();
@@ -268,7 +268,7 @@ const quoted = '<b>';
 `;
 
 describe('answers', () => {
-  test('are Markdown of which nothing is run and nothing is loaded, and which only lead where links may', async () => {
+  test('answers are Markdown of which nothing is run and nothing is loaded, and which only lead where links may', async () => {
     await onTab('chat', async (page) => {
       await say(page, 'Reply with exactly: # First\n\nIt loads what draws answers.');
       await answers(page).getByRole('heading', { name: 'First' }).waitFor();
@@ -311,7 +311,7 @@ describe('answers', () => {
     });
   });
 
-  test('and what is typed outlast a reload, and go when their reader signs out', async () => {
+  test('answers and what is typed outlast a reload, and go when their reader signs out', async () => {
     const own = await browser.context(gateway.url);
     const page = await openPage(own);
     await signUp(page, 'reload@example.com');

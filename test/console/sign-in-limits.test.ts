@@ -32,7 +32,7 @@ describe('wrong passwords', () => {
   };
   const times = <T>(count: number, run: (index: number) => T): T[] => Array.from({ length: count }, (_, n) => run(n));
 
-  test('of one address from one network are refused by all processes together, before the password counts', async () => {
+  test('wrong passwords of one address from one network are refused by all processes together, before the password counts', async () => {
     const email = 'target@example.com';
     await new ConsoleClient(gateway.url).signUp(email);
     // At the same time: who asks often at once must not be told apart more often.
@@ -50,7 +50,7 @@ describe('wrong passwords', () => {
     assert.equal(other.status, 200, 'another user of that network');
   });
 
-  test('of strangers never keep a browser out that its user has signed in with before', async () => {
+  test('wrong passwords of strangers never keep a browser out that its user has signed in with before', async () => {
     const email = 'owner@example.com';
     const owner = new ConsoleClient(gateway.url);
     await owner.signUp(email);
@@ -68,7 +68,7 @@ describe('wrong passwords', () => {
     }
   });
 
-  test('count against a known browser itself, too, until one password is right', async () => {
+  test('wrong passwords count against a known browser itself, too, until one password is right', async () => {
     const email = 'forgetful@example.com';
     const owner = new ConsoleClient(gateway.url);
     await owner.signUp(email);
@@ -79,7 +79,7 @@ describe('wrong passwords', () => {
     assert.equal((await attempt(owner, network, email, 'a long password')).status, 429);
   });
 
-  test("of one user are not let through by another user's browser, nor by a cookie that somebody made up", async () => {
+  test("wrong passwords of one user are not let through by another user's browser, nor by a cookie that somebody made up", async () => {
     const [victim, eve] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
     await victim.signUp('victim@example.com');
     await eve.signUp('eve@example.com');
@@ -100,7 +100,7 @@ describe('wrong passwords', () => {
     assert.equal((await attempt(victim, network, 'victim@example.com', 'a long password')).status, 200);
   });
 
-  test('leave a browser known after signing out, by a cookie that no script reads and no other path gets', async () => {
+  test('wrong passwords leave a browser known after signing out, by a cookie that no script reads and no other path gets', async () => {
     const client = new ConsoleClient(gateway.url);
     const fields = { name: 'D', email: 'device@example.com', password: 'a long password' };
     await client.call('POST', '/console/api/auth/sign-up/email', fields);

@@ -49,7 +49,7 @@ const isSignedIn = async (client: ConsoleClient): Promise<boolean> =>
   (await client.call('GET', '/console/api/session')).status === 200;
 
 describe('POST /admin/v1/users with sign-up closed', () => {
-  test('makes a user whose link leads once to a password, and to an account of their own', async () => {
+  test('POST /admin/v1/users with sign-up closed makes a user whose link leads once to a password, and to an account of their own', async () => {
     const { status, body } = await invite({ email: 'Ada@Example.com' });
     assert.equal(status, 201);
     assert.deepEqual([body.email, body.name, body.role, body.disabled], ['ada@example.com', 'ada', 'user', false]);
@@ -70,7 +70,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     assert.ok(!gateway.apis.some((api) => api.output().includes(link.searchParams.get('token') ?? '')));
   });
 
-  test('makes operators, and users of an account that is there', async () => {
+  test('POST /admin/v1/users with sign-up closed makes operators, and users of an account that is there', async () => {
     const { client } = await guest('grace@example.com', { role: 'operator', account_id: 'default', name: 'Grace' });
     const { user, account } = (await client.call('GET', '/console/api/session')).body;
     assert.deepEqual([user.name, user.role, account.id], ['Grace', 'operator', 'default']);
@@ -78,7 +78,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     await remove(user.id);
   });
 
-  test('refuses an address that is taken, one that is none, and an account that is not there', async () => {
+  test('POST /admin/v1/users with sign-up closed refuses an address that is taken, one that is none, and an account that is not there', async () => {
     for (const [fields, status, param] of [
       [{ email: 'ROOT@example.com' }, 400, 'email'],
       [{ email: 'nobody' }, 400, 'email'],
@@ -91,7 +91,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     }
   });
 
-  test('is for operators', async () => {
+  test('POST /admin/v1/users with sign-up closed is for operators', async () => {
     const { client, id } = await guest('mallory@example.com');
     assert.equal((await client.call('POST', '/admin/v1/users', { email: 'm2@example.com' })).status, 403);
     assert.equal((await client.call('DELETE', `/admin/v1/users/${own}`)).status, 403);
@@ -100,7 +100,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
 });
 
 describe('a user who is disabled', () => {
-  test('is signed out at once, cannot sign in, and can again when that is lifted', async () => {
+  test('a user who is disabled is signed out at once, cannot sign in, and can again when that is lifted', async () => {
     const { client, id } = await guest('dan@example.com');
     assert.equal((await change(id, { disabled: true })).body.disabled, true);
     assert.equal(await isSignedIn(client), false);
@@ -116,7 +116,7 @@ describe('a user who is disabled', () => {
     assert.equal(await isSignedIn(client), true);
   });
 
-  test('has no use of a session that was made in the same moment', async () => {
+  test('a user who is disabled has no use of a session that was made in the same moment', async () => {
     const { client, id } = await guest('eve@example.com');
     const db = await openDatabase(gateway);
     await db.updateTable('users').set({ disabled: 1 }).where('id', '=', id).execute();
@@ -126,7 +126,7 @@ describe('a user who is disabled', () => {
 });
 
 describe('DELETE /admin/v1/users/{id}', () => {
-  test('ends the sessions and every way to sign in; the account and its keys stay', async () => {
+  test('DELETE /admin/v1/users/{id} ends the sessions and every way to sign in; the account and its keys stay', async () => {
     const { client, id } = await guest('frank@example.com');
     const key = (await client.call('POST', '/console/api/keys', { name: 'stays' })).body;
     const link = (await operator.call('POST', `/admin/v1/users/${id}/password-reset`)).body.url;

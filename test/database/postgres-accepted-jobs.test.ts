@@ -45,7 +45,7 @@ describe('a job that was refused because its commit was never answered', () => {
   const bodyIds = async (): Promise<string[]> =>
     (await db.selectFrom('job_bodies').select('job_id').execute()).map(({ job_id: id }) => id);
 
-  test('loses its row, should it have one after all, with the next job that is accepted', async () => {
+  test('a job that was refused because its commit was never answered loses its row, should it have one after all, with the next job that is accepted', async () => {
     const accepted = new AcceptedJobs(db, day, createLogger('silent', 'test').log);
     const [refused, next] = [{ ...newJob(), model: 'slow' }, newJob()];
     const refusal = assert.rejects(

@@ -57,7 +57,7 @@ describe('the Postgres database', () => {
     await second.destroy();
   });
 
-  test('has the tables, columns and migrations that SQLite has', async () => {
+  test('the Postgres database has the tables, columns and migrations that SQLite has', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-schema-'));
     const [postgres, sqlite] = [await openNew(), await openDatabase({ dataDir, databaseUrl: undefined })];
     try {

@@ -51,7 +51,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
       headers: { authorization: `Bearer ${gateway.apiKey}`, ...(init.headers as Record<string, string>) },
     });
 
-  test('takes its file, which is written as Caddy formats it', async () => {
+  test("the compose set-up's proxy, Caddy, with a gateway behind it takes its file, which is written as Caddy formats it", async () => {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-caddy-'));
     try {
       const env = caddyEnvironment(folder, { SLUICE_DOMAIN: 'ai.example' });
@@ -66,7 +66,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
   });
 
   for (const allowH2 of [false, true]) {
-    test(`passes on a stream as it comes over HTTP/${allowH2 ? 2 : 1.1}, and a hang-up cancels the vendor's call`, async () => {
+    test(`the compose set-up's proxy, Caddy, with a gateway behind it passes on a stream as it comes over HTTP/${allowH2 ? 2 : 1.1}, and a hang-up cancels the vendor's call`, async () => {
       const user = `stream-${allowH2}`;
       const controller = new AbortController();
       const response = await ask('/v1/chat/completions', {
@@ -92,7 +92,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
     });
   }
 
-  test('passes on a WebSocket, both ways, more than once', async () => {
+  test("the compose set-up's proxy, Caddy, with a gateway behind it passes on a WebSocket, both ways, more than once", async () => {
     const socket = await ResponseSocketClient.open(caddy.url, { key: gateway.apiKey, ca: caddy.ca });
     const first = await socket.turn({ input: 'reply with exactly: one' });
     assert.equal(first.text, 'one');
@@ -102,7 +102,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
     await socket.closed;
   });
 
-  test('passes on an upload of 20 MB', async () => {
+  test("the compose set-up's proxy, Caddy, with a gateway behind it passes on an upload of 20 MB", async () => {
     const form = new FormData();
     form.append('model', 'sandbox-transcribe');
     form.append('file', new File([new Uint8Array(wav(625))], 'long.wav', { type: 'audio/wav' }));
@@ -112,7 +112,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
     assert.ok(answer.text.length > 0);
   });
 
-  test('leaves the refusal of a body that is too large to the gateway, in its own words', async () => {
+  test("the compose set-up's proxy, Caddy, with a gateway behind it leaves the refusal of a body that is too large to the gateway, in its own words", async () => {
     const response = await ask('/v1/chat/completions', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -122,7 +122,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
     assert.equal(((await response.json()) as { error: { code: string } }).error.code, 'request_too_large');
   });
 
-  test("tells the gateway the client's own address, whatever the client says, and its cookies are Secure", async () => {
+  test("the compose set-up's proxy, Caddy, with a gateway behind it tells the gateway the client's own address, whatever the client says, and its cookies are Secure", async () => {
     const headers = { 'content-type': 'application/json', origin: caddy.url, 'x-forwarded-for': '203.0.113.7' };
     const dispatcher = agent({ localAddress: '127.0.0.2' });
     const post = (path: string, body: object) =>

@@ -101,7 +101,7 @@ describe('AnswerReader', () => {
     assert.deepEqual(sequence(await whole), [1, 2, 3]);
   });
 
-  test('keeps live frames that come before it begins, and delivers them without reading the log', async () => {
+  test('AnswerReader keeps live frames that come before it begins, and delivers them without reading the log', async () => {
     const job = await jobs.create();
     const { reader, frames } = openReader(job, undefined, false);
     // None of them is in the log.
@@ -114,7 +114,7 @@ describe('AnswerReader', () => {
     reader.close();
   });
 
-  test('reads from the log what is too long to be kept before it begins, and what follows a gap', async () => {
+  test('AnswerReader reads from the log what is too long to be kept before it begins, and what follows a gap', async () => {
     for (const early of [[`1 1\nd"${'a'.repeat(70_000)}"`], ['1 2\nd"b"'], ['1 1\nd"a"', '1 3\nd"c"']]) {
       const job = await jobs.create();
       await jobs.take(job);
@@ -128,7 +128,7 @@ describe('AnswerReader', () => {
     }
   });
 
-  test('tells who serves before the first frame, and once for all that follow', async () => {
+  test('AnswerReader tells who serves before the first frame, and once for all that follow', async () => {
     const first = { vendor: 'first vendor', calls: 1, model: undefined, cost: undefined };
     const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2', cost: undefined };
     const job = await jobs.create();

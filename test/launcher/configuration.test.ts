@@ -21,7 +21,7 @@ describe("the launcher with an operator's file", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('exits with 1 and the lines of the mistakes, and starts nothing', async () => {
+  it("the launcher with an operator's file exits with 1 and the lines of the mistakes, and starts nothing", async () => {
     await writeFile(file, 'vendors:\n  openia: { api_key: sk-secret }\nmodels:\n  gpt-5: { prices: { input: abc } }\n');
     const dataDir = join(folder, 'never');
     launcher = await startLauncher({ dataDir, settings: { SLUICE_CONFIG: file } });
@@ -31,7 +31,7 @@ describe("the launcher with an operator's file", () => {
     await assert.rejects(access(dataDir));
   });
 
-  it('has api and worker read it again on SIGHUP, keeps what it had where it is wrong, and lives on', async () => {
+  it("the launcher with an operator's file has api and worker read it again on SIGHUP, keeps what it had where it is wrong, and lives on", async () => {
     await writeFile(file, 'vendors: { sandbox: { open: true } }\nmodels: { first: { alias_of: sandbox-chat } }\n');
     launcher = await startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
     const { baseUrl, key } = await launcher.welcome();
@@ -62,7 +62,7 @@ describe("the launcher with an operator's file", () => {
     assert.equal(await launcher.exit, 0);
   });
 
-  it('does not end a worker that is only starting by SIGHUP', async () => {
+  it("the launcher with an operator's file does not end a worker that is only starting by SIGHUP", async () => {
     await writeFile(file, 'models: {}\n');
     const running = await startLauncher({ dataDir: join(folder, 'data'), settings: { SLUICE_CONFIG: file } });
     launcher = running;

@@ -13,7 +13,7 @@ describe('the first operator of npm start', () => {
   });
   after(() => rm(dataDir, { recursive: true, force: true }));
 
-  test('can sign in with the password that the first start prints, and is kept by the next one', async () => {
+  test('the first operator of npm start can sign in with the password that the first start prints, and is kept by the next one', async () => {
     const file = join(dataDir, 'operator-password');
     let password = '';
     for (const start of ['first', 'second']) {

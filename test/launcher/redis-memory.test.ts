@@ -27,12 +27,12 @@ async function embeddedLimit(setting?: string): Promise<number> {
 }
 
 describe('the memory of Redis', () => {
-  test('has a limit where npm start runs it: a share of the machine, or as set', async () => {
+  test('the memory of Redis has a limit where npm start runs it: a share of the machine, or as set', async () => {
     assert.ok((await embeddedLimit()) >= 256 * 1024 * 1024);
     assert.equal(await embeddedLimit('300mb'), 300 * 1024 * 1024);
   });
 
-  test('is warned of where it has no limit, told by a metric, and reckoned by its machine', async () => {
+  test('the memory of Redis is warned of where it has no limit, told by a metric, and reckoned by its machine', async () => {
     const gateway = await TestGateway.start({ workers: 0 });
     const redis = new Redis(gateway.redisUrl);
     try {
@@ -49,7 +49,7 @@ describe('the memory of Redis', () => {
     }
   });
 
-  test('is not warned of where it has one and evicts nothing', async () => {
+  test('the memory of Redis is not warned of where it has one and evicts nothing', async () => {
     const server = await startRedis({ args: ['--maxmemory', '100mb'] });
     const redis = new Redis(server.url);
     assert.deepEqual(await redisWarnings(redis), []);

@@ -17,7 +17,7 @@ describe('the reference page', () => {
   const page = referencePage(facts);
   const document = openApiDocument(facts);
 
-  test('has every operation with its example, every parameter and every object of the document', () => {
+  test('the reference page has every operation with its example, every parameter and every object of the document', () => {
     for (const [path, item] of Object.entries(document.paths)) {
       for (const [method, { summary, 'x-codeSamples': samples = [] }] of Object.entries(item)) {
         const name = `<code>${method.toUpperCase()} ${path}</code> <span>${escaped(summary)}</span>`;
@@ -48,7 +48,7 @@ describe('the reference page', () => {
     assert.ok(shown.includes('&lt;/code&gt;&lt;script&gt;{{errors}}'));
   });
 
-  test('needs nothing from outside, and its policy allows its one style and nothing else', () => {
+  test('the reference page needs nothing from outside, and its policy allows its one style and nothing else', () => {
     const styles = [...page.matchAll(/<style>([\s\S]*?)<\/style>/g)];
     assert.equal(styles.length, 1);
     const hash = createHash('sha256')
@@ -58,7 +58,7 @@ describe('the reference page', () => {
     assert.doesNotMatch(page, /<(script|link|img|iframe)|\sstyle=|\son\w+=|url\(|@import/);
   });
 
-  test('tells types in a few words', () => {
+  test('the reference page tells types in a few words', () => {
     const text = { type: 'string', minLength: 1, maxLength: 9 };
     assert.equal(typeText({ anyOf: [text, { type: 'null' }] }), 'string, 1 to 9 characters or null');
     assert.equal(typeText({ type: 'array', items: { enum: ['a', 'b'] } }), 'list of "a" or "b"');
@@ -69,7 +69,7 @@ describe('the reference page', () => {
 });
 
 describe('llms.txt', () => {
-  test('says what the gateway is, where it is, and what it offers', () => {
+  test('llms.txt says what the gateway is, where it is, and what it offers', () => {
     const text = llmsText(facts);
     for (const part of [
       '# Sluice\n',

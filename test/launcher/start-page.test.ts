@@ -13,7 +13,7 @@ const options = {
 };
 
 describe('the start page', () => {
-  test('says how to call what runs', () => {
+  test('the start page says how to call what runs', () => {
     const page = startPage(options);
     for (const part of ['http://127.0.0.1:8080/v1', 'stand-in']) {
       assert.ok(page.includes(part), part);
@@ -29,7 +29,7 @@ describe('the start page', () => {
     assert.ok(!startPage({ ...options, sandbox: false }).includes('stand-in'));
   });
 
-  test('shows no video where no model makes any', () => {
+  test('the start page shows no video where no model makes any', () => {
     const page = startPage({ ...options, examples: { ...options.examples, video: undefined } });
     assert.doesNotMatch(page, /curl [^\n]*\/v1\/videos|client\.videos|A video|\{\{|undefined|<!--/);
     assert.ok(page.includes('curl -N http://127.0.0.1:8080/v1/responses'));
@@ -42,7 +42,7 @@ describe('the start page', () => {
     assert.ok(page.includes('http://x/&quot;&gt;&lt;script&gt;&#39;&amp;/v1'));
   });
 
-  test('needs nothing from outside, and its policy allows its one style, its one script and the icon', () => {
+  test('the start page needs nothing from outside, and its policy allows its one style, its one script and the icon', () => {
     const page = startPage(options);
     for (const element of ['style', 'script']) {
       const parts = [...page.matchAll(new RegExp(`<${element}>([\\s\\S]*?)</${element}>`, 'g'))];
@@ -59,7 +59,7 @@ describe('the start page', () => {
     assert.deepEqual(page.match(/<link [^>]*>/g), ['<link rel="icon" href="/favicon.ico" type="image/svg+xml">']);
   });
 
-  test('shows every piece of code in a block that the keyboard reaches and that has a name of its own', () => {
+  test('the start page shows every piece of code in a block that the keyboard reaches and that has a name of its own', () => {
     const page = startPage(options);
     const blocks = page.match(/<pre[^>]*>/g) ?? [];
     const names = blocks.map((block) => /^<pre tabindex="0" role="region" aria-label="([^"]+)">$/.exec(block)?.[1]);
@@ -68,7 +68,7 @@ describe('the start page', () => {
     assert.equal(new Set(names).size, names.length);
   });
 
-  test('has the colours, the fonts and the mark of the console', () => {
+  test('the start page has the colours, the fonts and the mark of the console', () => {
     const page = startPage(options);
     const { light, dark } = cssVariables(theme as never) as unknown as Record<string, Record<string, string>>;
     const names = ['--sluice-ground', '--sluice-card', '--sluice-line', '--mantine-color-dimmed'];
@@ -83,7 +83,7 @@ describe('the start page', () => {
     assert.ok(page.includes(mark));
   });
 
-  test('tells neither the version nor a vendor', () => {
+  test('the start page tells neither the version nor a vendor', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     assert.ok(!startPage(options).includes(version));
     assert.doesNotMatch(startPage({ ...options, sandbox: false }), /vendor/i);

@@ -99,7 +99,7 @@ describe('npm start', () => {
     await stop(again);
   });
 
-  it('explains itself, and takes no arguments that it does not know', async () => {
+  it('npm start explains itself, and takes no arguments that it does not know', async () => {
     const { code, stdout, stderr } = await run(file('start.mjs'), ['--help']);
     assert.deepEqual([code, stderr], [0, '']);
     for (const name of ['PORT', 'OPENAI_API_KEY', 'PUBLIC_URL']) assert.ok(stdout.includes(name), name);
@@ -108,7 +108,7 @@ describe('npm start', () => {
     assert.match(unknown.stderr, /^npm start takes no argument "--prot": .*\n\nusage:/);
   });
 
-  it('says in one sentence that a Node is too old, and takes each that is not', async () => {
+  it('npm start says in one sentence that a Node is too old, and takes each that is not', async () => {
     const asIf = async (version: string) => {
       const stub = file('as-if.mjs');
       const versions = JSON.stringify({ ...process.versions, node: version });
@@ -125,7 +125,7 @@ describe('npm start', () => {
     }
   });
 
-  it('takes settings from .env, and those of the shell before them', async () => {
+  it('npm start takes settings from .env, and those of the shell before them', async () => {
     await writeFile(file('.env'), 'SLUICE_BOOTSTRAP_KEY=a-key-of-the-file-0123456789\nPORT=1\n# HOST=0.0.0.0\n');
     try {
       const launcher = await start();
@@ -138,7 +138,7 @@ describe('npm start', () => {
     }
   });
 
-  it('names the command that is missing where nothing is installed', async () => {
+  it('npm start names the command that is missing where nothing is installed', async () => {
     const bare = file('bare');
     mkdirSync(bare);
     for (const name of files) cpSync(join(root, name), join(bare, name));

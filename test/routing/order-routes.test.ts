@@ -17,7 +17,7 @@ function routed(name: string, route: Partial<ModelRoute> = {}, id = 'model'): Ro
 const names = (routes: readonly RoutedModel[]) => routes.map(({ route }) => route.vendor);
 
 describe('the order of routes', () => {
-  it('is that of the list where they have none of their own', () => {
+  it('the order of routes is that of the list where they have none of their own', () => {
     const routes = [routed('a'), routed('b'), routed('c')];
     assert.deepEqual(names(orderRoutes(routes, undefined)), ['a', 'b', 'c']);
   });
@@ -49,7 +49,7 @@ describe('the order of routes', () => {
 });
 
 describe('the budget of retries', () => {
-  it('allows ten in a burst, then one a second and a share of the calls', () => {
+  it('the budget of retries allows ten in a burst, then one a second and a share of the calls', () => {
     let now = 0;
     const budget = new RetryBudget(
       () => 0.1,
@@ -71,7 +71,7 @@ describe('the budget of retries', () => {
     assert.ok(Math.abs(taken() - 100) <= 1, 'what is saved up is bounded');
   });
 
-  it('is not used up by a clock that is put back', () => {
+  it('the budget of retries is not used up by a clock that is put back', () => {
     let now = 3_600_000;
     const budget = new RetryBudget(
       () => 0.1,

@@ -43,7 +43,7 @@ describe('the breaker of a route', () => {
       await breakers.call(name, () => Promise.reject(failure)).catch(() => undefined);
   };
 
-  it('lets one call of many try the route', async () => {
+  it('the breaker of a route lets one call of many try the route', async () => {
     await fails();
     mock.timers.tick(pauseMs);
     assert.equal(breakers.admits(route), true);
@@ -69,7 +69,7 @@ describe('the breaker of a route', () => {
     assert.equal(breakers.admits(route), true, 'callers who leave are no failures');
   });
 
-  it('lets another call try the route where the first one is still at it after a further pause', async () => {
+  it('the breaker of a route lets another call try the route where the first one is still at it after a further pause', async () => {
     await fails();
     mock.timers.tick(pauseMs);
     const slow = pending();
@@ -88,7 +88,7 @@ describe('the breaker of a route', () => {
     assert.deepEqual(states, ['open', 'half-open', 'closed']);
   });
 
-  it('goes by the settings of now', async () => {
+  it('the breaker of a route goes by the settings of now', async () => {
     await fails();
     settings = { ...settings, breakerCalls: 40, breakerPauseMs: 1 };
     assert.equal(breakers.admits(route), false);
@@ -101,7 +101,7 @@ describe('the breaker of a route', () => {
     assert.equal(breakers.admits(route), true);
   });
 
-  it('opens at a threshold of 100 % when every call failed', async () => {
+  it('the breaker of a route opens at a threshold of 100 % when every call failed', async () => {
     settings = { ...settings, breakerThreshold: 1 };
     await breakers.call(route, fine);
     await fails(3);
@@ -110,7 +110,7 @@ describe('the breaker of a route', () => {
     assert.equal(breakers.admits(route), false);
   });
 
-  it('does not forget a route that is not well while there are others to forget', async () => {
+  it('the breaker of a route does not forget a route that is not well while there are others to forget', async () => {
     await fails();
     for (let index = 0; index < 5001; index++) await breakers.call(`one/${index}`, fine);
     assert.equal(breakers.admits(route), false);

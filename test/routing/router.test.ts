@@ -62,7 +62,7 @@ describe('the routes of a job', () => {
     return error;
   };
 
-  it('are asked in their order, the next at once when one fails', async () => {
+  it('the routes of a job are asked in their order, the next at once when one fails', async () => {
     for (const status of [408, 429, 500, 502, 503, 504, 529]) {
       // One that waits does so every time; a busy machine is late now and then.
       const tookMs: number[] = [];
@@ -80,7 +80,7 @@ describe('the routes of a job', () => {
     }
   });
 
-  it('are not asked again for what the caller has to mend', async () => {
+  it('the routes of a job are not asked again for what the caller has to mend', async () => {
     for (const status of [400, 413, 422]) {
       answers(0, status);
       answers(1, 200);
@@ -91,7 +91,7 @@ describe('the routes of a job', () => {
     }
   });
 
-  it('are left for the next where the vendor takes the key no more, or lacks the model', async () => {
+  it('the routes of a job are left for the next where the vendor takes the key no more, or lacks the model', async () => {
     for (const status of [401, 402, 403, 404]) {
       answers(0, status);
       answers(1, 200);
@@ -106,7 +106,7 @@ describe('the routes of a job', () => {
     assert.deepEqual(calls, ['one/m'], 'asking again with the same key is of no use');
   });
 
-  it('are asked again after a pause where there is no other, up to the attempts that are allowed', async () => {
+  it('the routes of a job are asked again after a pause where there is no other, up to the attempts that are allowed', async () => {
     answers(0, 500, 500, 200);
     const { answer, calls } = open([{}]).run();
     await answer;
@@ -118,7 +118,7 @@ describe('the routes of a job', () => {
     assert.equal(bounded.calls.length, 2);
   });
 
-  it('are left when their connection cannot be made, is reset, or says nothing', async () => {
+  it('the routes of a job are left when their connection cannot be made, is reset, or says nothing', async () => {
     answers(1, 200);
     const [server] = servers as [FixtureVendor];
     server.answer((response) => response.socket?.resetAndDestroy());
@@ -136,7 +136,7 @@ describe('the routes of a job', () => {
     servers.shift();
   });
 
-  it('are not asked a second time for work that must not be done twice, once its answer was lost', async () => {
+  it('the routes of a job are not asked a second time for work that must not be done twice, once its answer was lost', async () => {
     answers(1, 200);
     const [server] = servers as [FixtureVendor];
     server.answer((response) => response.socket?.resetAndDestroy());
@@ -160,7 +160,7 @@ describe('the routes of a job', () => {
     }
   });
 
-  it('are not changed once a frame is out', async () => {
+  it('the routes of a job are not changed once a frame is out', async () => {
     answers(1, 200);
     (servers[0] as FixtureVendor).answer((response) => {
       beginStream(response);
@@ -173,7 +173,7 @@ describe('the routes of a job', () => {
     assert.equal(frames.length, 1);
   });
 
-  it('have a time to their first byte, after which the next stream is begun and nothing of the first gets in', async () => {
+  it('the routes of a job have a time to their first byte, after which the next stream is begun and nothing of the first gets in', async () => {
     let late: (() => void) | undefined;
     (servers[0] as FixtureVendor).answer((response) => {
       beginStream(response);
@@ -189,7 +189,7 @@ describe('the routes of a job', () => {
     assert.equal(frames.length, 1);
   });
 
-  it('are not asked before their Retry-After is over, nor where that is too far away', async () => {
+  it('the routes of a job are not asked before their Retry-After is over, nor where that is too far away', async () => {
     let turn = 0;
     const times: number[] = [];
     const [server] = servers as [FixtureVendor];
@@ -210,7 +210,7 @@ describe('the routes of a job', () => {
     assert.equal(far.calls.length, 1);
   });
 
-  it('are not asked again past the deadline, nor when the caller has left', async () => {
+  it('the routes of a job are not asked again past the deadline, nor when the caller has left', async () => {
     answers(0, 500);
     const soon = open([{}]).run({ deadlineMs: 100 });
     await failsWith(soon.answer, 500);
@@ -237,7 +237,7 @@ describe('the routes of a job', () => {
     });
   });
 
-  it('use each key of a vendor in turn, and leave one that is limited or refused to the others', async () => {
+  it('the routes of a job use each key of a vendor in turn, and leave one that is limited or refused to the others', async () => {
     const used: string[] = [];
     (servers[0] as FixtureVendor).answer((response, { headers }) => {
       const key = String(headers.authorization).slice('Bearer key-'.length);
@@ -254,7 +254,7 @@ describe('the routes of a job', () => {
     assert.match(await keyed.registry.metrics(), /sluice_vendor_keys_cooling\{[^}]*vendor="one"[^}]*\} 2/);
   });
 
-  it('are asked with each key that is well, whatever was tried before', async () => {
+  it('the routes of a job are asked with each key that is well, whatever was tried before', async () => {
     const used: string[] = [];
     (servers[0] as FixtureVendor).answer((response, { headers }) => {
       const key = String(headers.authorization).slice('Bearer key-'.length);
@@ -278,7 +278,7 @@ describe('the routes of a job', () => {
     assert.deepEqual(used, ['first', 'second', 'third']);
   });
 
-  it('lose a key that lacks the right to a model for that model alone', async () => {
+  it('the routes of a job lose a key that lacks the right to a model for that model alone', async () => {
     const used: string[] = [];
     (servers[0] as FixtureVendor).answer((response, { headers, body }) => {
       const key = String(headers.authorization).slice('Bearer key-'.length);
@@ -296,7 +296,7 @@ describe('the routes of a job', () => {
     assert.equal(used.filter((key) => key === 'narrow').length, 2);
   });
 
-  it('that lead to a vendor which a reload has taken out are passed over', async () => {
+  it('the routes of a job that lead to a vendor which a reload has taken out are passed over', async () => {
     answers(0, 503);
     answers(2, 200);
     const reloaded = open([{}, {}, {}]);
@@ -312,7 +312,7 @@ describe('the routes of a job', () => {
     assert.deepEqual(later.calls, ['three/m']);
   });
 
-  it('are left alone when they fail too often, are tried by one call after a while, and come back', async () => {
+  it('the routes of a job are left alone when they fail too often, are tried by one call after a while, and come back', async () => {
     const settings = { breakerCalls: 4, breakerPauseMs: 400 };
     const guarded = open([{}, {}], { settings });
     answers(0, 500);
@@ -329,7 +329,7 @@ describe('the routes of a job', () => {
     assert.match(await guarded.registry.metrics(), /sluice_route_breaker_open\{[^}]*route="one\/m"[^}]*\} 0\n/);
   });
 
-  it('that are the last there is are still asked while they answer now and then, and spared when they are dead', async () => {
+  it('the routes of a job that are the last there is are still asked while they answer now and then, and spared when they are dead', async () => {
     const settings = { breakerCalls: 4, breakerPauseMs: 60_000, attempts: 1 };
     const alone = open([{}], { settings });
     answers(0, 500, 500, 500, 200, 500, 500, 500, 200);
@@ -351,7 +351,7 @@ describe('the routes of a job', () => {
     assert.ok((error.retryAfterMs ?? 0) > 1000);
   });
 
-  it('are asked again within a budget only', async () => {
+  it('the routes of a job are asked again within a budget only', async () => {
     answers(0, 500);
     const settings = { attempts: 2, breakerCalls: 10_000 };
     const stormy = open([{}], { settings });
@@ -362,7 +362,7 @@ describe('the routes of a job', () => {
     assert.match(await stormy.registry.metrics(), /sluice_vendor_retries_total\{[^}]*reason="over budget"[^}]*\}/);
   });
 
-  it('end with those of the models that stand in', async () => {
+  it('the routes of a job end with those of the models that stand in', async () => {
     const standIn = chatModel([{ vendor: 'two', model: 'other' }], { id: 'stand-in' });
     const model = chatModel([{ vendor: 'one', model: 'm' }], { fallbacks: ['stand-in', 'unknown'] });
     const [one, two] = servers as [FixtureVendor, FixtureVendor];
@@ -374,7 +374,7 @@ describe('the routes of a job', () => {
     assert.deepEqual(calls, ['one/m', 'two/other']);
   });
 
-  it('take other vendors from one call to the next, while what runs goes on', async () => {
+  it('the routes of a job take other vendors from one call to the next, while what runs goes on', async () => {
     const [one, two] = servers as [FixtureVendor, FixtureVendor];
     let finish: (() => void) | undefined;
     one.answer((response) => {
