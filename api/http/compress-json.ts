@@ -12,15 +12,16 @@ const maxCompressed = 16 * 1024 * 1024;
 /** Concurrent compressions in this process; further answers are sent as they are. The pool has four threads. */
 const maxAtOnce = 2;
 
-type Compress = (body: string) => Promise<Buffer>;
+type Body = string | Buffer;
+type Compress = (body: Body) => Promise<Buffer>;
 
 /** Missing in the types of the oldest version of Node. */
 interface ZstdModule {
-  readonly zstdCompress?: (body: string, done: (error: Error | null, compressed: Buffer) => void) => void;
+  readonly zstdCompress?: (body: Body, done: (error: Error | null, compressed: Buffer) => void) => void;
 }
 
 const { zstdCompress } = zlib as unknown as ZstdModule;
-const gzip = promisify<string, zlib.ZlibOptions, Buffer>(zlib.gzip);
+const gzip = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const compressors: Readonly<Record<string, Compress>> = {
   ...(zstdCompress && { zstd: promisify(zstdCompress) }),
   // Half the time of the default level, for a few percent more bytes.
@@ -34,7 +35,7 @@ let running = 0;
  * page can send. Responses to cookies stay uncompressed: a page could make the browser request them, and learn from their
  * length what they contain beside text of its own (BREACH).
  */
-export async function compressed(ctx: Context, body: string): Promise<string | Buffer> {
+export async function compressed(ctx: Context, body: Body): Promise<Body> {
   if (body.length < minCompressed || body.length > maxCompressed || !ctx.path.startsWith('/v1/')) return body;
   ctx.vary('accept-encoding');
   if (running >= maxAtOnce || ctx.headers['accept-encoding'] === undefined) return body;

@@ -8,6 +8,7 @@ import { readServed, type Served } from '../../shared/jobs/settlement/served.ts'
 import type { JobItem } from '../../shared/redis/job-id-map.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { BlobFrame } from './blob-frame.ts';
 import { EarlyBatches } from './early-batches.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
@@ -274,7 +275,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
     if (!frame.isBlob) return frame;
     const { blob } = JSON.parse(frame.text) as { blob: string };
-    return { ...frame, text: await this.#context.blobs.ofRecords(this.#account).text(blob), isBlob: false };
+    return new BlobFrame(frame, await this.#context.blobs.ofRecords(this.#account).bytes(blob));
   }
 
   /** A batch is delivered whole, even to a full sink: its size is bounded, and cursors stay on batch boundaries. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
@@ -16,7 +17,7 @@ import type { FrameReceiver } from './frame-receiver.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
-import type { BytesView, View } from './view.ts';
+import type { BytesView, View, ViewedJob } from './view.ts';
 import type { ViewJobDependencies } from './view-job.ts';
 import { viewJob } from './view-job.ts';
 
@@ -83,7 +84,7 @@ function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView
 async function bodyReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, connection, job, view, patienceMs } = context;
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
-  const receiver = new BufferedReply((frames) => view.held(viewed, frames), view.heldFromEnd);
+  const receiver = new BufferedReply((frames) => heldBody(view, viewed, frames), view.heldFromEnd);
   const finished = async (): Promise<boolean> => {
     const waited = patienceMs === undefined ? receiver.body : withTimeout(receiver.body, patienceMs);
     const body = await connection.wait(waited);
@@ -100,6 +101,12 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
     return true;
   };
   return { receiver, canBeResumed: false, finished };
+}
+
+/** The body of a held answer; as bytes if they need no decoding. */
+function heldBody(view: View, viewed: ViewedJob, frames: readonly Frame[]): string | Buffer {
+  const end = frames.at(-1)?.bytes;
+  return (end && view.heldBytes?.(viewed, end)) ?? view.held(viewed, frames);
 }
 
 /** The job's events as they arrive. */

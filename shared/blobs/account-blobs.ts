@@ -67,7 +67,15 @@ export class AccountBlobs {
    * @throws MissingBlobError
    */
   async text(id: string): Promise<string> {
-    return await this.#storage.readText(this.#checked(id));
+    return (await this.bytes(id)).toString();
+  }
+
+  /**
+   * Returns a blob's content.
+   * @throws MissingBlobError
+   */
+  async bytes(id: string): Promise<Buffer> {
+    return await this.#storage.readBytes(this.#checked(id));
   }
 
   /**

@@ -49,7 +49,8 @@ export interface BlobStorage {
   write(id: string, content: string | Uint8Array): Promise<void>;
   /** Stores bytes as they arrive and returns their number. Leaves nothing behind if the content fails. */
   writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number>;
-  readText(id: string): Promise<string>;
+  /** Reads a whole blob. */
+  readBytes(id: string): Promise<Buffer>;
   /** Opens a blob, or a part of it, and returns the content and its length in bytes. */
   read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }>;
   size(id: string): Promise<number>;

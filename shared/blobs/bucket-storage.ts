@@ -103,9 +103,9 @@ export class BucketStorage implements BlobStorage {
     return bytes;
   }
 
-  async readText(id: string): Promise<string> {
+  async readBytes(id: string): Promise<Buffer> {
     const { Body } = await this.#get(id);
-    return (await Body?.transformToString()) ?? '';
+    return Buffer.from((await Body?.transformToByteArray()) ?? []);
   }
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {

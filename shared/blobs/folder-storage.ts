@@ -56,8 +56,8 @@ export class FolderStorage implements BlobStorage {
     return await writeNewFile(path, content);
   }
 
-  readText(id: string): Promise<string> {
-    return orMissing(readFile(join(this.location, id), 'utf8'));
+  readBytes(id: string): Promise<Buffer> {
+    return orMissing(readFile(join(this.location, id)));
   }
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {

@@ -158,6 +158,12 @@ export function wireBodyOf(text: string): string | undefined {
   return text.startsWith(wireMark) ? `{${text.slice(wireMark.length)}` : undefined;
 }
 
+/** The same of an `end` frame in UTF-8. */
+export function wireBytesOf(bytes: Buffer): Buffer | undefined {
+  if (bytes.toString('latin1', 0, wireMark.length) !== wireMark) return undefined;
+  return Buffer.concat([Buffer.from('{'), bytes.subarray(wireMark.length)]);
+}
+
 /** Parses the output of `formatImageEnd`. */
 export function parseImageEnd(text: string): ImageEnd {
   return JSON.parse(wireBodyOf(text) ?? text) as ImageEnd;

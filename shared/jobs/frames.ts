@@ -14,6 +14,8 @@ export interface Frame {
   readonly type: FrameType;
   /** The data as JSON text. Kept as text because most views pass it through unparsed. */
   readonly text: string;
+  /** The same in UTF-8, of a frame that was read from a blob: `text` decodes it when it is first used. */
+  readonly bytes?: Buffer;
 }
 
 /** A frame as stored in a batch: its data may be a blob reference. */

@@ -7,7 +7,11 @@ import { type EmbeddingRequirements, parseEmbeddings } from './parse-embeddings.
 
 /** Prepends the envelope to the end frame's `data` and `usage`, which may have many megabytes and are not parsed. */
 function embeddingList(job: ViewedJob, end: Frame): string {
-  return `{"object":"list","model":${JSON.stringify(job.model)},${end.text.slice(1)}`;
+  return envelope(job) + end.text.slice(1);
+}
+
+function envelope({ model }: ViewedJob): string {
+  return `{"object":"list","model":${JSON.stringify(model)},`;
 }
 
 const checkEmbeddings: Check<EmbeddingRequirements> = ({ requirements }, { id, embedding }) => {
@@ -34,5 +38,6 @@ export const embeddings = defineEndpoint({
   view: {
     stream: (job) => (frame) => (frame.type === 'end' ? [`data: ${embeddingList(job, frame)}`, 'data: [DONE]'] : []),
     held: (job, frames) => embeddingList(job, frames.at(-1) as Frame),
+    heldBytes: (job, end) => Buffer.concat([Buffer.from(envelope(job)), end.subarray(1)]),
   },
 });
