@@ -123,8 +123,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'a request stays in the store',
     files: /bundles\/version-\w+\.js$|bundles\/.*\.js$/,
-    text: 'return this.#disk.delete(id);',
-    replacement: 'return Promise.resolve();',
+    text: 'await unlink(join(this.location, id))',
+    replacement: 'await Promise.resolve()',
     rules: ['left_in_blobs'],
     faults: [],
   },
