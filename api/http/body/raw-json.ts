@@ -14,8 +14,8 @@ const raw = new WeakMap<object, RawJson>();
 
 /**
  * Keeps the texts of a body's long fields, so that `rawJsonOf` can hand them on as they are: to serialize a prompt of 300 KB
- * again takes longer than to parse it. Texts with many spaces, or with escaped characters (`\u4e2d`), are not kept: they are
- * longer than what they say, and a request's length is what its cost is estimated by.
+ * again takes longer than to parse it. Texts with spaces around their values, or with characters escaped by number (`\u4e2d`),
+ * are not kept: adapters search a request's text for its keys, and a request's length is what its cost is estimated by.
  */
 export function keepRawJson(value: Record<string, unknown>, body: Uint8Array, members: readonly JsonMember[]): void {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -24,7 +24,7 @@ export function keepRawJson(value: Record<string, unknown>, body: Uint8Array, me
   for (const [key, { from, to, keys, spaces }] of last) {
     const length = to - from;
     const field = value[key];
-    if (length < longField || spaces * 32 > length || typeof field !== 'object' || field === null) continue;
+    if (length < longField || spaces > 0 || typeof field !== 'object' || field === null) continue;
     const text = bytes.subarray(from, to);
     if (!text.includes('\\u')) raw.set(field, { bytes: text, keys });
   }

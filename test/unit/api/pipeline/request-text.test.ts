@@ -50,7 +50,8 @@ describe('the text of a request', () => {
     assert.deepEqual(JSON.parse(text), { messages: [{ role: 'user', content: filler }] });
   });
 
-  it('escaped characters and spaces do not make a request longer than what it says', () => {
+  it('a field with escaped characters, or with spaces that could hide a key from a search, is serialized again', () => {
+    assert.equal(parsedMessages(`[${long},{"role":"user","reasoning_content" :"x"}]`).raw, undefined);
     assert.equal(parsedMessages(`[${long},"${'\\u4e2d'.repeat(1000)}"]`).raw, undefined);
     assert.equal(parsedMessages(`[${`${' '.repeat(50)}{"role":"user"},`.repeat(400)}${long}]`).raw, undefined);
   });
