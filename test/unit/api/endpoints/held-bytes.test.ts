@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { embeddings } from '../../../../api/endpoints/embeddings/embeddings.ts';
+import { imageView } from '../../../../api/endpoints/images/image-view.ts';
+import { BlobFrame } from '../../../../api/replies/blob-frame.ts';
+import type { View, ViewedJob } from '../../../../api/replies/view.ts';
+import { embeddingsBody } from '../../../../shared/capabilities/embedding.ts';
+import { formatImageEnd } from '../../../../shared/capabilities/image.ts';
+
+const job: ViewedJob = {
+  id: '1',
+  model: 'a "model" of ümlauts',
+  createdAt: 0,
+  viewOptions: {},
+  link: (file) => `https://files/${file}`,
+};
+
+/** The body that a view makes of an end frame in a blob: of its bytes, and of its text. */
+function bodies(view: View, text: string): { ofBytes: string | undefined; ofText: string } {
+  const bytes = Buffer.from(text);
+  const frame = new BlobFrame({ seq: 1, type: 'end', text: '', isBlob: true }, bytes);
+  const ofBytes = view.heldBytes?.(job, bytes)?.toString();
+  return { ofBytes, ofText: view.held(job, [frame]) };
+}
+
+describe('held answers from blobs', () => {
+  it('embeddings have the same body from bytes as from text', () => {
+    const { ofBytes, ofText } = bodies(embeddings.view, embeddingsBody(['"AAAA"', '[1,2]'], { prompt_tokens: 3 }));
+    assert.equal(ofBytes, ofText);
+    assert.equal(JSON.parse(ofText).model, job.model);
+  });
+
+  it('images in base64 have the same body from bytes as from text', () => {
+    const end = { created: 1, data: [{ b64_json: 'QUJD', revised_prompt: 'zwölf Boote 🚤' }] };
+    const { ofBytes, ofText } = bodies(imageView('image_generation'), formatImageEnd(end));
+    assert.equal(ofBytes, ofText);
+    assert.deepEqual(JSON.parse(ofText), end);
+  });
+
+  it('images that are files are made of text, because they need their links', () => {
+    const { ofBytes, ofText } = bodies(
+      imageView('image_generation'),
+      formatImageEnd({ created: 1, data: [{ file: 'a', type: 'image/png', bytes: 3 }] }),
+    );
+    assert.equal(ofBytes, undefined);
+    assert.deepEqual(JSON.parse(ofText).data, [{ url: 'https://files/a' }]);
+  });
+});
