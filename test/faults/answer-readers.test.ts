@@ -349,11 +349,11 @@ describe('AnswerReader with an answer that cannot be shown', () => {
     const whole = new EventEmitter();
     const last = once(whole, 'last');
     let isBroken = true;
-    const text = async (): Promise<string> => {
+    const bytes = async (): Promise<Buffer> => {
       if (isBroken) throw new Error('the storage does not answer');
-      return '"a"';
+      return Buffer.from('"a"');
     };
-    const blobs = { ofRecords: () => ({ text }) };
+    const blobs = { ofRecords: () => ({ bytes }) };
     const { reader, counted } = await readBroken(
       job,
       { frame: ({ seq }) => seq === 40 && whole.emit('last') },
