@@ -91,7 +91,6 @@ async function readJsonRequest(reading: Reading): Promise<Read> {
   if (endpoint.parse === undefined) {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
-  // Before it is parsed: a large one is handed over to a thread.
   const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
   const parsed = isLargeBody(body) ? await parseLarge(ctx, services.largeBodies, endpoint, body) : endpoint.parse(body);
   return { parsed, bodyHash };

@@ -68,7 +68,7 @@ export class LargeBodies {
   }
 
   /**
-   * Parses a body in a thread. The body is handed over: its caller can read it no longer.
+   * Parses a body in a thread.
    * @param account of the body
    * @param signal aborts it (the caller disconnected): code `cancelled`.
    * @throws ApiError of the endpoint's own `parse`; 429 when too much of the account waits, 503 when too much waits in
@@ -152,7 +152,8 @@ class LargeBodyThread {
     this.#thread ??= this.#start();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
-    const body = ownedBytes(task.body);
+    // A copy is transferred, one at a time: a socket still asks for the length of its message.
+    const body = new Uint8Array(task.body);
     thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
   }
 
@@ -192,14 +193,6 @@ class LargeBodyThread {
     settle(task);
     this.#onFinished(task, performance.now() - this.#runningSince);
   }
-}
-
-/** The bytes in a buffer of their own, which can be transferred: a copy only where others lie beside them. */
-function ownedBytes(body: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = body;
-  return buffer instanceof ArrayBuffer && buffer.byteLength === body.byteLength
-    ? new Uint8Array(buffer)
-    : new Uint8Array(body);
 }
 
 function callerLeft(): ApiError {
