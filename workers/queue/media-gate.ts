@@ -5,6 +5,7 @@ import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createCallerDownloader, type Downloader } from '../http/download.ts';
 import { isPublicAddress } from '../http/public-address.ts';
+import { requestText } from '../vendors/request-body.ts';
 import { InlineMedia } from '../vendors/support/inline-media.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 
@@ -44,7 +45,7 @@ export class MediaGate {
    */
   pass(call: VendorCall): VendorCall | Promise<VendorCall> {
     if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
-    const request = JSON.parse(call.request) as object;
+    const request = JSON.parse(requestText(call.request)) as object;
     const links = mediaLinks(request);
     for (const { url, path } of links) {
       if (!isMediaLink(url)) throw invalid(path, 'it is neither an http nor an https link, nor a data URL');

@@ -4,6 +4,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { extensionOf } from '../../shared/blobs/media-types.ts';
 import { Upload } from '../../shared/blobs/upload.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { CallFiles } from '../vendors/vendor.ts';
 
 /** The files of one call: blobs of its job's account, and of no other. */
@@ -21,17 +22,17 @@ export function callFiles(blobs: Blobs, account: string): CallFiles {
 
 /** A job's request and the caller's files beside it. */
 export interface RequestWithUploads {
-  readonly request: string;
+  readonly request: RequestBody;
   readonly uploads: readonly Upload[];
 }
 
 /** The uploads of a job, from its own record. */
 export function withUploads(
   { uploads, files }: Pick<QueuedJob, 'uploads' | 'files'>,
-  request: string,
+  request: RequestBody,
 ): RequestWithUploads {
   if (uploads !== undefined) return { request, uploads: uploads.map((record) => new Upload(record)) };
-  return files === undefined || files.length === 0 ? { request, uploads: [] } : liftUploads(request);
+  return files === undefined || files.length === 0 ? { request, uploads: [] } : liftUploads(requestText(request));
 }
 
 interface OldUpload {

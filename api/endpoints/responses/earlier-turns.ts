@@ -8,6 +8,7 @@ import { joinedMedia, type MediaExtent } from '../../pipeline/input-media.ts';
 import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
+import { textOf } from '../../pipeline/request-text.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import type { View } from '../../replies/view.ts';
 import { viewJob } from '../../replies/view-job.ts';
@@ -172,7 +173,7 @@ async function replaceReferences(
   references: readonly string[],
 ): Promise<ParsedResponse> {
   const { request } = parsed;
-  const text = typeof request === 'string' ? request : Buffer.from(request).toString();
+  const text = textOf(request);
   const named = await readNamedItems(reading, references);
   const input = JSON.parse(inputOf(text, parsed)) as ResponseItem[];
   const items: string[] = [];
