@@ -9,23 +9,11 @@ import {
   benchImages,
   benchLongChatRequest,
 } from './bench-requests.ts';
+import type { CaseName } from './case-name.ts';
 import { type Child, endChild, nextMessage, startModule } from './children.ts';
 import type { LoadMessage, LoadResult, LoadSpec } from './load.ts';
 import { cpuMicroseconds, residentBytes } from './process-usage.ts';
 import type { Target } from './targets/target.ts';
-
-export type CaseName =
-  | 'held'
-  | 'streams'
-  | 'single'
-  | 'paced'
-  | 'large'
-  | 'large-streams'
-  | 'neighbour'
-  | 'neighbour-2mb'
-  | 'embeddings'
-  | 'images'
-  | 'open';
 
 export interface BenchCase {
   name: CaseName;
@@ -203,8 +191,22 @@ function countOf(benchCase: BenchCase, result: LoadResult): number {
   return benchCase.unit === 'token' ? result.events : result.completed;
 }
 
-/** Asks once for each kind of answer; throws a sentence when one is not what the vendor sent. */
-export async function checkAnswers(target: Target, expected: string): Promise<void> {
+/** What an item of embeddings or images contains; gateways add fields of their own to it. */
+interface DataItem {
+  embedding?: unknown;
+  b64_json?: unknown;
+}
+
+function payloadsOf(answer: object): unknown[] {
+  return (answer as { data: DataItem[] }).data.map(({ embedding, b64_json }) => embedding ?? b64_json);
+}
+
+/** Asks once for each kind of answer but those of unsupported cases; throws a sentence when one is not what the vendor sent. */
+export async function checkAnswers(
+  target: Target,
+  expected: string,
+  unsupportedCases: readonly CaseName[] = [],
+): Promise<void> {
   const post = async (path: string, body: object) => {
     const answer = await fetch(`${target.origin}${path}`, {
       method: 'POST',
@@ -223,12 +225,12 @@ export async function checkAnswers(target: Target, expected: string): Promise<vo
   if (data.pop() !== '[DONE]') throw new Error('its stream ends without [DONE]');
   const text = data.map((event) => JSON.parse(event).choices?.[0]?.delta?.content ?? '').join('');
   if (text !== expected) throw new Error('its stream is not what the vendor sent');
-  for (const [path, request, answer] of [
-    ['/v1/embeddings', benchEmbeddingRequest(), benchEmbeddings()],
-    ['/v1/images/generations', benchImageRequest(), benchImages()],
+  for (const [name, path, request, answer] of [
+    ['embeddings', '/v1/embeddings', benchEmbeddingRequest(), benchEmbeddings()],
+    ['images', '/v1/images/generations', benchImageRequest(), benchImages()],
   ] as const) {
-    const { data } = JSON.parse(await post(path, request));
-    if (!isDeepStrictEqual(data, (answer as { data: unknown }).data)) {
+    if (unsupportedCases.includes(name)) continue;
+    if (!isDeepStrictEqual(payloadsOf(JSON.parse(await post(path, request))), payloadsOf(answer))) {
       throw new Error(`its answer of ${path} is not what the vendor sent`);
     }
   }
