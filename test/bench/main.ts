@@ -16,6 +16,7 @@ import {
 } from './cases.ts';
 import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
 import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
+import { crabllm } from './targets/crabllm.ts';
 import { litellm } from './targets/litellm.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
@@ -26,7 +27,7 @@ import { measureTranslations } from './translation.ts';
 
 const defaultTargets: readonly TargetKind[] = [sluice, proxy, portkey, vendor];
 /** The others need the toolchain of another language, and are measured when they are named. */
-const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, litellm, vendor];
+const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, litellm, crabllm, vendor];
 /** The case that needs no target: the adapters alone, in this process. */
 const translation = { name: 'translation' } as const;
 const allCases = [...benchCases, translation];
