@@ -1,5 +1,6 @@
 /** The cases of the bench: what is sent, and what is counted. */
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import {
   benchChatRequest,
@@ -144,6 +145,22 @@ async function loadMessage(load: Child, milliseconds: number): Promise<LoadMessa
   return await nextMessage<LoadMessage>(load, milliseconds);
 }
 
+/**
+ * Resolves when a target uses less than a tenth of a core, or after half a minute: an overloaded one works on after the load,
+ * on the cores of the target that is measured next.
+ */
+async function untilIdle(target: Target): Promise<void> {
+  const interval = 250;
+  const used = () => target.processes.reduce((sum, { pid }) => sum + cpuMicroseconds(pid), 0);
+  let before = used();
+  for (let waited = 0; waited < 30_000; waited += interval) {
+    await setTimeout(interval);
+    const now = used();
+    if (now - before < interval * 100) return;
+    before = now;
+  }
+}
+
 /** Loads one target once. Throws when the load or a process of the target ends on the way. */
 export async function measure(
   benchCase: BenchCase,
@@ -163,8 +180,14 @@ export async function measure(
     const cpuAfter = target.processes.map((process) => cpuMicroseconds(process.pid));
     const resident = target.processes.map((process) => residentBytes(process.pid));
     if (message.event !== 'measured') throw new Error('the load lost its order');
+    await endLoad(load);
+    await untilIdle(target);
     const { result } = message;
     const units = countOf(benchCase, result);
+    if (units === 0) {
+      const failures = Object.keys(result.failures).map((failure) => `, ${failure}`);
+      throw new Error(`no ${benchCase.unit} was complete within the window${failures.join('')}`);
+    }
     return {
       rate: units / result.seconds,
       p50: result.p50,
@@ -181,10 +204,14 @@ export async function measure(
       })),
     };
   } finally {
-    if (load.process.connected) load.process.send('stop');
-    await Promise.race([load.ended, new Promise((resolve) => setTimeout(resolve, 3_000))]);
-    await endChild(load);
+    await endLoad(load);
   }
+}
+
+async function endLoad(load: Child): Promise<void> {
+  if (load.process.connected) load.process.send('stop');
+  await Promise.race([load.ended, setTimeout(3_000)]);
+  await endChild(load);
 }
 
 function countOf(benchCase: BenchCase, result: LoadResult): number {
