@@ -5,6 +5,9 @@ import type { Logger } from '../runtime/log.ts';
 /** Ping interval of a subscribed connection: a half-open one would stay silent forever. */
 const pingMs = 5000;
 
+/** Stands between messages that are published as one. As bytes: a text would be encoded at each search. */
+const emptyLine = Buffer.from('\n\n');
+
 /**
  * The id under which an api process is registered as a reader: the sign at its end says that it accepts several messages in
  * one (see append.lua), which processes of releases before do not.
@@ -72,9 +75,9 @@ export class Inbox {
   /** A message is one for each job, with an empty line between them, which no batch has. */
   #receiveAll(messages: Buffer): void {
     let from = 0;
-    for (let to = messages.indexOf('\n\n'); to >= 0; to = messages.indexOf('\n\n', from)) {
+    for (let to = messages.indexOf(emptyLine); to >= 0; to = messages.indexOf(emptyLine, from)) {
       this.#receive(messages.toString('utf8', from, to));
-      from = to + 2;
+      from = to + emptyLine.length;
     }
     this.#receive(messages.toString('utf8', from));
   }
