@@ -18,13 +18,11 @@ import { responseSocket } from './endpoints/responses/socket/response-socket.ts'
 import { videoRoutes } from './endpoints/videos/video-routes.ts';
 import { accessLog } from './http/access-log.ts';
 import { allowOrigin } from './http/allow-origin.ts';
-import { checkHost } from './http/check-host.ts';
 import { compressObjects } from './http/compress-json.ts';
 import { cors } from './http/cors.ts';
-import { errorShape } from './http/error-shape.ts';
-import { errors } from './http/errors.ts';
-import { requestId } from './http/request-id.ts';
-import { refuseOddRequests, requestTarget } from './http/request-target.ts';
+import { errorShape, errors } from './http/errors.ts';
+import { requestId } from './http/reply-headers.ts';
+import { checkHost, refuseOddRequests, requestTarget } from './http/request-address.ts';
 import { strictTransport } from './http/strict-transport.ts';
 import { addAdminRoutes } from './management/admin/admin-routes.ts';
 import { consoleHeaders } from './management/console/console-headers.ts';

@@ -1,4 +1,4 @@
-import { rawJsonOf } from '../http/body/raw-json.ts';
+import { rawJsonOf } from '../http/body/parse-json.ts';
 
 /** JSON text of an object; of a large one its bytes (UTF-8): it goes into a blob, and nobody makes it a string before. */
 export type RequestText = string | Uint8Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
-import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/swap-remove-set.ts';
+import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
 
 /** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
 export const stalledMs = 60_000;

@@ -1,8 +1,7 @@
 import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
-import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript, refusalScript } from '../redis/script.ts';
+import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
 import { leaseMs } from './begin.ts';
 
 const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;

@@ -1,9 +1,8 @@
 import type { ApiError } from '../errors.ts';
 import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
-import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript, refusalScript } from '../redis/script.ts';
+import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
 import { publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import type { Outcome } from './job-state.ts';
@@ -44,7 +43,7 @@ export interface FinishCall {
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;
-  /** Who served the answer, see served.ts; left out if the caller knows of no vendor. */
+  /** Who served the answer, see `servedText`; left out if the caller knows of no vendor. */
   readonly served?: string;
 }
 

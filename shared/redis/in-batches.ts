@@ -2,7 +2,7 @@ import { Cluster } from 'ioredis';
 import { beforeNextWrite } from './command-batcher.ts';
 import { jobKeys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { isRefusal, retryRefused } from './redis-refusal.ts';
+import { isRefusal, retryRefused } from './script.ts';
 
 /** Keeps scripts short, as a script blocks Redis while it runs. */
 const maxCalls = 64;

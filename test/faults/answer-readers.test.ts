@@ -7,8 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import type { Served } from '../../shared/jobs/settlement/served.ts';
+import type { JobIdentity, Served } from '../../shared/jobs/job-state.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
 
@@ -19,9 +18,7 @@ const { AnswerReaders } =
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
 const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
-const { servedText } = await loadProduct<typeof import('../../shared/jobs/settlement/served.ts')>(
-  'shared/jobs/settlement/served',
-);
+const { servedText } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
 
 let jobs: JobFixture;

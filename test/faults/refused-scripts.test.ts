@@ -10,7 +10,7 @@ import { refusals, timesAnswered, wantingReplicas } from '../support/redis-refus
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { isRefusal, refusalCodes, untilAccepted } =
-  await loadProduct<typeof import('../../shared/redis/redis-refusal.ts')>('shared/redis/redis-refusal');
+  await loadProduct<typeof import('../../shared/redis/script.ts')>('shared/redis/script');
 const { readJobState, createJobState } =
   await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { renewLease, releaseLease } =

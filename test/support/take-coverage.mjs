@@ -21,7 +21,8 @@ async function takeCoverage() {
       const isModule = functionName === '' && ranges[0].startOffset === 0;
       return !isModule && ranges.some(({ count }) => count > 0);
     });
-    if (run.length > 0) byFile[path] = run.map(({ functionName, ranges }) => `${functionName}@${ranges[0].startOffset}`);
+    if (run.length > 0)
+      byFile[path] = run.map(({ functionName, ranges }) => `${functionName}@${ranges[0].startOffset}`);
   }
   return byFile;
 }

@@ -1,21 +1,59 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { routeName } from '../../shared/catalogue/route-name.ts';
+import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
 import type { WorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { LostAnswerError } from '../http/http-client.ts';
-import type { FrameSink } from '../vendors/vendor.ts';
-import { AttemptSink } from './attempt-sink.ts';
+import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';
 import { refusalSentence } from './key-refusal.ts';
-import { orderRoutes } from './order-routes.ts';
-import { RetryBudget } from './retry-budget.ts';
 import { RouteBreakers } from './route-breakers.ts';
-import { type NextCall, RoutePlan } from './route-plan.ts';
-import type { RouteTarget } from './route-target.ts';
+import { type NextCall, orderRoutes, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
 import type { VendorPool } from './vendor-pool.ts';
+
+/** Takes the frames of one call and reports the first one: from then on no other call may be made. */
+export class AttemptSink implements FrameSink {
+  readonly #sink: FrameSink;
+  #hasWritten = false;
+  #isClosed = false;
+  #onStarted: (() => void) | undefined;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** Resolves on the first frame. */
+  started(): Promise<undefined> {
+    return new Promise((resolve) => {
+      this.#onStarted = () => resolve(undefined);
+      if (this.#hasWritten) this.#onStarted();
+    });
+  }
+
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
+  write(frame: VendorFrame): boolean {
+    // Frames of an abandoned call must not mix with those of the next.
+    if (this.#isClosed) return true;
+    if (!this.#hasWritten) {
+      this.#hasWritten = true;
+      this.#onStarted?.();
+    }
+    return this.#sink.write(frame);
+  }
+
+  drained(): Promise<void> {
+    return this.#sink.drained();
+  }
+
+  /** Takes no more frames. */
+  close(): void {
+    this.#isClosed = true;
+  }
+}
 
 /** How long a key cools down: after a limit without a given time, after a limit at most, and after a refusal. */
 const limitedMs = 5000;

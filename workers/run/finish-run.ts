@@ -1,10 +1,9 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type FinishReply, finish } from '../../shared/jobs/finish.ts';
-import type { Outcome } from '../../shared/jobs/job-state.ts';
+import { type Outcome, readServed, withCost } from '../../shared/jobs/job-state.ts';
 import { releaseLease } from '../../shared/jobs/lease.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
-import { readServed, withCost } from '../../shared/jobs/settlement/served.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { pause } from '../../shared/queue/pause.ts';

@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import type { QueuedJob } from '../../../../shared/queue/queue.ts';
 import type { RedisClient } from '../../../../shared/redis/redis.ts';
 import { createLogger } from '../../../../shared/runtime/log.ts';
-import { RunningJobs } from '../../../../workers/queue/running-jobs.ts';
-import { JobRun } from '../../../../workers/run/job-run.ts';
+import { JobRun, RunningJobs } from '../../../../workers/run/job-run.ts';
 
 const runOf = (id: string) => new JobRun({ id } as QueuedJob);
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { withOutputLimit } from '../../../../workers/execute/with-output-limit.ts';
+import { withOutputLimit } from '../../../../workers/execute/execution.ts';
 
 describe('withOutputLimit', () => {
   it("withOutputLimit adds the gateway's limit at the end of the request, under the endpoint's own name", () => {

@@ -1,3 +1,12 @@
+import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { supportOf } from '../../shared/catalogue/chat-fields.ts';
+import type { Model } from '../../shared/catalogue/models.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
+import { checkGivenFields } from './check-given-fields.ts';
+import { invalidParameter } from './request-fields.ts';
+
 /** Properties of a chat request that a model's row limits. */
 export interface ModelLimits {
   /** Path of the first image, as the caller names it (`messages[2].content[0]`), if there is one. */
@@ -90,4 +99,68 @@ function changes(text: string): number {
     }
   }
   return count;
+}
+
+/**
+ * No tokenizer's tokens are that long on average (runs of one character count once): a prompt with more characters per token
+ * of the window cannot fit. Closer cases are left to the vendor.
+ */
+const charactersPerToken = 16;
+
+type Bounded = Pick<Model, 'id' | 'input' | 'contextWindow' | 'maxOutputTokens'>;
+
+/**
+ * Checks a chat against its model's row: images for a model without image input, more output tokens than the model's
+ * maximum, a prompt that cannot fit. Without facts in the row the vendor decides.
+ * @throws ApiError 400 that names the field at fault.
+ */
+export function checkModelLimits(limits: ModelLimits, model: Bounded): void {
+  const { image, most, param, characters } = limits;
+  if (image !== undefined && model.input?.includes('image') === false) {
+    throw invalidParameter(image, `Invalid '${image}': the model \`${model.id}\` does not take images.`);
+  }
+  const maxTokens = model.maxOutputTokens;
+  if (most !== undefined && maxTokens !== undefined && most.tokens > maxTokens) {
+    throw invalidParameter(
+      most.param,
+      `Invalid '${most.param}': expected a value <= ${maxTokens} with \`${model.id}\`, but got ${most.tokens} instead.`,
+    );
+  }
+  const window = model.contextWindow;
+  if (window !== undefined && characters > window * charactersPerToken) {
+    throw new ApiError(
+      'context_length_exceeded',
+      `This model's maximum context length is ${window} tokens. However, your prompt is longer than that. Please reduce the length of the prompt.`,
+      { param },
+    );
+  }
+}
+
+/** The chat fields of a request. */
+export interface ChatFieldRequirements {
+  /** Names of fields in a chat: see `givenChatFields`. */
+  readonly chatFields: readonly string[];
+  /** The caller's names, if they differ. */
+  readonly chatFieldNames?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Checks the fields of a chat against the vendor of a route.
+ * @returns the ignored fields by the caller's names: hints that the vendor's worker omits
+ * @throws ApiError 400 that names a field whose absence would change the answer, unless those are to be dropped, too.
+ */
+export function checkChatFields(
+  { chatFields, chatFieldNames = {} }: ChatFieldRequirements,
+  { id, vendorRow }: Pick<RoutedModel, 'id' | 'vendorRow'>,
+  unsupported: UnsupportedParameters = 'refuse',
+): readonly string[] {
+  const support = chatFieldSupport(vendorRow);
+  if (support === undefined) return [];
+  const fields = chatFields.map((field) => {
+    const type = /^response_format\.(.*)$/s.exec(field)?.[1];
+    const chatName = type === undefined ? field : 'response_format';
+    const name = Object.hasOwn(chatFieldNames, chatName) ? String(chatFieldNames[chatName]) : chatName;
+    return { name, type, support: supportOf(support, field) };
+  });
+  return checkGivenFields(fields, id, unsupported);
 }

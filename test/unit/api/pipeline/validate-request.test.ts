@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
-import { checkRequest, ignoredByAll } from '../../../../api/pipeline/check-request.ts';
+import { checkRequest, ignoredByAll } from '../../../../api/pipeline/validate-request.ts';
 import type { UnsupportedParameters } from '../../../../shared/accounts/api-keys.ts';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../../shared/catalogue/models.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { JobIdMap, type JobItem } from '../../../../shared/redis/job-id-map.ts';
-import { SwapRemoveSet } from '../../../../shared/runtime/swap-remove-set.ts';
+import { JobIdMap, type JobItem, SwapRemoveSet } from '../../../../shared/runtime/collections.ts';
 
 interface Item extends JobItem<Item> {
   readonly name: number;

@@ -1,4 +1,54 @@
-import type { Context } from '../state.ts';
+import type { Middleware } from 'koa';
+import { newJobId } from '../../shared/ids.ts';
+import type { Served } from '../../shared/jobs/job-state.ts';
+import { formatDollars } from '../../shared/money/cost.ts';
+import type { Context, State } from '../state.ts';
+
+/**
+ * Gives every request an id, sent as `x-request-id`: `req_x`, until it has made the job `job_x` (see `nameJob`). A refused
+ * request keeps the first form: it has no job.
+ */
+export const requestId: Middleware<State> = (ctx, next) => {
+  ctx.state.jobId = newJobId();
+  ctx.state.startedAt = performance.now();
+  ctx.state.endpoint = 'other';
+  ctx.state.facts = {};
+  ctx.res.setHeader('x-request-id', `req_${ctx.state.jobId}`);
+  return next();
+};
+
+/** Puts the id of the job, made or found, into the headers of a response that has not started. */
+export function nameJob({ res }: Pick<Context, 'res'>, jobId: string): void {
+  if (res.headersSent) return;
+  const id = `job_${jobId}`;
+  res.setHeader('x-request-id', id);
+  if (res.hasHeader('request-id')) res.setHeader('request-id', id);
+}
+
+/**
+ * Reports in the response's headers, and in the access log, the vendor, the number of calls, the cost if it is known in
+ * time, and the ignored fields.
+ */
+export function showServed({ res, state }: Context, { vendor, calls, model, cost }: Served): void {
+  state.facts.vendor = vendor;
+  state.facts.calls = calls;
+  if (model !== undefined) state.facts.served_model = model;
+  const dollars = cost === undefined ? undefined : formatDollars(cost);
+  if (dollars !== undefined) state.facts.cost = dollars;
+  if (res.headersSent) return;
+  res.setHeader('x-sluice-vendor', vendor);
+  res.setHeader('x-sluice-attempts', String(calls));
+  if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
+  // An operator may give a model a name that headers do not allow.
+  if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
+  const ignored = state.ignored?.get(serverName(vendor, model));
+  if (ignored) res.setHeader('x-sluice-ignored', ignored);
+}
+
+/** Who serves a request: a vendor, and the fallback model if one is used. */
+export function serverName(vendor: string, standIn: string | undefined): string {
+  return standIn === undefined ? vendor : `${vendor} ${standIn}`;
+}
 
 /** The limits in force: unfinished jobs of the API key, their maximum, and its limits per minute. */
 export interface Limits {

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import OpenAI from 'openai';
-import { type BodyBounds, largestBody, readBody } from '../../../../api/http/body/json-body.ts';
+import { type BodyBounds, largestBody, readBody } from '../../../../api/http/body/read-body.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 /** Where it is read: Node 20 has none, and that of Node 22 takes a stream that is cut off for a whole one. */
