@@ -2,7 +2,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { isMedia } from '../../shared/capabilities/capability.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { finishWithError } from '../../shared/jobs/finish.ts';
+import { finishWithError } from '../../shared/jobs/attempt.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { freeSlot, settleNow } from '../../shared/jobs/settlement/settle.ts';
@@ -10,7 +10,7 @@ import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/q
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import type { Limits } from '../http/reply-headers.ts';
+import type { Limits } from '../http/request-report.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { textOf } from '../pipeline/request-text.ts';

@@ -2,7 +2,7 @@ import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { formatDollars } from '../../shared/money/cost.ts';
 import { notValid } from '../auth/authenticate.ts';
-import { limitHeaders } from '../http/reply-headers.ts';
+import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { BilledExtra } from '../pipeline/vendor-facts.ts';
 import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';

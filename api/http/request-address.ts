@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Middleware } from 'koa';
 import type { Config } from '../../shared/config/config.ts';
@@ -7,6 +7,76 @@ import { ApiError } from '../../shared/errors.ts';
 import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
 import type { Context, State } from '../state.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
+
+/** Paths that accept a WebSocket; each has its route in app.ts. */
+const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i, /^\/v1\/responses\/?(\?|$)/i];
+
+/**
+ * The server's request class. Once a server listens for upgrades, Node treats every request with an `Upgrade` header as one
+ * and reads no body of it, even if the client merely offers HTTP/2 (`Upgrade: h2c`, as Java's HttpClient does). So the flag
+ * is set only for a WebSocket's handshake on a path that accepts one; the header is otherwise ignored (RFC 9110, section
+ * 7.8). The path is the corrected one.
+ */
+export class UpgradableRequest extends IncomingMessage {
+  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields exist.
+  declare private asked: boolean | null;
+  declare private target: string;
+
+  /** The target with the corrected path: no code sees the original. */
+  // @ts-expect-error: Node's type has it as a property.
+  override get url(): string {
+    return this.target;
+  }
+
+  override set url(target: string) {
+    this.target = gatewayPath(target);
+  }
+
+  get upgrade(): boolean {
+    return this.asked === true && isHandshake(this);
+  }
+
+  set upgrade(asked: boolean | null) {
+    this.asked = asked;
+  }
+}
+
+function isHandshake({ method, headers, url = '' }: IncomingMessage): boolean {
+  return (
+    method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && socketPaths.some((path) => path.test(url))
+  );
+}
+
+/** First segments of the routes under `/v1`. */
+export const resources = [
+  ...['audio', 'chat', 'completions', 'embeddings', 'images', 'jobs', 'key', 'messages', 'models', 'responses'],
+  ...['usage', 'videos'],
+] as const;
+
+/** A mistyped path of the API under a base URL: that of another gateway, with `/v1` twice, or without it. */
+const slipped = new RegExp(
+  `^/(?:(?:(?:openai|api)/)?(?:v1/)+)?(${resources.join('|')})(?=/|$)`,
+  // Routes match in any case, while decisions by path compare lower case.
+  'i',
+);
+const usual = new RegExp(`^/v1/(?:${resources.join('|')})(?=[/?]|$)(?!.*//)`);
+
+/**
+ * Corrects the target of a request: a path of the API under a mistyped base URL (`//v1/…`, `/v1/v1/…`, `/openai/v1/…`,
+ * `/api/v1/…`, without `/v1`) becomes the intended path. It only produces paths under `/v1/`, with their guards; other
+ * targets stay as they are.
+ */
+export function gatewayPath(target: string): string {
+  // A fast path for nearly every client.
+  if (usual.test(target)) return target;
+  if (!target.startsWith('/')) return target;
+  const end = target.search(/[?#]|$/);
+  const path = target.slice(0, end).replace(/\/{2,}/g, '/');
+  const match = slipped.exec(path);
+  if (match === null) return target;
+  const [prefix, resource = ''] = match;
+  return `/v1/${resource.toLowerCase()}${path.slice(prefix.length)}${target.slice(end)}`;
+}
 
 /**
  * Ensures that every request has a path. A target without one (`CONNECT host:443`, `GET http://`), or one that cannot be

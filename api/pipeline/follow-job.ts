@@ -3,14 +3,14 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { SocketShares } from '../bounds/socket-shares.ts';
-import { showServed } from '../http/reply-headers.ts';
+import { showServed } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { AnswerReader } from '../replies/answer-reader.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
+import { WaitLimits, type WaitLimitsDependencies } from '../replies/client-connection.ts';
 import { eventReply, type OpenReplyDependencies, openReply, type ReplyContext } from '../replies/open-reply.ts';
 import { beyondEnd, type EventPosition } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
-import { WaitLimits, type WaitLimitsDependencies } from './early-end.ts';
 
 /** Dependencies of a reader that is attached to a job. */
 export interface AttachDependencies {

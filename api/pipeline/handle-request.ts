@@ -5,12 +5,18 @@ import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { type JobObjectDependencies, jobObject } from '../endpoints/jobs/job-object.ts';
-import { nameJob, showLimits, showServed } from '../http/reply-headers.ts';
-import { ClientConnection, type Handover } from '../replies/client-connection.ts';
+import { nameJob, showLimits, showServed } from '../http/request-report.ts';
+import {
+  type CancelJobDependencies,
+  ClientConnection,
+  cancelAbandoned,
+  cancelUnreadable,
+  type Handover,
+  WaitLimits,
+} from '../replies/client-connection.ts';
 import { hasEvents, openReply } from '../replies/open-reply.ts';
 import type { Context, State } from '../state.ts';
 import { type DescribeJobDependencies, describeJob } from './describe-job.ts';
-import { type CancelJobDependencies, cancelAbandoned, cancelUnreadable, WaitLimits } from './early-end.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type FollowContext, type FollowJobDependencies, followEvents, followJob } from './follow-job.ts';
 import { type ParseRequestDependencies, parseRequest } from './parse-request.ts';

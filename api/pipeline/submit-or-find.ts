@@ -2,7 +2,7 @@ import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs
 import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, discardUploads, forgetBinding } from '../admission/admit-job.ts';
 import type { Submission } from '../admission/submission.ts';
-import { nameJob, showLimits } from '../http/reply-headers.ts';
+import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';

@@ -2,9 +2,8 @@ import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalo
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
-import type { Caller } from '../auth/caller.ts';
-import { assertInScope } from '../auth/key-scopes.ts';
-import { serverName } from '../http/reply-headers.ts';
+import { assertInScope, type Caller } from '../auth/caller.ts';
+import { serverName } from '../http/request-report.ts';
 import { ClientConnection, type Handover } from '../replies/client-connection.ts';
 import type { Context, State } from '../state.ts';
 import type { Endpoint, ResolveDependencies } from './endpoint.ts';

@@ -2,7 +2,7 @@ import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
-import { leaseMs } from './begin.ts';
+import { leaseMs } from './job-state.ts';
 
 const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
 

@@ -4,6 +4,9 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
 
+/** How long a worker owns a job without renewing the lease. After this time another worker takes over. */
+export const leaseMs = 10_000;
+
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
 

@@ -14,7 +14,7 @@ const { isRefusal, refusalCodes, untilAccepted } =
 const { readJobState, createJobState } =
   await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../shared/jobs/lease.ts')>('shared/jobs/lease');
+  await loadProduct<typeof import('../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { storeTask } = await loadProduct<typeof import('../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { pause } = await loadProduct<typeof import('../../shared/queue/pause.ts')>('shared/queue/pause');

@@ -1,7 +1,7 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { type BeginVerdict, readBeginReply } from '../../shared/jobs/begin.ts';
+import { type BeginVerdict, readBeginReply } from '../../shared/jobs/attempt.ts';
 import { ClaimedQueue, type QueueClaim, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
 import { type QueuedJob, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';

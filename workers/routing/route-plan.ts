@@ -1,6 +1,7 @@
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Failure } from './failure.ts';
 import type { RouteBreakers } from './route-breakers.ts';
 import type { Account, VendorPool } from './vendor-pool.ts';
@@ -229,5 +230,48 @@ export class RetryBudget {
     this.#refilledAt = now;
     // The share earned by calls beyond the reserve is kept.
     if (this.#balance < reserve) this.#balance = Math.min(reserve, this.#balance + earned);
+  }
+}
+
+/** Takes the frames of one call and reports the first one: from then on no other call may be made. */
+export class AttemptSink implements FrameSink {
+  readonly #sink: FrameSink;
+  #hasWritten = false;
+  #isClosed = false;
+  #onStarted: (() => void) | undefined;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** Resolves on the first frame. */
+  started(): Promise<undefined> {
+    return new Promise((resolve) => {
+      this.#onStarted = () => resolve(undefined);
+      if (this.#hasWritten) this.#onStarted();
+    });
+  }
+
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
+  write(frame: VendorFrame): boolean {
+    // Frames of an abandoned call must not mix with those of the next.
+    if (this.#isClosed) return true;
+    if (!this.#hasWritten) {
+      this.#hasWritten = true;
+      this.#onStarted?.();
+    }
+    return this.#sink.write(frame);
+  }
+
+  drained(): Promise<void> {
+    return this.#sink.drained();
+  }
+
+  /** Takes no more frames. */
+  close(): void {
+    this.#isClosed = true;
   }
 }

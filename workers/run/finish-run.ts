@@ -1,7 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type FinishReply, finish } from '../../shared/jobs/finish.ts';
+import { type FinishReply, finish, releaseLease } from '../../shared/jobs/attempt.ts';
 import { type Outcome, readServed, withCost } from '../../shared/jobs/job-state.ts';
-import { releaseLease } from '../../shared/jobs/lease.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';

@@ -1,6 +1,6 @@
 import { repeatable } from '../../shared/capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import { type BeginVerdict, begin } from '../../shared/jobs/begin.ts';
+import { type BeginVerdict, begin } from '../../shared/jobs/attempt.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import type { WorkerContext } from '../worker-context.ts';

@@ -2,7 +2,7 @@ import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
-import { finishWithError } from '../../shared/jobs/finish.ts';
+import { finishWithError } from '../../shared/jobs/attempt.ts';
 import { type JobState, readJobState, readServed } from '../../shared/jobs/job-state.ts';
 import { settlementOf, settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { storeUsage } from '../../shared/jobs/store-usage.ts';

@@ -1,5 +1,5 @@
-import { checkChatFields, checkModelLimits } from '../../pipeline/chat-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
+import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
 import { completionView } from '../completions/completion-view.ts';

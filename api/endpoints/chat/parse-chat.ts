@@ -1,9 +1,15 @@
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { type ChatFieldRequirements, type ModelLimits, readModelLimits } from '../../pipeline/chat-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent, InputMedia } from '../../pipeline/request-extent.ts';
+import {
+  type ChatFieldRequirements,
+  extentOf,
+  feeExtent,
+  InputMedia,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';

@@ -1,9 +1,14 @@
 import { type CompletionRequest, completionRequest } from '../../../shared/capabilities/completion.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { type ChatFieldRequirements, type ModelLimits, readModelLimits } from '../../pipeline/chat-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
+import {
+  type ChatFieldRequirements,
+  extentOf,
+  feeExtent,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
 import { completionExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';

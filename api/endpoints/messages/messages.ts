@@ -1,6 +1,6 @@
-import { acceptsAnthropicFields } from '../../../shared/vendors/chat-field-support.ts';
-import { checkChatFields, checkModelLimits } from '../../pipeline/chat-limits.ts';
+import { acceptsAnthropicFields } from '../../../shared/vendors/field-support.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
+import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';

@@ -5,12 +5,11 @@ import {
   messageCountRequest,
   messageRequest,
 } from '../../../shared/capabilities/message.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/chat-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent, InputMedia } from '../../pipeline/request-extent.ts';
+import { extentOf, feeExtent, InputMedia, type ModelLimits, readModelLimits } from '../../pipeline/request-extent.ts';
 import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
-import { assertInScope, isInScope } from '../../auth/key-scopes.ts';
+import { assertInScope, isInScope } from '../../auth/caller.ts';
 import { wantsAnthropicModels } from '../../http/errors.ts';
 import { modelFacts } from '../../management/console/models.ts';
 import { missingModel } from '../../pipeline/missing.ts';

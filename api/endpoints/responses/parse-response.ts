@@ -1,9 +1,15 @@
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/chat-limits.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent, InputMedia, type MediaExtent } from '../../pipeline/request-extent.ts';
+import {
+  extentOf,
+  feeExtent,
+  InputMedia,
+  type MediaExtent,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
 import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { responseChatFields } from './response-chat-fields.ts';

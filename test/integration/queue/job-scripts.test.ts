@@ -18,9 +18,9 @@ const { settle, settleNow, settledByWorkerMs, countedByWorkersMs, holdMember } =
 const { storeUsage } =
   await loadProduct<typeof import('../../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../../shared/jobs/lease.ts')>('shared/jobs/lease');
+  await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
-const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/finish.ts')>('shared/jobs/finish');
+const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { endJob } = await loadProduct<typeof import('../../../shared/jobs/settlement/end-job.ts')>(
   'shared/jobs/settlement/end-job',
 );

@@ -1,7 +1,7 @@
 import { ApiError, type ErrorData } from '../../../../shared/errors.ts';
 import { parseJson } from '../../../http/body/parse-json.ts';
-import { readModelLimits } from '../../../pipeline/chat-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
+import { readModelLimits } from '../../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../../pipeline/request-fields.ts';
 import { parseResponseFields, type ResponseRequirements, type ResponseViewOptions } from '../parse-response.ts';
 

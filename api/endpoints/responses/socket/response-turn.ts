@@ -4,23 +4,23 @@ import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
-import { recordRequest } from '../../../http/access-log.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
-import { showServed } from '../../../http/reply-headers.ts';
+import { recordRequest, showServed } from '../../../http/request-report.ts';
 import { type DescribeJobDependencies, describeJob } from '../../../pipeline/describe-job.ts';
-import {
-  type CancelJobDependencies,
-  cancelAbandoned,
-  cancelUnreadable,
-  tryToEnd,
-  WaitLimits,
-  type WaitLimitsDependencies,
-} from '../../../pipeline/early-end.ts';
 import type { Endpoint, ResolveDependencies } from '../../../pipeline/endpoint.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
 import type { AnswerReaders } from '../../../replies/answer-readers.ts';
-import { ClientConnection, type Handover } from '../../../replies/client-connection.ts';
+import {
+  type CancelJobDependencies,
+  ClientConnection,
+  cancelAbandoned,
+  cancelUnreadable,
+  type Handover,
+  tryToEnd,
+  WaitLimits,
+  type WaitLimitsDependencies,
+} from '../../../replies/client-connection.ts';
 import { type OpenReplyDependencies, sendStreamed } from '../../../replies/open-reply.ts';
 import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
 import type { SocketConnection } from '../../../replies/socket-connection.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { gatewayPath, resources } from '../../../../api/http/websocket-upgrades.ts';
+import { gatewayPath, resources } from '../../../../api/http/request-address.ts';
 import { appRoutes } from '../../../support/app-routes.ts';
 
 describe('gatewayPath', () => {

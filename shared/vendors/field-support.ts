@@ -1,14 +1,6 @@
-/**
- * Support of a chat request's field at a vendor: `native` (unchanged), `translated` to the vendor's own fields, `ignored` (a
- * hint that changes nothing requested) or `rejected` (leaving it out would change the answer's meaning).
- */
-export type FieldSupport = 'native' | 'translated' | 'ignored' | 'rejected';
-
-/**
- * Support of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type. A
- * field without an entry has the support of `*`, or is native if that is missing.
- */
-export type ChatFieldSupport = Readonly<Record<string, FieldSupport>>;
+import type { MediaCapability } from '../catalogue/media-fields.ts';
+import type { ChatFieldSupport, FieldSupport } from './vendor-description.ts';
+import { type Dialect, ownWire, type VendorRow } from './vendors.ts';
 
 /** The support of a field; the name may come from a caller. */
 export function supportOf(support: ChatFieldSupport, field: string): FieldSupport {
@@ -60,4 +52,39 @@ function isDefault(name: string, value: unknown): boolean {
 
 function formatField(format: unknown): string {
   return `response_format.${String((format as { type?: unknown }).type)}`;
+}
+
+/** Made once for each row. */
+const known = new WeakMap<VendorRow, { readonly support: ChatFieldSupport | undefined }>();
+
+/** What becomes of a chat's fields at a vendor; undefined where all of them pass through. */
+export function chatFieldSupport(row: VendorRow): ChatFieldSupport | undefined {
+  let found = known.get(row);
+  if (found === undefined) {
+    found = { support: rowSupport(row) };
+    known.set(row, found);
+  }
+  return found.support;
+}
+
+/** Whether a vendor takes Anthropic's own words for how much to think, `thinking` and `output_config`, as they are. */
+export function acceptsAnthropicFields(row: VendorRow): boolean {
+  return chatFieldSupport(row)?.thinking === 'native';
+}
+
+function rowSupport({ dialect, chat }: VendorRow): ChatFieldSupport | undefined {
+  if (chat === undefined) return ownWire(dialect)?.chatFields;
+  const mapped = Object.keys(chat.renamed ?? {}).map((field) => [field, 'translated'] as const);
+  const dropped: ChatFieldSupport = chat.streamOptions === false ? { stream_options: 'ignored' } : {};
+  return { ...dropped, ...chat.fields, ...Object.fromEntries(mapped) };
+}
+
+/** The support of a field of `givenMediaFields` at a vendor of a dialect, with one of its models. */
+export function mediaFieldSupport(
+  { dialect, capability, model }: { dialect: Dialect; capability: MediaCapability; model: string },
+  field: string,
+): FieldSupport {
+  const known = ownWire(dialect)?.mediaFields?.[capability];
+  if (known === undefined) return 'native';
+  return supportOf(typeof known === 'function' ? known(model) : known, field);
 }

@@ -6,8 +6,7 @@ import { messages } from '../../../../api/endpoints/messages/messages.ts';
 import { responses } from '../../../../api/endpoints/responses/responses.ts';
 import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
 import type { UnsupportedParameters } from '../../../../shared/accounts/api-keys.ts';
-import { givenChatFields, supportOf } from '../../../../shared/catalogue/chat-fields.ts';
-import { chatFieldSupport } from '../../../../shared/vendors/chat-field-support.ts';
+import { chatFieldSupport, givenChatFields, supportOf } from '../../../../shared/vendors/field-support.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 import { vendorSettings } from '../../../support/vendor-settings.ts';
 
