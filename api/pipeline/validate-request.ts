@@ -80,7 +80,7 @@ async function resolve(
 }
 
 /** The result of checking a request against the routes of its model. */
-export interface CheckedRequest {
+interface CheckedRequest {
   /** Names of the routes that would refuse it. */
   readonly excludedRoutes: readonly string[];
   /** Names of ignored fields, for the header, by server (see `serverName`). */

@@ -40,7 +40,7 @@ function camelCase(name: string): string {
 }
 
 /** Fields anywhere in a request that concern the operator's own accounts at vendors. */
-export interface VendorFields {
+interface VendorFields {
   /** Ids in those accounts, which all tenants share: files, vector stores, containers, connectors, voices and the like. */
   readonly vendorIds: VendorId[];
   /** Path of a request for a longer cache than usual, which costs more. */
@@ -48,7 +48,7 @@ export interface VendorFields {
 }
 
 /** Reads names and objects only, not texts. @param request parsed */
-export function readVendorFields(request: object): VendorFields {
+function readVendorFields(request: object): VendorFields {
   const found: VendorFields = { vendorIds: [], longCache: undefined };
   walk(request, [], found);
   return found;

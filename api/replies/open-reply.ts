@@ -21,55 +21,6 @@ import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
 import { type BytesView, type View, type ViewedJob, type ViewJobDependencies, viewJob } from './view.ts';
 
-/** How long a delivered answer can still be resumed, as the client may lack the last bytes. */
-const graceMs = 5000;
-const roundMs = 1000;
-
-/**
- * Deletes the logs of plain jobs some time after their delivery, many in one command: at a thousand answers per second their
- * logs would otherwise fill Redis. Those of a dead process expire on their own.
- */
-export class DeliveredLogs {
-  readonly #redis: RedisClient;
-  readonly #log: Logger;
-  readonly #timer: NodeJS.Timeout;
-  #recent: string[] = [];
-  readonly #rounds: { at: number; jobIds: string[] }[] = [];
-
-  constructor(redis: RedisClient, log: Logger) {
-    this.#redis = redis;
-    this.#log = log;
-    this.#timer = setInterval(() => this.#round(Date.now()), roundMs);
-    this.#timer.unref();
-  }
-
-  add(jobId: string): void {
-    this.#recent.push(jobId);
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-  }
-
-  #round(now: number): void {
-    if (this.#recent.length > 0) {
-      this.#rounds.push({ at: now, jobIds: this.#recent });
-      this.#recent = [];
-    }
-    while (this.#rounds[0] !== undefined && now - this.#rounds[0].at >= graceMs) {
-      this.#remove((this.#rounds.shift() as { jobIds: string[] }).jobIds);
-    }
-  }
-
-  #remove(jobIds: string[]): void {
-    for (const group of groupBy(jobIds, jobKeys.tag).values()) {
-      this.#redis
-        .unlink(...group.map((jobId) => jobKeys.log(jobId)))
-        .catch((error) => this.#log.warn({ err: error }, 'removing delivered logs failed'));
-    }
-  }
-}
-
 /** Dependencies of a reply, whatever its form. */
 export interface OpenReplyDependencies extends ViewJobDependencies {
   readonly redis: RedisClient;
@@ -262,4 +213,53 @@ function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firs
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
   services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
   ctx.state.facts.first_frame_ms = milliseconds;
+}
+
+/** How long a delivered answer can still be resumed, as the client may lack the last bytes. */
+const graceMs = 5000;
+const roundMs = 1000;
+
+/**
+ * Deletes the logs of plain jobs some time after their delivery, many in one command: at a thousand answers per second their
+ * logs would otherwise fill Redis. Those of a dead process expire on their own.
+ */
+export class DeliveredLogs {
+  readonly #redis: RedisClient;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+  #recent: string[] = [];
+  readonly #rounds: { at: number; jobIds: string[] }[] = [];
+
+  constructor(redis: RedisClient, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#round(Date.now()), roundMs);
+    this.#timer.unref();
+  }
+
+  add(jobId: string): void {
+    this.#recent.push(jobId);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #round(now: number): void {
+    if (this.#recent.length > 0) {
+      this.#rounds.push({ at: now, jobIds: this.#recent });
+      this.#recent = [];
+    }
+    while (this.#rounds[0] !== undefined && now - this.#rounds[0].at >= graceMs) {
+      this.#remove((this.#rounds.shift() as { jobIds: string[] }).jobIds);
+    }
+  }
+
+  #remove(jobIds: string[]): void {
+    for (const group of groupBy(jobIds, jobKeys.tag).values()) {
+      this.#redis
+        .unlink(...group.map((jobId) => jobKeys.log(jobId)))
+        .catch((error) => this.#log.warn({ err: error }, 'removing delivered logs failed'));
+    }
+  }
 }

@@ -54,10 +54,10 @@ export const toolChoice = z.union([
 ]);
 
 /** One entry of the legacy `functions`. */
-export const legacyFunction = z.looseObject({ name: toolName, description, parameters: jsonSchema.optional() });
+const legacyFunction = z.looseObject({ name: toolName, description, parameters: jsonSchema.optional() });
 
 /** The legacy `function_call`. */
-export const legacyFunctionCall = z.union([z.enum(['none', 'auto']), named]);
+const legacyFunctionCall = z.union([z.enum(['none', 'auto']), named]);
 
 interface ToolFields {
   readonly tools?: z.infer<typeof tool>[] | undefined;
@@ -73,7 +73,7 @@ export interface BrokenRule {
 }
 
 /** The first violated rule between the tools and the tool choice, or undefined. */
-export function brokenToolRule(request: ToolFields): BrokenRule | undefined {
+function brokenToolRule(request: ToolFields): BrokenRule | undefined {
   const { tools = [], tool_choice: choice, functions = [], function_call: call } = request;
   if (choice !== undefined && tools.length === 0) {
     return { path: ['tool_choice'], message: "it is only allowed when 'tools' are specified" };

@@ -150,7 +150,7 @@ export function askedSearchContext(options: unknown): SearchContextSize | undefi
 }
 
 /** The fee per request, by the size that the vendor reports, else by the requested one. */
-export function requestFee(
+function requestFee(
   price: RequestPrice,
   { searchContext = 'low', requests = 1 }: FeeFacts,
   reportedSize: unknown,
@@ -166,7 +166,7 @@ export function highestRequestPrice(price: RequestPrice | undefined, size: Searc
 }
 
 /** The price of one image of the requested size and quality; undefined if images have no price. */
-export function imagePrice(prices: Prices, fee: FeeFacts): number | undefined {
+function imagePrice(prices: Prices, fee: FeeFacts): number | undefined {
   return imagePricesOf(prices, fee)[0] ?? prices.image;
 }
 

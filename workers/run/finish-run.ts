@@ -13,7 +13,7 @@ import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
-import type { JobRun } from './job-run.ts';
+import { type JobRun, logLifetime, vendorLabel } from './job-run.ts';
 import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
 
 /** How a vendor call ended. */
@@ -237,11 +237,6 @@ function recordOf(
   });
 }
 
-/** The label of a run's vendor in metrics. */
-export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
-  return vendor === '' ? 'none' : vendor;
-}
-
 /** The answer with its usage, counted if the vendor has reported none. */
 async function counted(
   context: WorkerContext,
@@ -298,9 +293,4 @@ async function pauseRun(
   run.lose(ownership);
   if (ownership === 'ended') await settleEnded(context, job);
   return 'done';
-}
-
-/** How long a job's log may stay if nothing ever ends the job, in ms. */
-export function logLifetime(job: QueuedJob): number {
-  return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
 }

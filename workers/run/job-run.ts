@@ -10,6 +10,80 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
+/** Why a run stops before its vendor has finished. */
+export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
+
+/** One claim of a job from the queue by this process, from before `begin` to its end. */
+export class JobRun implements JobItem<JobRun> {
+  next: JobRun | undefined;
+  readonly job: QueuedJob;
+  /** The attempt that this run owns, once `begin` has returned it. */
+  attempt: number | undefined;
+  /** When that attempt began, in ms since 1970. */
+  beganAt: number | undefined;
+  /** Name of the vendor that was called or polled last; '' before that. */
+  vendor = '';
+  /** The model by the route that was called last or that started its task; its prices determine the cost. */
+  routed: RoutedModel | undefined;
+  /** Vendor calls of the attempt; polls do not count. */
+  calls = 0;
+  /** The task that a vendor runs for the job, once it is stored. */
+  task: VendorTask | undefined;
+  /** The task's known progress when the run began, in percent. */
+  progress = 0;
+  /** When Redis last confirmed the ownership, in ms since 1970. */
+  confirmedAt = Date.now();
+  isRenewing = false;
+  /** Why the run was stopped. */
+  stopReason: StopReason | undefined;
+  readonly #controller = new AbortController();
+
+  constructor(job: QueuedJob) {
+    this.job = job;
+  }
+
+  get jobId(): string {
+    return this.job.id;
+  }
+
+  /** Vendor calls of the job so far. Each earlier attempt counts as one. */
+  get callsInAll(): number {
+    return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
+  }
+
+  /** Aborted when the run must stop. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The job no longer belongs to this run: it has ended, or another attempt owns it. This overrides any earlier reason to stop. */
+  lose(reason: Exclude<Ownership, 'ok'>): void {
+    this.stop(reason);
+    this.stopReason = reason;
+  }
+
+  /** The process is shutting down: the job should be requeued if that is still possible. */
+  requeue(): void {
+    this.stop('requeued');
+  }
+
+  stop(reason: StopReason): void {
+    if (this.stopReason !== undefined) return;
+    this.stopReason = reason;
+    this.#controller.abort(reason);
+  }
+}
+
+/** The label of a run's vendor in metrics. */
+export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
+  return vendor === '' ? 'none' : vendor;
+}
+
+/** How long a job's log may stay if nothing ever ends the job, in ms. */
+export function logLifetime(job: QueuedJob): number {
+  return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
+}
+
 /** A lease is renewed when the log has not confirmed it for this long; well below the lease's length. */
 const renewAfterMs = 3000;
 const roundMs = 1000;
@@ -105,70 +179,6 @@ export class RunningJobs implements InboxListener {
     } finally {
       run.isRenewing = false;
     }
-  }
-}
-
-/** Why a run stops before its vendor has finished. */
-export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
-
-/** One claim of a job from the queue by this process, from before `begin` to its end. */
-export class JobRun implements JobItem<JobRun> {
-  next: JobRun | undefined;
-  readonly job: QueuedJob;
-  /** The attempt that this run owns, once `begin` has returned it. */
-  attempt: number | undefined;
-  /** When that attempt began, in ms since 1970. */
-  beganAt: number | undefined;
-  /** Name of the vendor that was called or polled last; '' before that. */
-  vendor = '';
-  /** The model by the route that was called last or that started its task; its prices determine the cost. */
-  routed: RoutedModel | undefined;
-  /** Vendor calls of the attempt; polls do not count. */
-  calls = 0;
-  /** The task that a vendor runs for the job, once it is stored. */
-  task: VendorTask | undefined;
-  /** The task's known progress when the run began, in percent. */
-  progress = 0;
-  /** When Redis last confirmed the ownership, in ms since 1970. */
-  confirmedAt = Date.now();
-  isRenewing = false;
-  /** Why the run was stopped. */
-  stopReason: StopReason | undefined;
-  readonly #controller = new AbortController();
-
-  constructor(job: QueuedJob) {
-    this.job = job;
-  }
-
-  get jobId(): string {
-    return this.job.id;
-  }
-
-  /** Vendor calls of the job so far. Each earlier attempt counts as one. */
-  get callsInAll(): number {
-    return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
-  }
-
-  /** Aborted when the run must stop. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** The job no longer belongs to this run: it has ended, or another attempt owns it. This overrides any earlier reason to stop. */
-  lose(reason: Exclude<Ownership, 'ok'>): void {
-    this.stop(reason);
-    this.stopReason = reason;
-  }
-
-  /** The process is shutting down: the job should be requeued if that is still possible. */
-  requeue(): void {
-    this.stop('requeued');
-  }
-
-  stop(reason: StopReason): void {
-    if (this.stopReason !== undefined) return;
-    this.stopReason = reason;
-    this.#controller.abort(reason);
   }
 }
 

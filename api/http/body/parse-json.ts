@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { mistakePosition } from './json-mistake.ts';
 
 /** Limits of a body's structure, whatever its size in bytes. */
-export interface JsonLimits {
+interface JsonLimits {
   /** Maximum nesting of objects and arrays, including the outermost. */
   readonly nesting: number;
   /** Maximum number of commas and opening brackets, which is about the number of values. */
@@ -11,7 +11,7 @@ export interface JsonLimits {
 }
 
 /** Where a field of the outermost object stands. */
-export interface JsonMember {
+interface JsonMember {
   /** The key in its quotes, as it is written: bytes from and to. */
   readonly keyFrom: number;
   readonly keyTo: number;
@@ -121,7 +121,7 @@ const raw = new WeakMap<object, RawJson>();
  * again takes longer than to parse it. Texts with spaces around their values, or with characters escaped by number (`\u4e2d`),
  * are not kept: adapters search a request's text for its keys, and a request's length is what its cost is estimated by.
  */
-export function keepRawJson(value: Record<string, unknown>, body: Uint8Array, members: readonly JsonMember[]): void {
+function keepRawJson(value: Record<string, unknown>, body: Uint8Array, members: readonly JsonMember[]): void {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   // A repeated key has its last value, as in the parsed object.
   const last = new Map(members.map((member) => [keyOf(bytes, member), member]));

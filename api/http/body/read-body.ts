@@ -42,7 +42,7 @@ export function encodingOf(req: IncomingMessage): string | undefined {
 }
 
 /** The 415 for an unsupported encoding, which names the supported ones. */
-export function refuseEncoding(encoding: string | undefined): ApiError | undefined {
+function refuseEncoding(encoding: string | undefined): ApiError | undefined {
   if (encoding === undefined || (Object.hasOwn(unpackers, encoding) && unpackers[encoding])) return undefined;
   const what =
     encoding === 'zstd'
@@ -58,7 +58,7 @@ export function refuseEncoding(encoding: string | undefined): ApiError | undefin
 }
 
 /** Creates the stream that decompresses an encoding accepted by `refuseEncoding`. */
-export function unpackerOf(encoding: string): Transform {
+function unpackerOf(encoding: string): Transform {
   return (unpackers[encoding] as () => Transform)();
 }
 
