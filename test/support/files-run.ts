@@ -8,10 +8,12 @@ type Coverage = Map<string, Set<string>>;
 
 /** From an answer's end until its job is settled, without the record's way into the database, which is read every 250 ms. */
 const settleMs = 50;
-/** The rest of a request's work, of its record, and of timers. */
-const restMs = 1500;
+/** The rest of a request's work, and of its record's. */
+const restMs = 800;
 /** The record of one of these may be read before its job is counted as settled: hardly that of each. */
-const warmUps = 4;
+const warmUps = 5;
+/** Longer than a worker waits for a job at a time, and than the interval of any timer that would run now and then. */
+const idleMs = 6000;
 
 /**
  * Starts a gateway from its sources, and streams one chat after a few that fill the caches. Returns the files of api, workers and
@@ -29,6 +31,8 @@ export async function filesRunByStreamedChat(): Promise<string[]> {
       await sleep(restMs);
       await takeCoverage(gateway, background);
     }
+    await sleep(idleMs);
+    await takeCoverage(gateway, background);
     await streamChat(gateway);
     await sleep(restMs);
     const run = await takeCoverage(gateway);
