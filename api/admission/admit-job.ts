@@ -264,7 +264,8 @@ async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Sub
   if (parsed === undefined) throw new Error('a request is queued once only');
   const { request } = parsed;
   if (typeof request === 'string' && isInline(parsed)) return { request };
-  return { requestBlob: await services.blobs.of(job.account).put(request) };
+  const content = typeof request === 'string' ? request : request.parts;
+  return { requestBlob: await services.blobs.of(job.account).put(content) };
 }
 
 /**

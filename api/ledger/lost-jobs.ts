@@ -6,7 +6,7 @@ import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { finalBatch } from './final-answer.ts';
-import { isSpooledAnywhere } from './outbox/outbox-spool.ts';
+import { isSpooledAnywhere } from './outbox/spool-reports.ts';
 import { addToUsageHours } from './usage/usage-hours.ts';
 
 /** Interval between rounds. */
@@ -57,7 +57,7 @@ export class LostJobs {
   /** Checks all unfinished jobs of the database. */
   async sweep(): Promise<void> {
     // The end of any of them may be in a spool.
-    if (await isSpooledAnywhere(this.#options.redis)) return;
+    if (await isSpooledAnywhere(this.#options.redis, this.#options.log)) return;
     const before = this.#missed;
     const missed = new Map<string, string>();
     const oldest = Date.now() - (this.#options.minAgeMs ?? minAgeMs);

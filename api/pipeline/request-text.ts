@@ -1,9 +1,16 @@
 import { rawJsonOf } from '../http/body/parse-json.ts';
 
-/** JSON text of an object; of a large one its bytes (UTF-8): it goes into a blob, and nobody makes it a string before. */
-export type RequestText = string | Uint8Array<ArrayBuffer>;
+/** JSON text in UTF-8. Its parts are written one after the other: joined they would be copied. */
+export interface RequestBytes {
+  readonly parts: readonly Uint8Array[];
+  /** Bytes of all parts. */
+  readonly length: number;
+}
 
-/** Serializes a request; long fields that are as their caller wrote them are copied, not serialized again. */
+/** JSON text of an object; of a large one its bytes: they go into a blob, and nobody makes them a string before. */
+export type RequestText = string | RequestBytes;
+
+/** Serializes a request; long fields that are as their caller wrote them are taken from its body, not serialized again. */
 export function requestText(request: object): RequestText {
   const long = new Map<string, Uint8Array>();
   for (const [key, value] of Object.entries(request)) {
@@ -11,36 +18,42 @@ export function requestText(request: object): RequestText {
     if (raw !== undefined) long.set(key, raw);
   }
   if (long.size === 0) return JSON.stringify(request);
-  const fields = Object.entries(request).filter(([, value]) => value !== undefined);
-  const parts = fields.flatMap(([key, value], index): Uint8Array[] => {
-    const before = `${index === 0 ? '{' : ','}${JSON.stringify(key)}:`;
+  const parts: Uint8Array[] = [];
+  let text = '{';
+  for (const [key, value] of Object.entries(request)) {
+    if (value === undefined) continue;
+    text += `${text === '{' ? '' : ','}${JSON.stringify(key)}:`;
     const raw = long.get(key);
-    return raw === undefined ? [Buffer.from(before + JSON.stringify(value))] : [Buffer.from(before), raw];
-  });
-  return joined([...parts, Buffer.from('}')]);
+    if (raw === undefined) {
+      text += JSON.stringify(value);
+    } else {
+      parts.push(Buffer.from(text), raw);
+      text = '';
+    }
+  }
+  return requestBytes([...parts, Buffer.from(`${text}}`)]);
 }
 
-/** In a buffer of its own, which can be transferred to another thread. */
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((length, part) => length + part.byteLength, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.byteLength;
-  }
-  return bytes;
+/** Bytes of JSON text as a request. */
+export function requestBytes(parts: readonly Uint8Array[]): RequestBytes {
+  return { parts, length: parts.reduce((length, part) => length + part.byteLength, 0) };
 }
 
 /** The same as a string. */
 export function textOf(request: RequestText): string {
-  return typeof request === 'string'
-    ? request
-    : Buffer.from(request.buffer, request.byteOffset, request.length).toString();
+  return typeof request === 'string' ? request : Buffer.concat(request.parts, request.length).toString();
 }
 
 const encoder = new TextEncoder();
 
-/** The same as bytes. */
+/** The same in a buffer of its own, which can be transferred to another thread. */
 export function bytesOf(request: RequestText): Uint8Array<ArrayBuffer> {
-  return typeof request === 'string' ? encoder.encode(request) : request;
+  if (typeof request === 'string') return encoder.encode(request);
+  const bytes = new Uint8Array(request.length);
+  let at = 0;
+  for (const part of request.parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
 }

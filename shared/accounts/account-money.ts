@@ -17,10 +17,13 @@ export interface AccountMoney {
 
 /** How often loading is restarted because the account changed meanwhile. */
 const maxLoads = 5;
+/** Lifetime of a load's name: longer than a slow database takes, so that only loads that never finish outlive it. */
+const loadingMs = 600_000;
 
 /**
  * Loads an account into Redis, which decides admissions: once, as Redis then keeps it up to date. An account missing there has
  * no unfinished jobs, and no record that is not in the database yet: those were lost with it.
+ * @param loading unique name of this load
  * @param read reads the account from the database
  * @throws Error when the account keeps changing; whatever `read` throws.
  */
@@ -30,14 +33,15 @@ export async function loadAccount(
   loading: string,
   read: () => Promise<AccountMoney>,
 ): Promise<void> {
-  const key = accountKeys.account(account);
+  const keys = [accountKeys.account(account), accountKeys.loading(account)];
   for (let tries = 0; tries < maxLoads; tries++) {
     // Set before reading: a change that comes later removes it. Concurrent loaders share the name: if each wrote its own, none
-    // of many would still find it.
-    await redis.hsetnx(key, 'loading', `${loading}:${tries}`);
-    const name = await redis.hget(key, 'loading');
+    // of many would still find it. It expires, as a load may never finish. It is a separate key: a lifetime on the account itself
+    // could delete a loaded account, or a charge.
+    await redis.set(accountKeys.loading(account), `${loading}:${tries}`, 'PX', loadingMs, 'NX');
+    const name = await redis.get(accountKeys.loading(account));
     const { credit, charged, isSuspended } = await read();
-    if (await load(redis, [key], [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0'])) return;
+    if (await load(redis, keys, [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0'])) return;
   }
   throw new Error('an account could not be loaded: it is being changed');
 }
@@ -47,12 +51,13 @@ export async function loadAccount(
  * @param credit nano-dollars; undefined: unlimited
  */
 export async function setAccountCredit(redis: RedisClient, account: string, credit: number | undefined): Promise<void> {
-  await set(redis, [accountKeys.account(account)], ['credit', credit ?? '']);
+  await set(redis, [accountKeys.account(account), accountKeys.loading(account)], ['credit', credit ?? '']);
 }
 
 /** Starts or stops refusing an account's requests. Call it after the database has it. */
 export async function setAccountSuspended(redis: RedisClient, account: string, isSuspended: boolean): Promise<void> {
-  await set(redis, [accountKeys.account(account)], ['suspended', isSuspended ? '1' : '0']);
+  const keys = [accountKeys.account(account), accountKeys.loading(account)];
+  await set(redis, keys, ['suspended', isSuspended ? '1' : '0']);
 }
 
 /** An account's money in Redis, in nano-dollars; undefined while it is not loaded there. */

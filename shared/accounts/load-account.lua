@@ -1,8 +1,12 @@
 -- Loads an account from the database into admission, unless it is loaded already.
--- KEYS[1] the account (hash)   ARGV[1] name of this load   ARGV[2] credit, or ''   ARGV[3] charged   ARGV[4] '1' or '0'
--- Returns 1 if it is loaded now; 0 if the account changed since the load began: read it again.
-if redis.call('HEXISTS', KEYS[1], 'credit') == 1 then return 1 end
-if redis.call('HGET', KEYS[1], 'loading') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'credit', ARGV[2], 'charged', ARGV[3], 'suspended', ARGV[4])
-redis.call('HDEL', KEYS[1], 'loading')
+-- KEYS[1] the account (hash)   KEYS[2] name of the load in progress (string)
+-- ARGV[1] name of this load   ARGV[2] credit, or ''   ARGV[3] charged   ARGV[4] '1' or '0'
+-- Returns 1 if it is loaded now; 0 if the account changed, or the name expired, since the load began: read it again.
+local account, loading = KEYS[1], KEYS[2]
+local name, credit, charged, suspended = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('HEXISTS', account, 'credit') == 0 then
+  if redis.call('GET', loading) ~= name then return 0 end
+  redis.call('HSET', account, 'credit', credit, 'charged', charged, 'suspended', suspended)
+end
+redis.call('DEL', loading)
 return 1

@@ -55,8 +55,8 @@ export class AccountBlobs {
     this.#takesOld = takesOld;
   }
 
-  /** Stores bytes and returns the blob's id. */
-  async put(content: string | Uint8Array): Promise<string> {
+  /** Stores a text, or bytes in parts, and returns the blob's id. */
+  async put(content: string | readonly Uint8Array[]): Promise<string> {
     const id = this.#newId();
     await this.#writes.run(() => this.#storage.write(id, content));
     return id;

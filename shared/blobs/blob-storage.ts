@@ -46,7 +46,8 @@ export interface BlobStorage {
   readonly identity: string;
   /** The storage's location for operators, without secrets. */
   readonly location: string;
-  write(id: string, content: string | Uint8Array): Promise<void>;
+  /** Stores a text, or bytes in parts. */
+  write(id: string, content: string | readonly Uint8Array[]): Promise<void>;
   /** Stores bytes as they arrive and returns their number. Leaves nothing behind if the content fails. */
   writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number>;
   /** Reads a whole blob. */

@@ -86,8 +86,8 @@ export class BucketStorage implements BlobStorage {
     return storage;
   }
 
-  write(id: string, content: string | Uint8Array): Promise<void> {
-    return this.#disk.put(this.#key(id), content);
+  write(id: string, content: string | readonly Uint8Array[]): Promise<void> {
+    return this.#disk.put(this.#key(id), typeof content === 'string' ? content : Buffer.concat(content));
   }
 
   async writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number> {

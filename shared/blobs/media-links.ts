@@ -21,7 +21,7 @@ const withoutMedia: ReadonlySet<string> = new Set([
 const modelOutput = /(?:_call|^tool_use)$/;
 
 /** Whether a request may contain a link: most do not, and need not be walked. Its keys must be written without escapes. */
-export function mayHoldLink(request: string): boolean {
+export function mayHoldLink(request: string | Buffer): boolean {
   return request.includes('url"') || request.includes('urls"') || request.includes('uri"');
 }
 

@@ -42,10 +42,11 @@ export const accountKeys = {
   /**
    * An account as admission sees it (hash). `credit`: total credit granted, in nano-dollars, or '' if unlimited; absent means:
    * ask the database. `charged`: cost of its settled jobs; `held`: maximum cost of its unfinished jobs; `suspended`: `1` or
-   * `0`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua; `raised`: see raise.lua;
-   * `loading`: see load-account.lua.
+   * `0`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua; `raised`: see raise.lua.
    */
   account: (account: string): string => `${root}:{m${tagOf(account)}}:account:${account}`,
+  /** Name of the load in progress that will write the account; see load-account.lua. */
+  loading: (account: string): string => `${root}:{m${tagOf(account)}}:loading:${account}`,
   /** Reservations of the tag's held jobs (hash, by job id); jobs that reserve nothing are not in it. */
   reserved: (account: string): string => `${root}:{m${tagOf(account)}}:reserved`,
   /**

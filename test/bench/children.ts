@@ -31,7 +31,7 @@ const running = new Set<Child>();
 let closed = false;
 // Last resort, should the bench itself fail: nothing that it started stays behind.
 process.on('exit', () => {
-  for (const child of running) child.process.kill('SIGKILL');
+  for (const child of running) killGroup(child.pid);
 });
 
 /**
@@ -49,11 +49,41 @@ export function startChild(name: string, command: string[], options: ChildOption
   });
   closeSync(log);
   if (child.pid === undefined) throw new Error(`${name} could not be started`);
+  const { pid } = child;
   const ended = new Promise<void>((resolve) => child.once('close', resolve));
-  const started = { name, pid: child.pid, logFile: options.logFile, process: child, ended };
+  child.once('exit', () => killGroup(pid));
+  const started = { name, pid, logFile: options.logFile, process: child, ended };
   running.add(started);
   void ended.then(() => running.delete(started));
   return started;
+}
+
+/** Kills what is left of a child's group: workers that have lost their parent. */
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Nothing is left.
+  }
+}
+
+/** Runs a command to its end; throws its last line when it fails or exceeds the time allowed. */
+export async function runToEnd(
+  name: string,
+  command: string[],
+  options: ChildOptions,
+  milliseconds: number,
+): Promise<void> {
+  const child = startChild(name, command, options);
+  let expired = false;
+  const timer = setTimeout(() => {
+    expired = true;
+    void endChild(child);
+  }, milliseconds);
+  await child.ended;
+  clearTimeout(timer);
+  if (expired) throw new Error(`${name} took longer than ${milliseconds / 60_000} min`);
+  if (child.process.exitCode !== 0) throw new Error(`${name} failed: ${lastLines(child, 1)}`);
 }
 
 /** Starts one of the bench's own modules (TypeScript), with a channel for messages. */
@@ -111,8 +141,8 @@ export async function untilReady(child: Child, milliseconds: number, attempt: ()
   }
 }
 
-function lastLines(child: Child): string {
-  return readFileSync(child.logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
+function lastLines(child: Child, lines = 5): string {
+  return readFileSync(child.logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
 }
 
 /** A port of the loopback that nobody listens on at this moment. */

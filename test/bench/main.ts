@@ -16,14 +16,18 @@ import {
 } from './cases.ts';
 import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
 import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
+import { crabllm } from './targets/crabllm.ts';
+import { litellm } from './targets/litellm.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
 import { sluice, sluiceOf } from './targets/sluice.ts';
-import type { Target, TargetKind, TargetOptions } from './targets/target.ts';
+import { NotInstallable, type Target, type TargetKind, type TargetOptions } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
 import { measureTranslations } from './translation.ts';
 
-const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, vendor];
+const defaultTargets: readonly TargetKind[] = [sluice, proxy, portkey, vendor];
+/** The others need the toolchain of another language, and are measured when they are named. */
+const targetKinds: readonly TargetKind[] = [sluice, proxy, portkey, litellm, crabllm, vendor];
 /** The case that needs no target: the adapters alone, in this process. */
 const translation = { name: 'translation' } as const;
 const allCases = [...benchCases, translation];
@@ -32,7 +36,7 @@ function options() {
   const { values } = parseArgs({
     options: {
       cases: { type: 'string', default: allCases.map((each) => each.name).join(',') },
-      targets: { type: 'string', default: targetKinds.map((each) => each.name).join(',') },
+      targets: { type: 'string', default: defaultTargets.map((each) => each.name).join(',') },
       seconds: { type: 'string', default: '6' },
       rounds: { type: 'string', default: '3' },
       'events-per-write': { type: 'string', default: '10' },
@@ -48,9 +52,10 @@ function options() {
   const named = chosen('cases', values.cases, allCases);
   const cases = benchCases.filter((each) => named.includes(each));
   const targets = chosen('targets', values.targets, targetKinds);
-  const whole = named.length === allCases.length && targets.length === targetKinds.length && !profileDirectory;
+  const hasDefaultTargets = defaultTargets.every((kind) => targets.includes(kind));
+  const whole = named.length === allCases.length && hasDefaultTargets && !profileDirectory;
   // Beside this checkout's in each round: a ratio of two runs would be one of two machines.
-  if (values.before !== undefined) targets.splice(1, 0, sluiceOf('before', resolve(values.before)));
+  if (values.before !== undefined) targets.splice(1, 0, earlierSluice(resolve(values.before)));
   return {
     cases,
     withTranslation: named.includes(translation),
@@ -59,9 +64,12 @@ function options() {
     rounds: wholeNumber('rounds', values.rounds, 20),
     eventsPerWrite: wholeNumber('events-per-write', values['events-per-write'], 60),
     profileDirectory,
-    before: values.before,
     write: whole && !values['no-write'],
   };
+}
+
+function earlierSluice(root: string): TargetKind {
+  return sluiceOf('before', root, `Sluice of commit ${command('git', '-C', root, 'rev-parse', '--short', 'HEAD')}`);
 }
 
 function wholeNumber(name: string, text: string, maximum: number): number {
@@ -81,16 +89,24 @@ function chosen<Named extends { name: string }>(option: string, text: string, al
   return all.filter((each) => names.includes(each.name));
 }
 
+/** The targets that turned out not to be installable here. */
+const notInstallable = new Set<TargetKind>();
+
+function canServe(kind: TargetKind, benchCase: BenchCase): boolean {
+  return !notInstallable.has(kind) && !kind.unsupportedCases?.includes(benchCase.name);
+}
+
 /** Starts a target and sees that its answers are whole; undefined, with a line that says why, when it cannot be. */
 async function startTarget(kind: TargetKind, targetOptions: TargetOptions): Promise<Target | undefined> {
   let target: Target | undefined;
   try {
     mkdirSync(targetOptions.directory, { recursive: true });
     target = await kind.start(targetOptions);
-    await checkAnswers(target, benchText(50));
+    await checkAnswers(target, benchText(50), kind.unsupportedCases);
     return target;
   } catch (error) {
     if (ending) throw error;
+    if (error instanceof NotInstallable) notInstallable.add(kind);
     console.error(`${kind.name} is left out: ${error instanceof Error ? error.message : error}`);
     await target?.close();
     return undefined;
@@ -152,7 +168,7 @@ async function runFresh(
   base: TargetOptions,
 ): Promise<CaseResult> {
   const result: CaseResult = { benchCase, targets: new Map() };
-  for (const kind of kinds) {
+  for (const kind of kinds.filter((each) => canServe(each, benchCase))) {
     const directory = join(base.directory, `${kind.name}-${benchCase.name}`);
     const target = await startTarget(kind, { ...base, directory, concurrency: openStreams + 500 });
     if (!target) continue;
@@ -170,7 +186,7 @@ function command(name: string, ...args: string[]): string {
   }
 }
 
-function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, before: string | undefined): string {
+function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, measured: readonly TargetKind[]): string {
   const changes = command('git', 'status', '--porcelain') === '' ? '' : '+changes';
   const redis = /v=(\S+)/.exec(command('redis-server', '--version'))?.[1] ?? 'unknown';
   return [
@@ -179,27 +195,14 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, befor
     `- Date: ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, commit ${command('git', 'rev-parse', '--short', 'HEAD')}${changes}`,
     `- Machine: ${cpus()[0]?.model.trim()}, ${cpus().length} cores for everything, load and vendor included; Node ${process.versions.node}, Redis ${redis}`,
     `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns, to and fro; ratios are medians of those of each round`,
-    '- Targets: sluice (api, worker, Redis with AOF), proxy (Koa and undici, no queue), portkey (@portkey-ai/gateway 1.15.2), vendor (the minimal vendor alone)',
-    ...(before === undefined
-      ? []
-      : [`- before: Sluice of commit ${command('git', '-C', before, 'rev-parse', '--short', 'HEAD')}`]),
+    `- Targets: ${measured.map(({ name, description }) => `${name} (${description})`).join(', ')}`,
     `- Streams of 50 tokens leave the vendor as fast as they can, ${eventsPerWrite} events per write, each in its own HTTP chunk`,
   ].join('\n');
 }
 
 /** Whether everything was measured and nothing failed on the way. */
 async function main(): Promise<boolean> {
-  const {
-    cases,
-    withTranslation,
-    targets: kinds,
-    times,
-    rounds,
-    eventsPerWrite,
-    profileDirectory,
-    write,
-    before,
-  } = options();
+  const { cases, withTranslation, targets: kinds, times, rounds, eventsPerWrite, profileDirectory, write } = options();
   const directory = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
   process.once('exit', (code) => {
     if (code === 1) console.error(`Logs are kept in ${directory}`);
@@ -226,28 +229,33 @@ async function main(): Promise<boolean> {
     results.push(result);
     console.log(`\n${caseReport(result)}\n`);
   };
-  const started: Target[] = [];
+  const started = new Map<TargetKind, Target>();
   if (cases.some((each) => !each.memory)) {
     for (const kind of kinds) {
       const target = await startTarget(kind, { ...base, directory: join(directory, kind.name) });
-      if (target) started.push(target);
+      if (target) started.set(kind, target);
     }
   }
-  const bench = { targets: started, times, rounds, directory };
-  for (const benchCase of cases.filter((each) => !each.memory)) report(await runInRounds(benchCase, bench));
-  for (const target of started) await target.close();
+  for (const benchCase of cases.filter((each) => !each.memory)) {
+    const targets = [...started].flatMap(([kind, target]) => (canServe(kind, benchCase) ? [target] : []));
+    report(await runInRounds(benchCase, { targets, times, rounds, directory }));
+  }
+  for (const target of started.values()) await target.close();
   for (const benchCase of cases.filter((each) => each.memory)) report(await runFresh(benchCase, kinds, times, base));
 
-  const baselines = kinds.map((kind) => kind.name).filter((name) => name !== sluice.name);
+  const measured = kinds.filter((kind) => !notInstallable.has(kind));
+  const baselines = measured.map((kind) => kind.name).filter((name) => name !== sluice.name);
   const comparison = comparisonReport(results, sluice.name, baselines);
   console.log(comparison);
   if (profileDirectory) console.log(`\nCPU profiles are in ${profileDirectory}`);
   const complete = results.every((result) =>
-    kinds.every((kind) => result.targets.get(kind.name)?.every((round) => round !== undefined)),
+    measured
+      .filter((kind) => canServe(kind, result.benchCase))
+      .every((kind) => result.targets.get(kind.name)?.every((round) => round !== undefined)),
   );
   if (write && complete) {
     const parts = [
-      heading(times, rounds, eventsPerWrite, before),
+      heading(times, rounds, eventsPerWrite, measured),
       ...results.map(caseReport),
       translationReport(translations),
       comparison,

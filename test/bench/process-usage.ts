@@ -1,15 +1,36 @@
 /** What a process has used, read from /proc (Linux only). */
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
+/** The fields of a process's stat from its state on: its name is in brackets and may contain blanks. */
+function statFields(pid: number): string[] {
+  const stat = readProcess(pid, 'stat');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+/** The running children of a process, oldest first, with their command lines. */
+export function childProcesses(parent: number): { pid: number; command: string }[] {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return pids
+    .sort((one, other) => one - other)
+    .flatMap((pid) => {
+      try {
+        if (Number(statFields(pid)[1]) !== parent) return [];
+        return [{ pid, command: readProcess(pid, 'cmdline').replaceAll('\0', ' ') }];
+      } catch {
+        // It has ended since the folder was listed.
+        return [];
+      }
+    });
+}
+
 /** CPU time in microseconds, user and system, of a process and of its children that have ended. */
 export function cpuMicroseconds(pid: number): number {
-  const stat = readProcess(pid, 'stat');
-  // The name of the process stands in brackets and may hold blanks: fields are counted behind it.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  const ticks = statFields(pid)
+    .slice(11, 15)
+    .reduce((sum, field) => sum + Number(field), 0);
   return (ticks / ticksPerSecond) * 1e6;
 }
 

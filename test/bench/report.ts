@@ -1,5 +1,6 @@
 /** Figures → tables, ratios and bars, as Markdown. */
-import { type BenchCase, type CaseName, type Measurement, openStreams, type ProcessUsage } from './cases.ts';
+import type { CaseName } from './case-name.ts';
+import { type BenchCase, type Measurement, openStreams, type ProcessUsage } from './cases.ts';
 import { median } from './statistics.ts';
 import type { TranslationFigure } from './translation.ts';
 

@@ -13,7 +13,7 @@ const anthropicTypes =
 export function complaintOf(wire: WireRequest, answer: FuzzAnswer): string | undefined {
   const { status, why, text, isWhole, headers } = answer;
   if (status === undefined) return why.startsWith('not sent') ? undefined : `no answer: ${why}`;
-  if (!isWhole) return `an answer with ${status} broke off`;
+  if (!isWhole) return `an answer with ${status} ${why || 'broke off'}`;
   const type = String(headers['content-type'] ?? '');
   if (status >= 400) return wire.method === 'HEAD' ? complaintOfStatus(status) : complaintOfError(wire, answer);
   if (wire.method === 'HEAD') return undefined;

@@ -1,19 +1,36 @@
-import { type Agent, request } from 'node:http';
+import { type Agent, type IncomingMessage, request } from 'node:http';
+import zlib from 'node:zlib';
 import type { WireRequest } from './requests.ts';
 
 /** What came back. */
 export interface FuzzAnswer {
-  /** Undefined: none, with why. */
+  /** Undefined if there is none. */
   readonly status: number | undefined;
+  /** Why there is no answer, or why it is not whole if it did not break off; else empty. */
   readonly why: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Its body, without its content encoding. */
   readonly text: string;
-  /** Whether it came to its end. */
+  /** Whether it came to its end and its content encoding could be undone. */
   readonly isWhole: boolean;
 }
 
-/** More than an answer of these samples has. */
+/** More than an answer of these samples has, as sent and decoded. */
 const maxBytes = 4 * 1024 * 1024;
+
+type Decode = (body: Buffer, options: { readonly maxOutputLength: number }) => Buffer;
+
+/** Missing in the types of the oldest version of Node. */
+const { zstdDecompressSync } = zlib as unknown as { readonly zstdDecompressSync?: Decode };
+
+const decoders: Readonly<Record<string, Decode>> = {
+  identity: (body) => body,
+  gzip: zlib.gunzipSync,
+  'x-gzip': zlib.gunzipSync,
+  deflate: zlib.inflateSync,
+  br: zlib.brotliDecompressSync,
+  ...(zstdDecompressSync && { zstd: zstdDecompressSync }),
+};
 
 /** Sends a request, and reads what comes back to its end. Never rejects. */
 export function send(
@@ -43,15 +60,45 @@ export function send(
     });
     sent.on('upgrade', (_response, socket) => socket.destroy());
     sent.on('response', async (response) => {
-      let text = '';
+      const chunks: Buffer[] = [];
+      let bytes = 0;
       try {
-        for await (const chunk of response.setEncoding('utf8')) if (text.length < maxBytes) text += chunk;
+        for await (const chunk of response as AsyncIterable<Buffer>) {
+          if (bytes < maxBytes) chunks.push(chunk);
+          bytes += chunk.length;
+        }
       } catch {
         // Not whole.
       }
       clearTimeout(timer);
-      resolve({ status: response.statusCode, why: '', headers: response.headers, text, isWhole: response.complete });
+      resolve(answerOf(wire, response, Buffer.concat(chunks)));
     });
     sent.end(wire.body);
   });
+}
+
+function answerOf({ method }: WireRequest, response: IncomingMessage, body: Buffer): FuzzAnswer {
+  const { statusCode: status, headers, complete: isWhole } = response;
+  // Their head describes the body of another answer.
+  const isHeadOnly = method === 'HEAD' || status === 204 || status === 304;
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (!isWhole || isHeadOnly) return { status, why: '', headers, text: body.toString(), isWhole };
+  try {
+    return { status, why: '', headers, text: decoded(body, encoding).toString(), isWhole };
+  } catch (error) {
+    return { status, why: `does not decode as ${encoding}: ${error}`, headers, text: '', isWhole: false };
+  }
+}
+
+/**
+ * Undoes content encodings, the last one first.
+ * @throws Error if one is unknown, or the body is malformed or longer than `maxBytes` without it.
+ */
+function decoded(body: Buffer, encodings: string): Buffer {
+  const names = encodings.split(',').map((name) => name.trim().toLowerCase());
+  return names.reduceRight((encoded, name) => {
+    const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
+    if (decode === undefined) throw new Error(`unknown content encoding ${name}`);
+    return decode(encoded, { maxOutputLength: maxBytes });
+  }, body);
 }

@@ -1,6 +1,7 @@
 import { chatFieldSupport, givenChatFields, supportOf } from '../../shared/vendors/field-support.ts';
 import type { ChatFieldSupport } from '../../shared/vendors/vendor-description.ts';
 import type { VendorRow } from '../../shared/vendors/vendors.ts';
+import { requestText } from '../vendors/request-body.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
 /** Wraps the vendor for callers who prefer an answer without the fields that it rejects: they are removed from its chats. */
@@ -8,7 +9,10 @@ export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
   const { chat } = vendor;
   const support = chatFieldSupport(row);
   if (chat === undefined || support === undefined) return vendor;
-  return { ...vendor, chat: (call, sink) => chat({ ...call, request: withoutRefused(call.request, support) }, sink) };
+  return {
+    ...vendor,
+    chat: (call, sink) => chat({ ...call, request: withoutRefused(requestText(call.request), support) }, sink),
+  };
 }
 
 function withoutRefused(request: string, support: ChatFieldSupport): string {

@@ -1,5 +1,6 @@
 import type { CompletionRequest } from '../../shared/capabilities/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { requestText } from '../vendors/request-body.ts';
 import { interrupted } from '../vendors/support/interrupted.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
@@ -22,7 +23,7 @@ export const executeCompletion: Execute = async (execution) => {
 
 async function completeByChats({ vendor, call, sink }: Execution): Promise<VendorAnswer> {
   const chat = methodOf(vendor, 'chat');
-  const job = JSON.parse(call.request) as CompletionRequest;
+  const job = JSON.parse(requestText(call.request)) as CompletionRequest;
   const prompts = promptsOf(job);
   const output = { hasFrames: false };
   let length = 0;

@@ -2,6 +2,7 @@ import { countEmbeddings, type EmbeddingJob, joinEmbeddings } from '../../shared
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';
@@ -19,10 +20,10 @@ const maxAnswersLength = 256 * 1024 * 1024;
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
 export const executeEmbedding: Execute = async ({ vendor, row, call, sink }) => {
   const embed = methodOf(vendor, 'embed');
-  const job = JSON.parse(call.request) as EmbeddingJob;
+  const job = JSON.parse(requestText(call.request)) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
   let length = 0;
-  const embedBatch = async ({ input }: Batch, request: string, signal: AbortSignal): Promise<VendorAnswer> => {
+  const embedBatch = async ({ input }: Batch, request: RequestBody, signal: AbortSignal): Promise<VendorAnswer> => {
     const answer = await embed({ ...call, request, signal }, sink);
     length += answer.body.length;
     if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");

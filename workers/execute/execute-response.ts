@@ -1,5 +1,6 @@
 import type { ResponseJob } from '../../shared/capabilities/response.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import { type Execute, type Execution, methodOf } from './execution.ts';
 import { toChatRequest } from './response-as-chat.ts';
@@ -18,7 +19,7 @@ export const executeResponse: Execute = async (execution) => {
 
 async function respond({ vendor, row, call, sink }: Execution): Promise<VendorAnswer> {
   if (row.responses) return await methodOf(vendor, 'respond')(call, sink);
-  const request = withoutHintsInTurns(toChatRequest(JSON.parse(call.request) as ResponseJob), row);
+  const request = withoutHintsInTurns(toChatRequest(JSON.parse(requestText(call.request)) as ResponseJob), row);
   try {
     return await methodOf(vendor, 'chat')({ ...call, request }, sink);
   } catch (error) {

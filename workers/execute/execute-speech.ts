@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
+import { requestText } from '../vendors/request-body.ts';
 import { failureAfterBegin } from '../vendors/support/vendor-task-calls.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';
@@ -12,7 +13,7 @@ import { type Execute, methodOf } from './execution.ts';
  * the file. Vendors always stream the audio.
  */
 export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) => {
-  const request = JSON.parse(call.request) as SpeechJobRequest;
+  const request = JSON.parse(requestText(call.request)) as SpeechJobRequest;
   const { stream_format: events, ...fields } = request;
   const asked = events || row.speech?.events ? { ...fields, stream_format: 'sse' } : fields;
   const isStored = keep || !call.stream;

@@ -1,6 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { FrameSink, Vendor, VendorAnswer, VendorCall, VendorMethod } from '../vendors/vendor.ts';
 
 /** A job to be executed by its vendor. */
@@ -81,12 +82,13 @@ const minOfResponse = 16;
  * be megabytes, and some of its fields must be the first. A null from the caller comes earlier, and so is overridden.
  */
 export function withOutputLimit(
-  request: string,
+  request: RequestBody,
   { endpoint, outputLimit }: Pick<QueuedJob, 'endpoint' | 'outputLimit'>,
-): string {
+): RequestBody {
   const name = Object.hasOwn(limitNames, endpoint) ? limitNames[endpoint] : undefined;
   if (outputLimit === undefined || name === undefined) return request;
   const limit = endpoint === 'responses' ? Math.max(minOfResponse, outputLimit) : outputLimit;
-  const fields = request.slice(0, request.lastIndexOf('}')).trimEnd();
+  const text = requestText(request);
+  const fields = text.slice(0, text.lastIndexOf('}')).trimEnd();
   return `${fields}${fields.endsWith('{') ? '' : ','}"${name}":${limit}}`;
 }

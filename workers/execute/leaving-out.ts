@@ -1,6 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { givenMediaFields, type MediaCapability, withoutMediaFields } from '../../shared/catalogue/media-fields.ts';
 import { mediaFieldSupport } from '../../shared/vendors/field-support.ts';
+import { requestText } from '../vendors/request-body.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 import type { Execution } from './execution.ts';
 
@@ -24,7 +25,7 @@ function withoutRefused(
   { request, uploads }: Request,
 ): Request {
   const target = { dialect: vendorRow.dialect, capability, model: route.model };
-  const job = JSON.parse(request) as Record<string, unknown>;
+  const job = JSON.parse(requestText(request)) as Record<string, unknown>;
   const given = uploads.some(({ field }) => field === 'mask') ? { ...job, mask: true } : job;
   const refused = givenMediaFields(capability, given).filter(
     (field) => mediaFieldSupport(target, field) === 'rejected',

@@ -28,6 +28,9 @@ export interface HttpUpload {
   readonly bytes: number;
 }
 
+/** JSON as text, or a long one as bytes in parts. */
+export type JsonBody = string | readonly Buffer[];
+
 /** One request without a body. */
 export interface HttpRequest {
   /** Appended to the base URL: `/chat/completions`. */
@@ -49,8 +52,7 @@ export interface HttpRequest {
 
 /** One POST request. */
 export interface HttpPost extends HttpRequest {
-  /** JSON text, or an upload. */
-  readonly body: string | HttpUpload;
+  readonly body: JsonBody | HttpUpload;
 }
 
 /** No connection could be made: nothing was sent. */
@@ -139,10 +141,11 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       dispatched = undefined;
     });
   return {
-    post: ({ body, ...request }) =>
-      typeof body === 'string'
-        ? send('POST', request, { headers: withOwn(jsonHeaders, request), body })
-        : send('POST', request, { headers: withOwn(uploadHeaders(body, headers), request), body: body.content }),
+    post: ({ body, ...request }) => {
+      if (typeof body === 'string') return send('POST', request, { headers: withOwn(jsonHeaders, request), body });
+      const upload = isUpload(body) ? body : asUpload(body);
+      return send('POST', request, { headers: withOwn(uploadHeaders(upload, headers), request), body: upload.content });
+    },
     get: (request) => send('GET', request, { headers: withOwn(headers, request) }),
     delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }),
     close: () => pool.destroy(),
@@ -151,6 +154,16 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
 function withOwn(shared: string[], { headers }: HttpRequest): string[] {
   return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];
+}
+
+function isUpload(body: readonly Buffer[] | HttpUpload): body is HttpUpload {
+  return 'content' in body;
+}
+
+/** The parts are written one after the other: joined they would be copied. undici takes any iterable, its types do not. */
+function asUpload(parts: readonly Buffer[]): HttpUpload {
+  const bytes = parts.reduce((length, part) => length + part.length, 0);
+  return { type: 'application/json', content: parts as unknown as Readable, bytes };
 }
 
 function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[] {

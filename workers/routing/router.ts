@@ -8,6 +8,7 @@ import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry
 import type { Logger } from '../../shared/runtime/log.ts';
 import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { LostAnswerError } from '../http/http-client.ts';
+import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';
 import { refusalSentence } from './key-refusal.ts';
@@ -45,7 +46,7 @@ export interface RoutedJob<T> {
   readonly signal: AbortSignal;
   readonly sink: FrameSink;
   /** Its text, of which operators are shown nothing. */
-  readonly request?: string;
+  readonly request?: RequestBody;
   /** Called before each call, with the call's number. */
   readonly onCall: (target: RouteTarget, calls: number) => void;
   /** Makes one call. @throws ApiError */
@@ -163,7 +164,7 @@ export class Router {
   }
 
   /** A limited key cools down for the model, and so does one without the right to it; a refused key cools down for all models. */
-  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure, request: string | undefined): void {
+  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure, request: RequestBody | undefined): void {
     const { pool } = this.#options;
     const { model } = routed.route;
     if (reason === 'key') pool.coolDown(account, refusedMs, error.vendorStatus === 403 ? model : undefined);
@@ -172,7 +173,7 @@ export class Router {
     pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, maxLimitedMs), model);
   }
 
-  #refuse({ account, routed }: RouteTarget, error: ApiError, request: string | undefined): void {
+  #refuse({ account, routed }: RouteTarget, error: ApiError, request: RequestBody | undefined): void {
     const status = error.vendorStatus as number;
     const refusal = { status, message: refusalSentence(error, request), at: Date.now() };
     const model = status === 403 ? routed.route.model : undefined;

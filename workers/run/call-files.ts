@@ -11,6 +11,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { createCallerDownloader, type Downloader } from '../http/download.ts';
 import { isPublicAddress } from '../http/public-address.ts';
+import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { InlineMedia } from '../vendors/support/inline-media.ts';
 import type { CallFiles, VendorCall } from '../vendors/vendor.ts';
 
@@ -50,7 +51,7 @@ export class MediaGate {
    */
   pass(call: VendorCall): VendorCall | Promise<VendorCall> {
     if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
-    const request = JSON.parse(call.request) as object;
+    const request = JSON.parse(requestText(call.request)) as object;
     const links = mediaLinks(request);
     for (const { url, path } of links) {
       if (!isMediaLink(url)) throw invalid(path, 'it is neither an http nor an https link, nor a data URL');
@@ -130,17 +131,17 @@ export function callFiles(blobs: Blobs, account: string): CallFiles {
 
 /** A job's request and the caller's files beside it. */
 export interface RequestWithUploads {
-  readonly request: string;
+  readonly request: RequestBody;
   readonly uploads: readonly Upload[];
 }
 
 /** The uploads of a job, from its own record. */
 export function withUploads(
   { uploads, files }: Pick<QueuedJob, 'uploads' | 'files'>,
-  request: string,
+  request: RequestBody,
 ): RequestWithUploads {
   if (uploads !== undefined) return { request, uploads: uploads.map((record) => new Upload(record)) };
-  return files === undefined || files.length === 0 ? { request, uploads: [] } : liftUploads(request);
+  return files === undefined || files.length === 0 ? { request, uploads: [] } : liftUploads(requestText(request));
 }
 
 interface OldUpload {

@@ -14,6 +14,7 @@ import type { RouteTarget } from '../routing/route-plan.ts';
 import type { CallLimits } from '../routing/router.ts';
 import { videoSeconds } from '../usage/billed-quantities.ts';
 import { routeServed } from '../usage/charge.ts';
+import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer, VendorCall } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callFiles, withUploads } from './call-files.ts';
@@ -79,19 +80,19 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
   });
 }
 
-async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<string> {
-  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<RequestBody> {
+  return job.request ?? (await blobs.ofRecords(job.account).bytes(job.requestBlob ?? ''));
 }
 
 /** The routes that may serve a job. A remix goes to the vendor and account that have the earlier result. */
 function wantedRoutes(
   { catalogue }: WorkerContext,
   { job }: JobRun,
-  request: string,
+  request: RequestBody,
 ): { readonly routes: readonly RoutedModel[]; readonly account?: string } {
   const { excludedRoutes = [] } = job;
   const all = catalogue.routes(job.model, job.capability);
-  const remixed = job.capability === 'video' ? (JSON.parse(request) as VideoJob).remixed : null;
+  const remixed = job.capability === 'video' ? (JSON.parse(requestText(request)) as VideoJob).remixed : null;
   if (remixed !== null) {
     const routes = all.filter(({ route }) => route.vendor === remixed.vendor);
     return { routes, ...(remixed.account !== undefined && { account: remixed.account }) };
@@ -105,7 +106,7 @@ function executeOn(
   run: JobRun,
   { routed, account }: RouteTarget,
   { signal, silenceMs, sink }: CallLimits,
-  request: string,
+  request: RequestBody,
 ): Promise<VendorAnswer | Pause> {
   const { job } = run;
   const { stream, endpoint } = job;
@@ -152,7 +153,7 @@ async function followTask(
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
-    videoSeconds(made, run.routed, () => readRequest(context, job));
+    videoSeconds(made, run.routed, async () => requestText(await readRequest(context, job)));
   return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
 }
 

@@ -4,6 +4,7 @@ import type { VideoVariant } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { Quantities } from '../../shared/money/cost.ts';
+import type { RequestBody } from './request-body.ts';
 
 /** One job's call of a vendor. */
 export interface VendorCall {
@@ -13,10 +14,10 @@ export interface VendorCall {
   readonly stream: boolean;
   /**
    * The request as JSON text, vendor-neutral (the capability's schema in shared/capabilities), without `model` and `stream`,
-   * which the vendor sets itself; `stream_options`, if present, come first. Text, not an object: an OpenAI-shaped vendor passes
-   * it on without parsing.
+   * which the vendor sets itself; `stream_options`, if present, come first. Not an object: an OpenAI-shaped vendor passes it on
+   * without parsing.
    */
-  readonly request: string;
+  readonly request: RequestBody;
   /** Aborted when the caller disconnected, the deadline passed, the job was fenced off or the worker gives up. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte from the vendor before the call fails with `timeout`. */

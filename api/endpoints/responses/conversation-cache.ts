@@ -1,11 +1,12 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { MediaExtent } from '../../pipeline/request-extent.ts';
+import { type RequestText, textOf } from '../../pipeline/request-text.ts';
 
 /** A response of this connection, with the data to continue it. */
 export interface CachedResponse {
   readonly id: string;
-  /** The job's request, its input first: JSON text, or its bytes. */
-  readonly request: string | Uint8Array;
+  /** The job's request, its input first. */
+  readonly request: RequestText;
   /** Its output items: JSON text of a list. */
   readonly output: string;
   readonly hasMedia: boolean;
@@ -57,8 +58,7 @@ function sizeOf({ request, output }: CachedResponse): number {
 
 /** The items of the conversation so far, JSON text of a list: the response's input, then its output. */
 export function conversationItems({ request, output }: CachedResponse): string {
-  const text = typeof request === 'string' ? request : Buffer.from(request).toString();
-  const { input } = JSON.parse(text) as { input: ResponseItem[] };
+  const { input } = JSON.parse(textOf(request)) as { input: ResponseItem[] };
   const items = [...input, ...(JSON.parse(output) as ResponseItem[])];
   return JSON.stringify(items);
 }

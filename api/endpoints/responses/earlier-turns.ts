@@ -8,6 +8,7 @@ import { shownId } from '../../pipeline/missing.ts';
 import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { joinedMedia, type MediaExtent } from '../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
+import { textOf } from '../../pipeline/request-text.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import { type View, viewJob } from '../../replies/view.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
@@ -171,7 +172,7 @@ async function replaceReferences(
   references: readonly string[],
 ): Promise<ParsedResponse> {
   const { request } = parsed;
-  const text = typeof request === 'string' ? request : Buffer.from(request).toString();
+  const text = textOf(request);
   const named = await readNamedItems(reading, references);
   const input = JSON.parse(inputOf(text, parsed)) as ResponseItem[];
   const items: string[] = [];

@@ -1,10 +1,10 @@
-import { spoolsKey } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 import type { LedgerItem } from '../job-ledger.ts';
 import type { OutboxEntry, OutboxGroup } from './outbox-group.ts';
 import type { Backlog } from './outbox-size.ts';
 import type { Spool } from './spool.ts';
+import { reportSpool } from './spool-reports.ts';
 import { type ReadableEntry, readEntry, readSpooledLine, spooledLine } from './spooled-records.ts';
 import type { UnreadableEntries } from './unreadable-entries.ts';
 
@@ -12,15 +12,8 @@ import type { UnreadableEntries } from './unreadable-entries.ts';
 const fileCharacters = 4 * 1024 * 1024;
 /** Outboxes over their limit are emptied down to this share of it. */
 const lowShare = 0.5;
-/** Interval of announcements that records wait here, and the time without one after which others consider them lost. */
-const remindMs = 60_000;
-const forgottenMs = 3_600_000;
-
-/** Whether any process has spooled records: an unfinished job may have its end there. */
-export async function isSpooledAnywhere(redis: RedisClient): Promise<boolean> {
-  const said = Object.values(await redis.hgetall(spoolsKey));
-  return said.some((at) => Number(at) > Date.now() - forgottenMs);
-}
+/** Interval of reports that records wait here. */
+const reportMs = 60_000;
 
 export interface OutboxSpoolOptions {
   readonly redis: RedisClient;
@@ -49,7 +42,8 @@ export class OutboxSpool {
   readonly #options: OutboxSpoolOptions;
   #isWarned = false;
   #isFull = false;
-  #remindAt = 0;
+  /** When to report next, by the monotonic clock. */
+  #reportAt = 0;
 
   constructor(options: OutboxSpoolOptions) {
     this.#options = options;
@@ -69,7 +63,7 @@ export class OutboxSpool {
    */
   async takeIfOver(entries: readonly ReadableEntry[], signal: AbortSignal): Promise<boolean> {
     const { backlog, log, group, unreadable } = this.#options;
-    await this.#remind();
+    await this.#repeatReport();
     if (!(await backlog.isOver())) return false;
     if (!this.#isWarned) {
       this.#isWarned = true;
@@ -96,7 +90,7 @@ export class OutboxSpool {
   /** Returns the oldest file, or undefined if there is none. */
   async oldest(): Promise<SpooledFile | undefined> {
     const { spool, redis } = this.#options;
-    await this.#remind();
+    await this.#repeatReport();
     const file = await spool.oldest();
     if (file === undefined) return undefined;
     const items: { entry: OutboxEntry; item: LedgerItem }[] = [];
@@ -114,7 +108,7 @@ export class OutboxSpool {
         await redis.xadd(key, '*', 'r', text, ...(charge ? ['c', charge] : []), ...(late ? ['l', late] : []));
       }
       await file.remove();
-      await this.#announce(spool.records);
+      await this.#report(spool.records);
     };
     return { items, broken, remove };
   }
@@ -143,8 +137,8 @@ export class OutboxSpool {
         this.#isFull = true;
         return 0;
       }
-      // Announced before they leave Redis, so that no other process considers their jobs lost.
-      await this.#announce(spool.records + lines.length);
+      // Reported before they leave Redis, so that no other process considers their jobs lost.
+      await this.#report(spool.records + lines.length);
       await spool.add(lines);
     } catch (error) {
       log.error({ err: error }, 'writing the spool failed; job records stay in Redis');
@@ -155,18 +149,17 @@ export class OutboxSpool {
     return taken;
   }
 
-  /** Repeats the announcement while records wait here. */
-  async #remind(): Promise<void> {
+  /** Repeats the report while records wait here. */
+  async #repeatReport(): Promise<void> {
     const { records } = this.#options.spool;
-    if (records === 0 || Date.now() < this.#remindAt) return;
-    this.#remindAt = Date.now() + remindMs;
-    await this.#announce(records);
+    if (records === 0 || performance.now() < this.#reportAt) return;
+    this.#reportAt = performance.now() + reportMs;
+    await this.#report(records);
   }
 
-  /** Announces to other processes whether records wait here. */
-  async #announce(records: number): Promise<void> {
+  /** Reports to other processes whether records wait here. */
+  async #report(records: number): Promise<void> {
     const { redis, spool } = this.#options;
-    if (records > 0) await redis.hset(spoolsKey, spool.name, Date.now());
-    else await redis.hdel(spoolsKey, spool.name);
+    await reportSpool(redis, spool.name, records);
   }
 }

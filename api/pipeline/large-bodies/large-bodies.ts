@@ -2,11 +2,23 @@ import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
 import { threadFile } from '../../../shared/runtime/thread-file.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
+import { exceededLimit } from '../../http/body/parse-json.ts';
 import type { ParsedRequest } from '../parsed-request.ts';
+import { requestBytes } from '../request-text.ts';
 
-/** Whether a body is large enough (over 256 KiB) to be parsed in the thread, so that no stream waits for it. */
+/**
+ * Bytes and values of bodies that are parsed at once: this takes at most 2 ms, and the way through a thread, with copies of
+ * the body there and back, costs as much (benchmark case `large`).
+ */
+const atOnce = { bytes: 512 * 1024, values: 8192 };
+/** Smaller bodies (bytes) take less time than to count their values. */
+const surelySmall = 64 * 1024;
+
+/** Whether a body takes so long to parse that this is left to a thread, and no stream waits for it. */
 export function isLargeBody(body: Uint8Array): boolean {
-  return body.byteLength > 256 * 1024;
+  if (body.byteLength <= surelySmall) return false;
+  if (body.byteLength > atOnce.bytes) return true;
+  return exceededLimit(body, { nesting: Number.POSITIVE_INFINITY, values: atOnce.values }) !== undefined;
 }
 
 /** What the thread is asked. */
@@ -16,7 +28,9 @@ export interface LargeBodyTask {
 }
 
 /** What the thread answers to each task. */
-export type LargeBodyAnswer = { readonly parsed: ParsedRequest } | { readonly error: ErrorData };
+export type LargeBodyAnswer =
+  | { readonly parsed: Omit<ParsedRequest, 'request'>; readonly request: Uint8Array<ArrayBuffer> }
+  | { readonly error: ErrorData };
 
 /** What the threads and their queue may take. */
 export interface LargeBodyLimits {
@@ -178,7 +192,7 @@ class LargeBodyThread {
     });
     thread.on('message', (answer: LargeBodyAnswer) => {
       this.#finish((task) => {
-        if ('parsed' in answer) task.resolve(answer.parsed);
+        if ('parsed' in answer) task.resolve({ ...answer.parsed, request: requestBytes([answer.request]) });
         else task.reject(ApiError.fromData(answer.error));
       });
     });

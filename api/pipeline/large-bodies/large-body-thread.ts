@@ -35,8 +35,8 @@ function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
   try {
     const parse = parsers[endpoint];
     if (parse === undefined) throw new Error(`the thread does not know the endpoint ${endpoint}`);
-    const parsed = parse(body);
-    return { parsed: { ...parsed, request: bytesOf(parsed.request) } };
+    const { request, ...parsed } = parse(body);
+    return { parsed, request: bytesOf(request) };
   } catch (error) {
     // Other errors are defects: they end the thread and become the cause of a 500.
     if (!(error instanceof ApiError)) throw error;
@@ -50,6 +50,5 @@ if (process.platform === 'linux') setPriority(8);
 
 parentPort?.on('message', (task: LargeBodyTask) => {
   const message = answer(task);
-  const request = 'parsed' in message ? message.parsed.request : '';
-  parentPort?.postMessage(message, typeof request === 'string' ? [] : [request.buffer]);
+  parentPort?.postMessage(message, 'request' in message ? [message.request.buffer] : []);
 });

@@ -1,26 +1,25 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
+import { endChild, freePort, runToEnd, startChild, untilReady } from '../children.ts';
+import { installerEnvironment, installOnce } from './install.ts';
 import type { TargetKind } from './target.ts';
 
+const version = '1.15.2';
 const manifest = {
   private: true,
-  dependencies: { '@portkey-ai/gateway': '1.15.2' },
+  dependencies: { '@portkey-ai/gateway': version },
   // What it resolves to by itself answers 500 to every stream.
   overrides: { '@hono/node-server': '1.13.8' },
 };
-const cacheDirectory = join(projectRoot, 'node_modules', '.cache', 'sluice-bench', 'portkey');
 
-/** Portkey's gateway from npm, installed on first use into a cache folder: it is no dependency of ours. */
+/** Portkey's gateway from npm. */
 export const portkey: TargetKind = {
   name: 'portkey',
+  description: `@portkey-ai/gateway ${version}`,
   start: async (options) => {
-    await install();
+    const folder = await installOnce('portkey', version, (fresh) => install(fresh, options.directory));
     const port = await freePort();
-    const script = join(cacheDirectory, 'node_modules', '@portkey-ai', 'gateway', 'build', 'start-server.js');
+    const script = join(folder, 'node_modules', '@portkey-ai', 'gateway', 'build', 'start-server.js');
     const child = startChild('portkey', [process.execPath, script, '--headless', `--port=${port}`], {
       logFile: join(options.directory, 'portkey.log'),
     });
@@ -41,20 +40,9 @@ export const portkey: TargetKind = {
   },
 };
 
-/** Installs beside the cache folder and moves it in place, so that an interrupted install is never used. */
-async function install(): Promise<void> {
-  if (existsSync(cacheDirectory)) return;
-  const fresh = `${cacheDirectory}.${process.pid}`;
-  await mkdir(fresh, { recursive: true });
-  try {
-    await writeFile(join(fresh, 'package.json'), JSON.stringify(manifest));
-    console.log('installing @portkey-ai/gateway into node_modules/.cache (once)');
-    await promisify(execFile)('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], {
-      cwd: fresh,
-      timeout: 180_000,
-    });
-    await rename(fresh, cacheDirectory);
-  } finally {
-    await rm(fresh, { recursive: true, force: true });
-  }
+async function install(folder: string, logDirectory: string): Promise<void> {
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
+  const command = ['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund'];
+  const logFile = join(logDirectory, 'install.log');
+  await runToEnd('npm install', command, { directory: folder, environment: installerEnvironment, logFile }, 180_000);
 }

@@ -12,15 +12,15 @@ const apiFlags = ['--max-semi-space-size=8', '--single-threaded-gc', '--no-minor
 const workerFlags = ['--max-semi-space-size=16', '--single-threaded-gc', '--no-minor-gc-task'];
 
 /** Sluice of this checkout. */
-export const sluice = sluiceOf('sluice', projectRoot);
+export const sluice = sluiceOf('sluice', projectRoot, 'api, worker, Redis with AOF');
 
 /**
  * Sluice as `npm start` runs it: an api process, a worker process and a real Redis with AOF, over its socket. Its caller has
  * every limit there is, and a balance.
  * @param root of a built checkout: this one, or one of another commit
  */
-export function sluiceOf(name: string, root: string): TargetKind {
-  return { name, start: (options) => startSluice(name, root, options) };
+export function sluiceOf(name: string, root: string, description: string): TargetKind {
+  return { name, description, start: (options) => startSluice(name, root, options) };
 }
 
 async function startSluice(name: string, root: string, options: TargetOptions): Promise<Target> {

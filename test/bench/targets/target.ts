@@ -1,3 +1,4 @@
+import type { CaseName } from '../case-name.ts';
 import type { Child } from '../children.ts';
 
 /** Something that answers OpenAI's API, under load. */
@@ -27,5 +28,12 @@ export interface TargetOptions {
 /** One kind of target: starts it and resolves once it answers; throws with a sentence that says why it does not. */
 export interface TargetKind {
   name: string;
+  /** What it consists of, with its version, for the heading of the results. */
+  description: string;
+  /** Cases whose requests it cannot serve; it is measured in the others. */
+  unsupportedCases?: readonly CaseName[];
   start(options: TargetOptions): Promise<Target>;
 }
+
+/** A target that cannot be installed on this machine: it is left out, and the run does not fail because of it. */
+export class NotInstallable extends Error {}

@@ -3,6 +3,7 @@ import type { TargetKind } from './target.ts';
 /** The minimal vendor itself, with nothing in between. */
 export const vendor: TargetKind = {
   name: 'vendor',
+  description: 'the minimal vendor alone',
   start: async (options) => ({
     name: 'vendor',
     origin: options.vendorOrigin,

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { AdmitCall } from '../../../api/admission/admit.ts';
 import type { Submission } from '../../../api/admission/submission.ts';
 import type { Services } from '../../../api/services.ts';
@@ -69,42 +68,6 @@ async function withClock<T>(lateMs: number, work: () => Promise<T>): Promise<T> 
     Date.now = now;
   }
 }
-
-describe('concurrent loads of an account', () => {
-  test('an account that many processes load at once is loaded with its money, and its lock is freed', async () => {
-    const account = 'wanted';
-    // As a database that takes one after the other.
-    let reading: Promise<unknown> = Promise.resolve();
-    const read = async () => {
-      const turn = reading.then(() => delay(2));
-      reading = turn;
-      await turn;
-      return { credit: 10, charged: 3, isSuspended: false };
-    };
-    const loads = Array.from({ length: 20 }, (_, loader) =>
-      money.loadAccount(jobs.redis, account, `loader${loader}`, read),
-    );
-    await Promise.all(loads);
-    assert.deepEqual(await money.readAccountMoney(jobs.redis, account), { credit: 10, charged: 3, held: 0 });
-    assert.equal(await jobs.redis.hexists(accountKeys.account(account), 'loading'), 0);
-  });
-
-  test('an account changed during a load is read again by every loader', async () => {
-    const account = 'changing';
-    let credit = 10;
-    const read = async () => {
-      const before = credit;
-      await delay(5);
-      return { credit: before, charged: 0, isSuspended: false };
-    };
-    const loads = [0, 1, 2].map((loader) => money.loadAccount(jobs.redis, account, `loader${loader}`, read));
-    await delay(2);
-    credit = 20;
-    await money.setAccountCredit(jobs.redis, account, 20);
-    await Promise.all(loads);
-    assert.equal((await money.readAccountMoney(jobs.redis, account))?.credit, 20);
-  });
-});
 
 describe('budget races', () => {
   const daily = { budget: { amount: 50, period: 'day' } } as const;

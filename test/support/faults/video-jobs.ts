@@ -90,7 +90,7 @@ export class VideoJobs {
       parameters: { user: identity.id, sandbox },
     };
     const requestBlob = await this.blobs.put(JSON.stringify(request));
-    const blob = await this.blobs.put(picture);
+    const blob = await this.blobs.put([picture]);
     const upload = { blob, field: 'input_reference', name: 'a.png', type: 'image/png', bytes: picture.length };
     const job = { ...identity, requestBlob, uploads: [upload] };
     await createJobState(this.redis, identity, 'api-reader');

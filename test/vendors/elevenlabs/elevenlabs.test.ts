@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { createElevenLabs } from '../../../workers/vendors/elevenlabs/elevenlabs.ts';
+import { requestText } from '../../../workers/vendors/request-body.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import {
   apiKey,
@@ -50,7 +51,7 @@ function withOwnVoice(vendor: Offering<'transcribe' | 'speak'>): Offering<'trans
   return {
     ...vendor,
     speak: (call, sink) =>
-      vendor.speak({ ...call, request: JSON.stringify({ ...JSON.parse(call.request), voice }) }, sink),
+      vendor.speak({ ...call, request: JSON.stringify({ ...JSON.parse(requestText(call.request)), voice }) }, sink),
   };
 }
 

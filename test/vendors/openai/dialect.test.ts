@@ -117,6 +117,27 @@ describe('the OpenAI dialect', () => {
     );
   });
 
+  it('the OpenAI dialect sends the bytes of a large request as it would send its text', async () => {
+    const text = 'Grüße, 世界 🌊 "\\n'.repeat(30_000);
+    for (const first of ['{', '{"stream_options":{"include_usage":true},', ' {"seed":7,']) {
+      const request = `${first}"messages":${JSON.stringify([{ role: 'user', content: text }])}}`;
+      for (const stream of [true, false]) {
+        const sent = [];
+        for (const form of [request, Buffer.from(request)]) {
+          bench.server.answer((response) => {
+            if (stream) sendStream(response, [events(plain)]);
+            else sendJson(response, 200, JSON.stringify(completion));
+          });
+          await bench.vendor.chat(callOf({ request: form, stream }), collect());
+          sent.push(bench.server.requests.at(-1));
+        }
+        assert.ok(sent[0]?.body === sent[1]?.body);
+        assert.deepEqual(JSON.parse(sent[0]?.body ?? '').messages, [{ role: 'user', content: text }]);
+        assert.deepEqual(sent[1]?.headers, sent[0]?.headers);
+      }
+    }
+  });
+
   it('the OpenAI dialect yields the same frames however the bytes of an answer are split', async () => {
     const recordings = fc.constantFrom(...Object.keys(streams));
     const lineEnd = fc.constantFrom('\n', '\r\n', '\r');

@@ -6,6 +6,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
 import { MediaGate } from '../../../workers/run/call-files.ts';
+import { requestText } from '../../../workers/vendors/request-body.ts';
 import type { VendorCall } from '../../../workers/vendors/vendor.ts';
 import { callOf } from '../contracts/fixture-vendor.ts';
 
@@ -65,7 +66,7 @@ describe('MediaGate', () => {
       gate('gemini', 'http://localhost:9/v1', ['127.0.0.1']),
     ]) {
       const passed = await inside.pass(chat({ type: 'text', text: origin }, image(`${origin}/a.png`)));
-      assert.deepEqual(JSON.parse(passed.request), {
+      assert.deepEqual(JSON.parse(requestText(passed.request)), {
         messages: [{ role: 'user', content: [{ type: 'text', text: origin }, image(dataUrl('image/png'))] }],
       });
     }
@@ -103,7 +104,7 @@ describe('MediaGate', () => {
       mask: { image_url: `${origin}/b.png` },
       parameters: { image_urls: [`${origin}/c.png`] },
     };
-    const passed = JSON.parse((await gate('vllm').pass(call(request))).request);
+    const passed = JSON.parse(requestText((await gate('vllm').pass(call(request))).request));
     assert.deepEqual(passed, {
       messages: [
         {

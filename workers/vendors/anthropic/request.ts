@@ -1,6 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
@@ -18,7 +19,7 @@ type Call = Pick<VendorCall, 'model' | 'request'>;
  * @throws ApiError 400 naming the field that Anthropic does not support.
  */
 export function toMessageRequest({ model, stream, request }: Call & Pick<VendorCall, 'stream'>): string {
-  const chat = JSON.parse(request) as ChatRequest;
+  const chat = JSON.parse(requestText(request)) as ChatRequest;
   const traits = anthropicModelTraits(model);
   const { counted, thinks } = toCounted(chat, traits);
   return JSON.stringify({
@@ -38,7 +39,7 @@ export function toMessageRequest({ model, stream, request }: Call & Pick<VendorC
  * @throws ApiError 400 naming the field that Anthropic does not support.
  */
 export function toCountRequest({ model, request }: Call): string {
-  const chat = JSON.parse(request) as ChatRequest;
+  const chat = JSON.parse(requestText(request)) as ChatRequest;
   return JSON.stringify({ model, ...toCounted(chat, anthropicModelTraits(model)).counted });
 }
 

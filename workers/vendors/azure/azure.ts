@@ -8,6 +8,7 @@ import { openAiResponses } from '../openai/responses.ts';
 import { openAiSpeech } from '../openai/speech.ts';
 import { openAiTranscriptions } from '../openai/transcriptions.ts';
 import { openAiVideos } from '../openai/videos.ts';
+import { requestText } from '../request-body.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { Offering, VendorMethod } from '../vendor.ts';
 import type { VendorOptions } from '../vendor-options.ts';
@@ -72,7 +73,7 @@ function withQuery(http: HttpClient, query: string): HttpClient {
  */
 function azureImages(image: VendorMethod): VendorMethod {
   return async (call, sink) => {
-    const job = JSON.parse(call.request) as PlacedImageJob;
+    const job = JSON.parse(requestText(call.request)) as PlacedImageJob;
     if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');
     const adapted: PlacedImageJob = { ...job, takes_response_format: false };
     return await image({ ...call, request: JSON.stringify(adapted) }, sink);

@@ -2,6 +2,7 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
 import { anthropicSampling, jsonSchemaOf } from '../anthropic/request.ts';
+import { requestText } from '../request-body.ts';
 import type { InlineMedia } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
@@ -26,7 +27,7 @@ export async function toConverseRequest(
   { model, request }: Pick<VendorCall, 'model' | 'request'>,
   media: InlineMedia,
 ): Promise<string> {
-  const chat = JSON.parse(request) as ChatRequest;
+  const chat = JSON.parse(requestText(request)) as ChatRequest;
   refuseFields(bedrockChatFields, chat);
   const family = bedrockModelFamily(model);
   const { toolConfig, additional: toolFields } = toConverseTools(chat, family);

@@ -2,6 +2,7 @@ import { embeddingsBody } from '../../../shared/capabilities/embedding.ts';
 import type { TextOrTokens } from '../../../shared/capabilities/text-or-tokens.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
@@ -25,7 +26,7 @@ const known = new Set(['input', 'dimensions', 'encoding_format', 'user', 'stream
  */
 export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): VendorMethod {
   return async ({ model, request, signal, silenceMs }) => {
-    const fields = JSON.parse(request) as EmbeddingFields;
+    const fields = JSON.parse(requestText(request)) as EmbeddingFields;
     const texts = textsOf(fields);
     const body = JSON.stringify({
       requests: texts.map((text) => ({

@@ -1,6 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
+import { requestText } from '../request-body.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
@@ -33,7 +34,7 @@ export async function toGeminiRequest(call: VendorCall, download: Downloader): P
 
 /** The request of a chat; null fields are omitted. */
 export function readChatRequest({ request }: Pick<VendorCall, 'request'>): ChatRequest {
-  const fields = Object.entries(JSON.parse(request) as ChatRequest).filter(([, value]) => value !== null);
+  const fields = Object.entries(JSON.parse(requestText(request)) as ChatRequest).filter(([, value]) => value !== null);
   return Object.fromEntries(fields) as ChatRequest;
 }
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { SseReader } from '../../http/sse-reader.ts';
+import { requestText } from '../request-body.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -39,7 +40,7 @@ export function completionMethod(
   const { path } = kind;
   return async (call, sink) => {
     const { signal, silenceMs } = call;
-    const request = kind.adaptRequest?.(call.request) ?? call.request;
+    const request = kind.adaptRequest?.(requestText(call.request)) ?? call.request;
     const body = composeRequest({ ...call, request, asksUsage: kind.asksUsage });
     if (!call.stream) {
       return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);

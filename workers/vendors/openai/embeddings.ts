@@ -1,6 +1,7 @@
 import { type EmbeddingJob, embeddingsBody } from '../../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { type RequestBody, requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
 import type { VendorMethod } from '../vendor.ts';
@@ -53,6 +54,8 @@ function unusable(): ApiError {
 }
 
 /** The request is parsed only if `"base64"` occurs in it at all. */
-function isBase64Wanted(request: string): boolean {
-  return request.includes('"base64"') && (JSON.parse(request) as EmbeddingJob).encoding_format === 'base64';
+function isBase64Wanted(request: RequestBody): boolean {
+  return (
+    request.includes('"base64"') && (JSON.parse(requestText(request)) as EmbeddingJob).encoding_format === 'base64'
+  );
 }

@@ -1,5 +1,6 @@
 import { type ResponseItem, type ResponseJob, readItemId } from '../../../shared/capabilities/response.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { requestText } from '../request-body.ts';
 import type { VendorCall } from '../vendor.ts';
 
 const encryptedReasoning = 'reasoning.encrypted_content';
@@ -14,7 +15,8 @@ const needsReading = /_[0-9a-f]{32}"|"google:\d|"(?:include|store|background|pre
  * The body of a vendor's `POST /responses`. The vendor must store nothing, and return its reasoning encrypted: the gateway holds
  * the conversation, and sends earlier items under the vendor's own ids.
  */
-export function composeResponseRequest({ model, stream, request }: VendorCall): string {
+export function composeResponseRequest({ model, stream, ...call }: VendorCall): string {
+  const request = requestText(call.request);
   const ours = { model, ...(stream && { stream }), store: false };
   // Most requests need no parsing, and may hold megabytes of pictures.
   if (!needsReading.test(request)) {

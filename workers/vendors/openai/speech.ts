@@ -1,6 +1,7 @@
 import type { SpeechJobRequest } from '../../../shared/capabilities/speech.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient, Reading } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { AudioPieces, refuseText } from '../support/audio-pieces.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
@@ -15,7 +16,7 @@ const path = '/audio/speech';
  */
 export function openAiSpeech(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async ({ model, request, signal, silenceMs }, sink) => {
-    const fields = JSON.parse(request) as SpeechJobRequest;
+    const fields = JSON.parse(requestText(request)) as SpeechJobRequest;
     const stream = new SpeechStream(answerReader, sink, fields.stream_format === 'sse');
     const body = JSON.stringify({ ...fields, model });
     try {

@@ -2,6 +2,7 @@ import type { TranscriptionFormat, TranscriptionJobRequest } from '../../../shar
 import { ApiError } from '../../../shared/errors.ts';
 import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { audioOf } from '../support/transcription-request.ts';
 import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
@@ -26,7 +27,7 @@ const asked: Record<TranscriptionFormat, string> = {
 /** Transcriptions and translations (https://platform.openai.com/docs/api-reference/audio): the file is sent as it is read. */
 export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async (call, sink) => {
-    const request = JSON.parse(call.request) as TranscriptionJobRequest;
+    const request = JSON.parse(requestText(call.request)) as TranscriptionJobRequest;
     const path = paths[request.task];
     const body = await composeForm(call, request);
     const { signal, silenceMs } = call;

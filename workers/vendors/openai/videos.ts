@@ -4,6 +4,7 @@ import type { VideoJob, VideoVariant } from '../../../shared/capabilities/video.
 import { ApiError } from '../../../shared/errors.ts';
 import { formFields, formUpload } from '../../http/form-upload.ts';
 import { type HttpClient, type HttpUpload, LostAnswerError } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -52,7 +53,7 @@ function limitsOf({ signal, silenceMs }: Pick<VendorCall, 'signal' | 'silenceMs'
 }
 
 async function create(http: HttpClient, answerReader: OpenAiAnswerReader, call: VendorCall): Promise<string> {
-  const job = JSON.parse(call.request) as VideoJob;
+  const job = JSON.parse(requestText(call.request)) as VideoJob;
   const path = job.remixed === null ? '/videos' : `/videos/${encodeURIComponent(job.remixed.task)}/remix`;
   const missing = job.remixed === null ? {} : { notFound: "The model's vendor no longer knows the video to remix." };
   const body = await composeBody(call, job);

@@ -2,6 +2,7 @@ import { Upload } from '../../../shared/blobs/upload.ts';
 import type { PlacedImageJob } from '../../../shared/capabilities/image.ts';
 import { mediaDefaults } from '../../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { requestText } from '../request-body.ts';
 import type { CallFiles, VendorCall } from '../vendor.ts';
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
@@ -41,7 +42,7 @@ interface ImageTalents {
 
 /** An image job with its uploads after the images that its caller has named. */
 export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 'uploads'>): PlacedImageJob {
-  const job = JSON.parse(request) as PlacedImageJob;
+  const job = JSON.parse(requestText(request)) as PlacedImageJob;
   if (uploads.length === 0) return job;
   const mask = uploads.find(({ field }) => field === 'mask');
   return { ...job, images: [...job.images, ...uploads.filter((upload) => upload !== mask)], mask: mask ?? job.mask };

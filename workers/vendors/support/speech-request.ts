@@ -1,4 +1,5 @@
 import { nameOfVoice, type SpeechFormat, type SpeechJobRequest } from '../../../shared/capabilities/speech.ts';
+import { type RequestBody, requestText } from '../request-body.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
 /** A speech job for vendors that do not speak OpenAI's dialect. */
@@ -16,7 +17,7 @@ export interface SpeechRequest {
  * Reads a speech job for a vendor that supports neither speaking instructions nor events.
  * @throws ApiError 400 naming the field that asks for something unsupported.
  */
-export function readSpeechRequest(request: string): SpeechRequest {
+export function readSpeechRequest(request: RequestBody): SpeechRequest {
   const {
     input,
     response_format: format,
@@ -25,7 +26,7 @@ export function readSpeechRequest(request: string): SpeechRequest {
     instructions,
     stream_format: events,
     ...own
-  } = JSON.parse(request) as SpeechJobRequest;
+  } = JSON.parse(requestText(request)) as SpeechJobRequest;
   if (instructions) throw unsupportedField('instructions', "the model's vendor cannot be told how to speak");
   if (events === 'sse') throw unsupportedField('stream_format', "the model's vendor does not send audio as events");
   return {

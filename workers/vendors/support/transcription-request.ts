@@ -1,6 +1,7 @@
 import type { Upload } from '../../../shared/blobs/upload.ts';
 import type { TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { requestText } from '../request-body.ts';
 import type { VendorCall } from '../vendor.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
@@ -28,7 +29,7 @@ export interface TranscriptionRequest {
  * @throws ApiError 400 naming the field that asks for something unsupported.
  */
 export function readTranscriptionRequest(call: VendorCall): TranscriptionRequest {
-  const { task, format, options } = JSON.parse(call.request) as TranscriptionJobRequest;
+  const { task, format, options } = JSON.parse(requestText(call.request)) as TranscriptionJobRequest;
   if (task === 'translate') throw unsupportedField('model', 'its vendor does not translate');
   if (call.stream) throw unsupportedField('stream', "the model's vendor does not stream transcripts");
   const { language, languages, keywords, prompt, temperature, timestamp_granularities: timed, ...rest } = options;

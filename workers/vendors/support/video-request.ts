@@ -1,6 +1,7 @@
 import type { VideoJob, VideoVariant } from '../../../shared/capabilities/video.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { createDownloader, type Downloader, FileTooLongError } from '../../http/download.ts';
+import { requestText } from '../request-body.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall } from '../vendor.ts';
 import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-request.ts';
 import type { JsonObject } from './json-object.ts';
@@ -28,7 +29,7 @@ export interface VideoRequest {
 
 /** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not support. */
 export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
-  const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(request) as VideoJob;
+  const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(requestText(request)) as VideoJob;
   if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
   const { user: _, ...own } = parameters;
   const shape = readSize(size);

@@ -6,6 +6,7 @@ import { parseImageEdit } from '../../../../api/endpoints/images/parse-image.ts'
 import { parseImageEditForm } from '../../../../api/endpoints/images/parse-image-form.ts';
 import { parseMessageCount, parseMessages } from '../../../../api/endpoints/messages/parse-messages.ts';
 import { parseResponse } from '../../../../api/endpoints/responses/parse-response.ts';
+import { requestBytes, textOf as requestTextOf } from '../../../../api/pipeline/request-text.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 
 const body = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
@@ -16,9 +17,9 @@ describe('requestFacts', () => {
     const content = '水獺'.repeat(50);
     const parsed = parseChat(body({ model: 'm', messages: [{ role: 'user', content }] }));
     const { bytes } = requestFacts(parsed);
-    assert.equal(bytes, Buffer.byteLength(String(parsed.request)));
+    assert.equal(bytes, Buffer.byteLength(requestTextOf(parsed.request)));
     assert.ok(bytes > 300, `${bytes}`);
-    const large = { ...parsed, request: new Uint8Array(Buffer.from(parsed.request)) };
+    const large = { ...parsed, request: requestBytes([Buffer.from(requestTextOf(parsed.request))]) };
     assert.deepEqual(requestFacts(large), requestFacts(parsed));
   });
 
@@ -39,7 +40,7 @@ describe('requestFacts', () => {
     const of = (url: string) => {
       const image = { type: 'image_url', image_url: { detail: 'high', url } };
       const chat = parseChat(body({ model: 'm', messages: [{ role: 'user', content: [image, image] }] }));
-      const large = { ...chat, request: new Uint8Array(Buffer.from(chat.request)) };
+      const large = { ...chat, request: requestBytes([Buffer.from(requestTextOf(chat.request))]) };
       assert.deepEqual(requestFacts(large), requestFacts(chat));
       return requestFacts(chat);
     };

@@ -7,7 +7,7 @@ import {
 } from '../../../../api/endpoints/responses/parse-response.ts';
 import { prependItems } from '../../../../api/endpoints/responses/prepend-items.ts';
 import { responses } from '../../../../api/endpoints/responses/responses.ts';
-import { bytesOf, textOf } from '../../../../api/pipeline/request-text.ts';
+import { bytesOf, requestBytes, textOf } from '../../../../api/pipeline/request-text.ts';
 import type { Model } from '../../../../shared/catalogue/models.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
@@ -243,8 +243,9 @@ describe('prependItems', () => {
       const expected = { input: [...earlier, ...input], ...rest };
       for (const list of [JSON.stringify(earlier), ` ${JSON.stringify(earlier, undefined, 2)}\n`]) {
         assert.deepEqual(JSON.parse(textOf(prependItems(request, list))), expected);
-        const bytes = prependItems(bytesOf(request), list);
-        assert.deepEqual(JSON.parse(new TextDecoder().decode(bytes)), expected);
+        const bytes = prependItems(requestBytes([bytesOf(request)]), list);
+        assert.deepEqual(JSON.parse(textOf(bytes)), expected);
+        assert.equal(bytes.length, Buffer.concat(bytes.parts).length);
       }
     }
   });

@@ -12,6 +12,7 @@ import { parseResponse } from '../../../../api/endpoints/responses/parse-respons
 import { parseSocketMessage } from '../../../../api/endpoints/responses/socket/parse-socket-message.ts';
 import { parseVideo, parseVideoRemix } from '../../../../api/endpoints/videos/parse-video.ts';
 import type { Parse, ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
+import { requestBytes, textOf } from '../../../../api/pipeline/request-text.ts';
 import type { Capability } from '../../../../shared/capabilities/capability.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
@@ -237,7 +238,7 @@ function held({ capability }: HeldEndpoint, request: ParsedRequest): number {
   const model = madeUpModel({ id: 'm', capability, prices, contextWindow: 100_000, maxOutputTokens: 1000 });
   // What the main thread has of a large body is bytes.
   const facts = requestFacts(request);
-  const large = { ...request, request: new Uint8Array(Buffer.from(request.request)) };
+  const large = { ...request, request: requestBytes([Buffer.from(textOf(request.request))]) };
   assert.deepEqual(requestFacts(large), facts);
   const hold = holdOf([model], facts);
   return amountOf(hold, hold.outputTokens);

@@ -33,6 +33,14 @@ describe('LargeBodies', () => {
     assert.ok(textOf(request) === textOf(text));
   });
 
+  it('a body is large by its bytes, or by its values, which take longer to parse than texts', () => {
+    assert.equal(isLargeBody(chatBody('x'.repeat(300_000))), false);
+    assert.equal(isLargeBody(chatBody('x'.repeat(600_000))), true);
+    assert.equal(isLargeBody(chatBody('[{,'.repeat(90_000))), false, 'these are in a text');
+    assert.equal(isLargeBody(chatBody('', { metadata: Array.from({ length: 8_500 }, () => ({ a: 12 })) })), true);
+    assert.equal(isLargeBody(Buffer.from(`[${'{},'.repeat(40_000)}{}]`)), true);
+  });
+
   it('LargeBodies knows every endpoint that takes JSON', async () => {
     const bodies = largeBodies();
     for (const { name, parse } of endpoints) {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
 import { completions } from '../../../../api/endpoints/completions/completions.ts';
 import { messages } from '../../../../api/endpoints/messages/messages.ts';
 import { messagesCountTokens } from '../../../../api/endpoints/messages/messages-count-tokens.ts';
 import { responses } from '../../../../api/endpoints/responses/responses.ts';
 import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
+import { readModelLimits } from '../../../../api/pipeline/request-extent.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { madeUpModel, routedModel } from '../../../support/routed-model.ts';
@@ -34,7 +36,25 @@ function refusal(endpoint: Endpoint, body: object, model: RoutedModel) {
 const chat = (fields: object, model = small) => refusal(chatCompletions, fields, model);
 const user = (content: unknown) => ({ role: 'user', content });
 
+/** Characters that differ from the one before them, counted one after the other, of each the last eight bits. */
+function slowlyCounted(text: string): number {
+  const codes = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at) & 0xff);
+  return codes.filter((code, at) => code !== codes[at - 1]).length;
+}
+
 describe('the check of a request against its model', () => {
+  it('readModelLimits counts each run of one character in a long prompt once, wherever the runs begin and end', () => {
+    const run = fc.tuple(fc.constantFrom('a', 'b', 'é', '水', '\0', 'Ā'), fc.integer({ min: 1, max: 40_000 }));
+    const start = fc.string({ unit: 'binary', maxLength: 9 });
+    fc.assert(
+      fc.property(start, fc.array(run, { minLength: 1, maxLength: 9 }), (first, runs) => {
+        const text = `${first}${runs.map(([one, count]) => one.repeat(count)).join('')}`.padEnd(40_000, 'ab');
+        assert.equal(readModelLimits('messages', text, {}).characters, slowlyCounted(text));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it('the chat check rejects an image for a text-only model and names the first part that holds one', () => {
     const parts = [
       { type: 'text', text: 'What is this?' },

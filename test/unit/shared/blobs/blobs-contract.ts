@@ -63,11 +63,13 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       return id;
     }
 
-    test('Blobs keeps text and bytes unchanged', async () => {
+    test('Blobs keeps text, and bytes in parts, unchanged', async () => {
       const words = 'Grüße, 世界 🌊';
       assert.equal(await blobs.text(await blobs.put(words)), words);
       const bytes = Buffer.from(Array.from({ length: 1000 }, (_, index) => index % 256));
-      const { content, bytes: size } = await blobs.read(await blobs.put(bytes));
+      const { content, bytes: size } = await blobs.read(
+        await blobs.put([bytes.subarray(0, 300), bytes.subarray(300, 300), bytes.subarray(300)]),
+      );
       assert.deepEqual(await buffer(content), bytes);
       assert.equal(size, 1000);
     });
