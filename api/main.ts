@@ -3,7 +3,7 @@ import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
-import { Inbox } from '../shared/jobs/inbox.ts';
+import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
 import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
 import { connectRedis, redisWarnings } from '../shared/redis/redis.ts';
@@ -98,7 +98,7 @@ async function start(): Promise<void> {
   await syncRedis(db, redis.client);
   const services = await openServices({ config, redis, db, log }, closers);
   closers.use(await StorageClaim.open(redis.client, services.blobs, log));
-  closers.use(await Inbox.open(redis, services.processId, services.readers, log));
+  closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
   closers.use(await openLedger(services, db));
   // Closed before the ledger, which writes what it settles.
   closers.use(new Sweeper(services, log));

@@ -1,6 +1,7 @@
 import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { readerOf } from '../../shared/jobs/inbox.ts';
 import { createJobState } from '../../shared/jobs/job-state.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
@@ -129,7 +130,7 @@ function ask(
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
     tokens: Math.ceil((parsed?.request.length ?? 0) / bytesPerToken) + (parsed?.extent?.outputTokens ?? 0),
-    reader: isCluster ? undefined : processId,
+    reader: isCluster ? undefined : readerOf(processId),
     stored,
     queued,
   };
@@ -141,7 +142,7 @@ async function askBesideState({ redis, processId }: AskAdmissionDependencies, ca
   const { job } = call;
   // The state is on another node. It may be written concurrently: without a hold it means nothing. A keyed job's is written
   // before: a repeat that finds the binding without the state would consider the job lost, and run it again.
-  const making = createJobState(redis, job, processId, call.stored);
+  const making = createJobState(redis, job, readerOf(processId), call.stored);
   if (job.idempotency !== '') await making;
   const [reply] = await Promise.all([admit(redis, call), making]);
   return reply;

@@ -1,5 +1,6 @@
 import { attach } from '../../shared/jobs/attach.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import { readerOf } from '../../shared/jobs/inbox.ts';
 import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { SocketShares } from '../bounds/socket-shares.ts';
@@ -73,7 +74,7 @@ export async function attachTo(
   reader: AnswerReader,
   resumeAfter?: EventPosition,
 ): Promise<void> {
-  if (await attach(services.redis, job.id, services.processId)) {
+  if (await attach(services.redis, job.id, readerOf(services.processId))) {
     if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
     reader.begin();
     reader.catchUp();

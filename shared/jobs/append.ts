@@ -1,4 +1,4 @@
-import { inBatches, shareNode } from '../redis/in-batches.ts';
+import { inBatchesTo, promised, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
@@ -34,28 +34,25 @@ export interface AppendCall {
   readonly isCluster: boolean;
 }
 
-/** Appends frames to the answer log and publishes them in one step. Idempotent. */
-export const append = inBatches(appendAll, shareNode, 'retried');
+/**
+ * Appends frames to the answer log and publishes them in one step. Idempotent. The verdict, or the error, goes to a callback:
+ * there is an append for nearly every token.
+ */
+export const appendTo = inBatchesTo(appendAll, shareNode, 'retried');
+
+/** The same with a promise. */
+export const append = promised(appendTo);
 
 async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(AppendVerdict | Error)[]> {
-  const { isCluster } = calls[0] as AppendCall;
-  const replies = await script(
-    redis,
-    calls.flatMap(({ jobId }) => [jobKeys.state(jobId), jobKeys.log(jobId)]),
-    [
-      leaseMs,
-      publishCommand(isCluster),
-      ...calls.flatMap((call) => [
-        call.jobId,
-        call.attempt,
-        `${call.firstSeq} ${call.served}`,
-        call.lastSeq,
-        call.lines,
-        jobKeys.inboxPrefix(call.jobId),
-        call.lifetimeMs,
-        call.hasDelta ? '1' : '0',
-      ]),
-    ],
-  );
+  const { isCluster, jobId: any } = calls[0] as AppendCall;
+  const keys: string[] = [];
+  // Readers are subscribed to their channels of every tag; on a Cluster the calls' jobs share one.
+  const args: (string | number)[] = [leaseMs, publishCommand(isCluster), jobKeys.inboxPrefix(any)];
+  for (const { jobId, attempt, firstSeq, lastSeq, served, lines, lifetimeMs, hasDelta } of calls) {
+    keys.push(jobKeys.state(jobId), jobKeys.log(jobId));
+    const batch = `${attempt} ${firstSeq} ${served}\n${lines}`;
+    args.push(jobId, attempt, firstSeq, lastSeq, batch, lifetimeMs, hasDelta ? '1' : '0');
+  }
+  const replies = await script(redis, keys, args);
   return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : readVerdict(verdicts, reply)));
 }

@@ -5,9 +5,17 @@ import type { Logger } from '../runtime/log.ts';
 /** Ping interval of a subscribed connection: a half-open one would stay silent forever. */
 const pingMs = 5000;
 
+/**
+ * The id under which an api process is registered as a reader: the sign at its end says that it accepts several messages in
+ * one (see append.lua), which processes of releases before do not.
+ */
+export function readerOf(processId: string): string {
+  return `${processId}+`;
+}
+
 /** Receives a process's messages: batches of frames for a job it reads, or an abort for a job it runs. */
 export interface InboxListener {
-  /** `text` from `start` on is a batch; see frames.ts. */
+  /** `text` from `start` on is a batch; see frames.ts. It is a string of its own: what is kept of it keeps no other job's. */
   frames?(jobId: string, text: string, start: number): void;
   abort?(jobId: string): void;
   /** The subscription was lost and restored: messages may have been missed. */
@@ -33,8 +41,8 @@ export class Inbox {
     this.#channels = jobKeys.inboxes(processId);
     this.#listener = listener;
     this.#log = log;
-    const onMessage = (_channel: string, message: string): void => this.#receive(message);
-    this.#subscriber.on(this.#isCluster ? 'smessage' : 'message', onMessage);
+    const onMessage = (_channel: Buffer, message: Buffer): void => this.#receiveAll(message);
+    this.#subscriber.on(this.#isCluster ? 'smessageBuffer' : 'messageBuffer', onMessage);
     this.#ping = setInterval(() => this.#subscriber.ping().catch(() => undefined), pingMs);
     this.#ping.unref();
   }
@@ -59,6 +67,16 @@ export class Inbox {
     }
     if (this.#subscribedOnce) this.#listener.resubscribed?.();
     this.#subscribedOnce = true;
+  }
+
+  /** A message is one for each job, with an empty line between them, which no batch has. */
+  #receiveAll(messages: Buffer): void {
+    let from = 0;
+    for (let to = messages.indexOf('\n\n'); to >= 0; to = messages.indexOf('\n\n', from)) {
+      this.#receive(messages.toString('utf8', from, to));
+      from = to + 2;
+    }
+    this.#receive(messages.toString('utf8', from));
   }
 
   #receive(message: string): void {

@@ -7,10 +7,12 @@ import { isRefusal, retryRefused } from './script.ts';
 /** Keeps scripts short, as a script blocks Redis while it runs. */
 const maxCalls = 64;
 
+/** Takes a call's reply, or its error. It must not throw. */
+export type TakeReply<Reply> = (reply: Reply | Error) => void;
+
 interface Waiting<Call, Reply> {
   readonly call: Call;
-  readonly resolve: (reply: Reply) => void;
-  readonly reject: (error: unknown) => void;
+  readonly take: TakeReply<Reply>;
 }
 
 /**
@@ -22,22 +24,39 @@ interface Waiting<Call, Reply> {
  * which they must tolerate
  */
 export function inBatches<Call, Reply>(
+  ...batching: Parameters<typeof inBatchesTo<Call, Reply>>
+): (redis: RedisClient, call: Call) => Promise<Reply> {
+  return promised(inBatchesTo(...batching));
+}
+
+/** Batched calls with a promise for each reply. */
+export function promised<Call, Reply>(
+  ask: (redis: RedisClient, call: Call, take: TakeReply<Reply>) => void,
+): (redis: RedisClient, call: Call) => Promise<Reply> {
+  return (redis, call) =>
+    new Promise((resolve, reject) =>
+      ask(redis, call, (reply) => {
+        if (reply instanceof Error) reject(reply);
+        else resolve(reply);
+      }),
+    );
+}
+
+/** The same with a callback for each reply, for calls that come so often that their promises show in a profile. */
+export function inBatchesTo<Call, Reply>(
   send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
   goTogether: (one: Call, other: Call, redis: RedisClient) => boolean,
   refusals?: 'retried',
-): (redis: RedisClient, call: Call) => Promise<Reply> {
+): (redis: RedisClient, call: Call, take: TakeReply<Reply>) => void {
   const waiting = new WeakMap<RedisClient, Waiting<Call, Reply>[][]>();
 
   const sendGroup = (redis: RedisClient, group: readonly Waiting<Call, Reply>[]): void => {
-    const fail = (error: unknown): void => {
-      for (const { reject } of group) reject(error);
+    const fail = (thrown: unknown): void => {
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      for (const { take } of group) take(error);
     };
     const deliver = (replies: readonly (Reply | Error)[]): void => {
-      for (const [index, { resolve, reject }] of group.entries()) {
-        const reply = replies[index] as Reply | Error;
-        if (reply instanceof Error) reject(reply);
-        else resolve(reply);
-      }
+      for (let index = 0; index < group.length; index++) group[index]?.take(replies[index] as Reply | Error);
     };
     const calls = group.map(({ call }) => call);
     send(redis, calls).then(deliver, (error) => {
@@ -52,18 +71,17 @@ export function inBatches<Call, Reply>(
       for (let at = 0; at < group.length; at += maxCalls) sendGroup(redis, group.slice(at, at + maxCalls));
     }
   };
-  return (redis, call) =>
-    new Promise((resolve, reject) => {
-      let groups = waiting.get(redis);
-      if (groups === undefined) {
-        groups = [];
-        waiting.set(redis, groups);
-        beforeNextWrite(redis, () => sendAll(redis));
-      }
-      const group = groups.find(([first]) => first !== undefined && goTogether(first.call, call, redis));
-      if (group === undefined) groups.push([{ call, resolve, reject }]);
-      else group.push({ call, resolve, reject });
-    });
+  return (redis, call, take) => {
+    let groups = waiting.get(redis);
+    if (groups === undefined) {
+      groups = [];
+      waiting.set(redis, groups);
+      beforeNextWrite(redis, () => sendAll(redis));
+    }
+    const group = groups.find(([first]) => first !== undefined && goTogether(first.call, call, redis));
+    if (group === undefined) groups.push([{ call, take }]);
+    else group.push({ call, take });
+  };
 }
 
 /** Whether one script can handle both jobs: on a Cluster, only if their keys share a hash tag. */

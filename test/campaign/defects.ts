@@ -177,8 +177,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'an answer ends as whole though a part of it was refused',
     files: /workers\/main\.js$/,
-    text: 'this.#append().catch((error) => this.#fail(lostFrames(this.#hasDelta, error)))',
-    replacement: 'this.#append().catch(() => undefined)',
+    text: 'if (verdict instanceof Error) this.#fail(lostFrames(this.#hasDelta, verdict));',
+    replacement: 'if (verdict instanceof Error) ;',
     rules: ['lost_tokens'],
     faults: ['redis_refuses_for_long'],
     answers: { tokens: 100, gapMs: 50, writing: 'event_a_write', ending: 'whole' },

@@ -1,13 +1,24 @@
 import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { append, type Ownership } from '../../shared/jobs/append.ts';
+import { type AppendVerdict, appendTo, type Ownership } from '../../shared/jobs/append.ts';
 import { type FrameType, frameLine, oneLine } from '../../shared/jobs/frames.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 
-/** Batch window for frames after the first: one script call per job and tick, not per token. */
+/**
+ * Batch window for frames after the first: one script call per job and tick, not per token. All writers of a process share its
+ * ticks, so that their calls go out together.
+ */
 const tickMs = 5;
+let due: FrameWriter[] = [];
+
+function tick(): void {
+  const writers = due;
+  due = [];
+  for (const writer of writers) writer.flushDue();
+}
+
 /** Characters that may wait to be appended before the vendor is paused. */
 const pendingLimit = 256 * 1024;
 /**
@@ -62,8 +73,9 @@ export class FrameWriter implements FrameSink {
   #writtenSize = 0;
   #hasDelta = false;
   #committedSeq: number;
-  #timer: NodeJS.Timeout | undefined;
-  #appending: Promise<void> | undefined;
+  #isDue = false;
+  #isAppending = false;
+  #onAppended: (() => void)[] = [];
   #onDrained: (() => void)[] = [];
   #isClosed = false;
   #failure: ApiError | undefined;
@@ -105,18 +117,23 @@ export class FrameWriter implements FrameSink {
   /** Resolves when the log has every frame written so far, or cannot take them. */
   async flushed(): Promise<void> {
     this.#flush();
-    while (this.#appending !== undefined) {
-      await this.#appending;
+    while (this.#isAppending) {
+      await this.#appended();
       this.#flush();
     }
+  }
+
+  /** Appends the frames whose tick has come. */
+  flushDue(): void {
+    if (this.#isDue) this.#flush();
   }
 
   /** Takes no more frames. Resolves when the call under way has finished: from then on `failure` is final. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#isDue = false;
     this.#drain();
-    await this.#appending;
+    if (this.#isAppending) await this.#appended();
   }
 
   /**
@@ -177,52 +194,66 @@ export class FrameWriter implements FrameSink {
     return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(line) }), true);
   }
 
-  /** Schedules a flush a tick from now, or after the call under way: the vendor's next frames, often its last, join it. */
+  /** Schedules a flush at the next tick, or after the call under way: the vendor's next frames, often its last, join it. */
   #scheduleFlush(): void {
-    if (this.#timer !== undefined || this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed)
-      return;
-    this.#timer = setTimeout(() => this.#flush(), tickMs);
+    if (this.#isDue || this.#isAppending || this.#lines.length === 0 || this.#isClosed) return;
+    this.#isDue = true;
+    if (due.length === 0) setTimeout(tick, tickMs);
+    due.push(this);
   }
 
   #flush(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#appending !== undefined || this.#lines.length === 0 || this.#isClosed) return;
-    this.#appending = this.#append()
-      .catch((error) => this.#fail(lostFrames(this.#hasDelta, error)))
-      .finally(() => {
-        this.#appending = undefined;
-        this.#scheduleFlush();
-      });
+    this.#isDue = false;
+    if (this.#isAppending || this.#lines.length === 0 || this.#isClosed) return;
+    this.#isAppending = true;
+    const size = this.#pendingSize;
+    const lines = resolveLines(this.#lines);
+    this.#lines = [];
+    if (Array.isArray(lines)) this.#append(lines, size);
+    else lines.then((resolved) => this.#append(resolved, size)).catch((error) => this.#takeVerdict(error, 0, 0));
   }
 
-  async #append(): Promise<void> {
+  #append(lines: readonly string[], size: number): void {
     const { redis, jobId, attempt, lifetimeMs, isCluster } = this.#options;
-    const batch = this.#lines;
-    const size = this.#pendingSize;
-    this.#lines = [];
-    const lines = await resolveLines(batch);
     const firstSeq = this.#committedSeq + 1;
     const lastSeq = this.#committedSeq + lines.length;
-    const ownership = await append(redis, {
+    const call = {
       jobId,
       attempt,
       firstSeq,
       served: this.served,
       lastSeq,
-      lines: lines.join('\n'),
+      lines: lines.length === 1 ? (lines[0] as string) : lines.join('\n'),
       hasDelta: this.#hasDelta,
       lifetimeMs,
       isCluster,
-    });
-    if (ownership === 'gap') return this.#fail(lostFrames(this.#hasDelta));
-    if (ownership !== 'ok') return this.#stop(ownership);
+    };
+    appendTo(redis, call, (verdict) => this.#takeVerdict(verdict, lastSeq, size));
+  }
+
+  /** Takes the verdict of an append of frames up to `lastSeq`, which have `size` characters. */
+  #takeVerdict(verdict: AppendVerdict | Error, lastSeq: number, size: number): void {
+    this.#isAppending = false;
+    if (verdict instanceof Error) this.#fail(lostFrames(this.#hasDelta, verdict));
+    else if (verdict === 'gap') this.#fail(lostFrames(this.#hasDelta));
+    else if (verdict !== 'ok') this.#stop(verdict);
+    else this.#commit(lastSeq, size);
+    for (const resolve of this.#onAppended.splice(0)) resolve();
+    this.#scheduleFlush();
+  }
+
+  #commit(lastSeq: number, size: number): void {
     this.#committedSeq = lastSeq;
     this.#pendingSize -= size;
     this.#writtenSize += size;
     this.#options.onConfirmed();
     if (this.#writtenSize > answerLimit) this.#fail(tooLong());
     else if (this.#pendingSize < pendingLimit) this.#drain();
+  }
+
+  /** Resolves when the call under way has its verdict. */
+  #appended(): Promise<void> {
+    return new Promise((resolve) => this.#onAppended.push(resolve));
   }
 
   #drain(): void {

@@ -21,6 +21,9 @@ const { renewLease, releaseLease } =
   await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
+const { attach } = await loadProduct<typeof import('../../../shared/jobs/attach.ts')>('shared/jobs/attach');
+const { Inbox } = await loadProduct<typeof import('../../../shared/jobs/inbox.ts')>('shared/jobs/inbox');
+const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { endJob } = await loadProduct<typeof import('../../../shared/jobs/settlement/end-job.ts')>(
   'shared/jobs/settlement/end-job',
 );
@@ -176,6 +179,53 @@ describe('append', () => {
     assert.equal(await jobs.write(job, 1, 1, ['a', 'b']), 'ok');
     assert.equal(await jobs.write(job, 1, 3, ['c']), 'ok');
     assert.deepEqual(await loggedTexts(job), ['a', 'b', 'c']);
+  });
+
+  test('append publishes the batches of one call in one message to readers that accept that, and one by one to others', async () => {
+    const [one, two] = await Promise.all([jobs.create(), jobs.create()]);
+    assert.ok(one && two);
+    const received: Record<string, string[]> = { 'api-reader': [], 'new-reader+': [] };
+    const subscriber = new Redis(jobs.server.url);
+    try {
+      for (const job of [one, two]) {
+        await jobs.take(job);
+        await attach(jobs.redis, job.id, 'new-reader+');
+        for (const reader of Object.keys(received))
+          await subscriber.subscribe(`${jobKeys.inboxPrefix(job.id)}${reader}`);
+      }
+      subscriber.on('message', (channel, text) => received[channel.slice(channel.lastIndexOf(':') + 1)]?.push(text));
+      await Promise.all([jobs.write(one, 1, 1, ['a', 'b']), jobs.write(two, 1, 1, ['c'])]);
+      await subscriber.ping();
+      const messages = [`${one.id} 1 1 \nd"a"\nd"b"`, `${two.id} 1 1 \nd"c"`];
+      assert.deepEqual(received, { 'api-reader': messages, 'new-reader+': [messages.join('\n\n')] });
+      assert.deepEqual([await loggedTexts(one), await loggedTexts(two)], [['a', 'b'], ['c']]);
+    } finally {
+      subscriber.disconnect();
+    }
+  });
+
+  test('an inbox takes several messages in one, each as a string of its own, whatever characters they have', async () => {
+    const taken: string[] = [];
+    const { log } = createLogger('silent', 'test');
+    const handle = await connectRedis(jobs.server.url, log);
+    let onAbort: (jobId: string) => void = () => undefined;
+    const aborted = new Promise<string>((resolve) => {
+      onAbort = resolve;
+    });
+    const listener = {
+      frames: (id: string, text: string, start: number) => void taken.push(`${id}: ${text.slice(start)}`),
+      abort: (id: string) => onAbort(id),
+    };
+    const inbox = await Inbox.open(handle, 'inbox+', listener, log);
+    const channel = `${jobKeys.inboxPrefix('0')}inbox+`;
+    await jobs.redis.publish(channel, 'j1 1 1 \nd"世界🌊"\nd"b"\n\nj2 1 4 \nd"Grüße"\n\nj3 2 1 \np{}');
+    await jobs.redis.publish(channel, 'j1 1 3 \nd"c"');
+    await jobs.redis.publish(channel, 'abort j9');
+    assert.equal(await aborted, 'j9');
+    inbox.close();
+    const expected = ['j1: 1 1 \nd"世界🌊"\nd"b"', 'j2: 1 4 \nd"Grüße"', 'j3: 2 1 \np{}', 'j1: 1 3 \nd"c"'];
+    assert.deepEqual(taken, expected);
+    await handle.close();
   });
 
   test('append accepts nothing after the end of a job or without its state', async () => {
