@@ -2,8 +2,10 @@ import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type Koa from 'koa';
 import { type Config, ConfigError } from '../shared/config/config.ts';
+import { unusedConnections } from './bounds/connections.ts';
 import { answerClientErrors, routeExpectations } from './http/client-errors.ts';
-import { routeUpgrades, UpgradableRequest } from './http/websocket-upgrades.ts';
+import { UpgradableRequest } from './http/request-address.ts';
+import { routeUpgrades } from './http/websocket-upgrades.ts';
 import type { Handover } from './replies/client-connection.ts';
 import type { Services } from './services.ts';
 import type { State } from './state.ts';
@@ -45,18 +47,6 @@ export async function listen(server: Server, port: number, { host }: Config, set
     });
     server.listen(port, host, resolve);
   });
-}
-
-/** Connections on which no request has come yet. Node does not count them as idle, and they would hold up its end. */
-function unusedConnections(server: Server): ReadonlySet<Socket> {
-  const unused = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    unused.add(socket);
-    socket.once('close', () => unused.delete(socket));
-  });
-  server.on('request', ({ socket }) => unused.delete(socket));
-  server.on('upgrade', ({ socket }) => unused.delete(socket));
-  return unused;
 }
 
 /** Stops accepting, lets running requests finish until the signal, then hands the rest over. */

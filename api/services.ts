@@ -15,15 +15,15 @@ import type { Logger } from '../shared/runtime/log.ts';
 import { type ApiMetrics, createApiMetrics, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { AccountLoader } from './admission/account-loader.ts';
+import { PayingKeys } from './admission/ask-admission.ts';
 import { BodyGate } from './admission/body-gate.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
-import { PayingKeys } from './admission/paying-keys.ts';
 import { CallerDirectory } from './auth/authenticate.ts';
 import { BodyShares } from './bounds/body-shares.ts';
 import { Connections } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
-import { BaseUrls } from './http/base-urls.ts';
+import { BaseUrls } from './http/request-address.ts';
 import { ForwardedHeaders } from './http/trusted-proxies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
@@ -36,7 +36,7 @@ import { LargeBodies } from './pipeline/large-bodies/large-bodies.ts';
 import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { AnswerReaders } from './replies/answer-readers.ts';
 import { Handover } from './replies/client-connection.ts';
-import { DeliveredLogs } from './replies/delivered-logs.ts';
+import { DeliveredLogs } from './replies/open-reply.ts';
 import { ResultLinks } from './results/result-links.ts';
 
 /** Everything that main.ts opens. Only route tables take all of it; other modules declare their own dependencies. */

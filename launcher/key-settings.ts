@@ -1,7 +1,7 @@
 import { budgetPeriods } from '../shared/accounts/account-money.ts';
 import { type ApiKey, type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { isCapability } from '../shared/capabilities/capability.ts';
-import { formatDollars, parseDollars } from '../shared/money/dollars.ts';
+import { formatDollars, parseDollars } from '../shared/money/cost.ts';
 
 const dayMs = 86_400_000;
 

@@ -5,7 +5,7 @@ import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys }
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
 import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
-import { toDollars } from '../shared/money/dollars.ts';
+import { toDollars } from '../shared/money/cost.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';

@@ -1,5 +1,5 @@
 import { BlobStorageError } from './blobs/blob-storage.ts';
-import { isRefusal } from './redis/redis-refusal.ts';
+import { isRefusal } from './redis/script.ts';
 
 /** One row of the error table: a code's meaning on the wire. */
 interface ErrorRow {

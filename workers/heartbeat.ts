@@ -4,7 +4,7 @@ import type { Capability } from '../shared/capabilities/capability.ts';
 import { removeWorker, reportWorker, type WorkerReport } from '../shared/queue/worker-registry.ts';
 import { version } from '../shared/runtime/version.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
-import type { Routing } from './routing/routing.ts';
+import type { Routing } from './routing/router.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 const everyMs = 5000;

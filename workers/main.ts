@@ -19,10 +19,9 @@ import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { consume } from './queue/consume.ts';
-import { RunningJobs } from './queue/running-jobs.ts';
-import { Settler } from './queue/settler.ts';
 import { checkKeys } from './routing/check-keys.ts';
-import { Routing } from './routing/routing.ts';
+import { Routing } from './routing/router.ts';
+import { RunningJobs, Settler } from './run/job-run.ts';
 import { serveHealth } from './serve-health.ts';
 import type { WorkerContext } from './worker-context.ts';
 

@@ -1,25 +1,31 @@
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
+import { isMedia } from '../../shared/capabilities/capability.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { finishWithError } from '../../shared/jobs/finish.ts';
+import { finishWithError } from '../../shared/jobs/attempt.ts';
 import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
-import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
-import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { freeSlot, settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import { untilAccepted } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { Limits } from '../http/request-report.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
-import { isRecordedFirst } from '../ledger/accepted-jobs.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { textOf } from '../pipeline/request-text.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import { readViewOptions } from '../replies/view-options.ts';
+import { readViewOptions } from '../replies/view.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
-import type { AskAdmissionDependencies } from './ask-admission.ts';
-import { type Admission, askAdmission, limitsOf, notAdmitted, refusal, untilAdmitted } from './ask-admission.ts';
-import type { Limits } from './limit-headers.ts';
+import {
+  type Admission,
+  type AskAdmissionDependencies,
+  askAdmission,
+  limitsOf,
+  notAdmitted,
+  untilAdmitted,
+} from './ask-admission.ts';
+import { refusal } from './refusal.ts';
 import type { Submission } from './submission.ts';
 
 /** Dependencies of admission and enqueueing. */
@@ -277,4 +283,12 @@ export async function forgetBinding(
   const { apiKeyId = own, outcome = 'failed', errorCode, attempt = 0 } = bound ?? {};
   const ending = { outcome, errorCode, began: attempt > 0 };
   await freeSlot(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });
+}
+
+/**
+ * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
+ * work. A response in the foreground need not be: like any plain answer it must not wait for a database that is down.
+ */
+function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
+  return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
 }

@@ -6,9 +6,8 @@ import type { Hold } from '../../shared/money/hold.ts';
 import { addJobScript, type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
 import { inBatches } from '../../shared/redis/in-batches.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
-import { readVerdict } from '../../shared/redis/read-verdict.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { loadScript, refusalScript } from '../../shared/redis/script.ts';
+import { loadScript, readVerdict, refusalScript } from '../../shared/redis/script.ts';
 import type { Caller } from '../auth/caller.ts';
 
 /** Lifetime of an idempotency key's binding to its job. */

@@ -8,10 +8,10 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
+import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { AccountLoader } from './account-loader.ts';
-import { limitHeaders } from './limit-headers.ts';
-import { rateLimitReached } from './rate-limit-reached.ts';
+import { rateLimitReached } from './refusal.ts';
 
 /** Timeout for reading an account from Redis. */
 const readMs = 5000;

@@ -1,5 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
+import type { Endpoint } from '../pipeline/endpoint.ts';
+import type { Context } from '../state.ts';
 
 /** A caller's preferences for its request, from headers. */
 export interface Preferences {
@@ -61,4 +64,19 @@ function readPrefer(value: Header): { respondAsync: boolean; waitMs: number } {
   const respondAsync = preferences.some((part) => part.toLowerCase() === 'respond-async');
   const wait = preferences.map((part) => /^wait\s*=\s*"?(\d{1,5})"?$/i.exec(part)?.[1]).find(Boolean);
   return { respondAsync: respondAsync || wait !== undefined, waitMs: Number(wait ?? 0) * 1000 };
+}
+
+/** Hash of an idempotency key and its scope; '' for a request without one. */
+export function idempotencyHash(ctx: Context, endpoint: Endpoint, { idempotencyKey }: Preferences): string {
+  return idempotencyKey === undefined ? '' : sha256(idempotencyScope(ctx, endpoint) + idempotencyKey);
+}
+
+/** Hexadecimal. */
+export function sha256(content: string | Uint8Array): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** The scope of an idempotency key: used on two endpoints, or for two videos to remix, it makes two requests. */
+function idempotencyScope({ params }: Context, { name }: Endpoint): string {
+  return [name, ...Object.values((params ?? {}) as Record<string, string>), ''].join(' ');
 }

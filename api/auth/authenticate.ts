@@ -12,8 +12,7 @@ import { BoundedReads } from '../bounds/bounded-reads.ts';
 import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
 import type { State } from '../state.ts';
-import type { Caller } from './caller.ts';
-import { KeyUses } from './key-uses.ts';
+import { type Caller, KeyUses } from './caller.ts';
 
 const cachedCallers = 10_000;
 /** Timeout for reading a key from the database. */

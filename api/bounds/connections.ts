@@ -176,3 +176,15 @@ function takenOf(socket: Socket): number {
   if (handle?.bytesWritten === undefined) return socket.bytesWritten - socket.writableLength;
   return handle.bytesWritten - (handle.writeQueueSize ?? 0);
 }
+
+/** Connections on which no request has come yet. Node does not count them as idle, and they would hold up its end. */
+export function unusedConnections(server: Server): ReadonlySet<Socket> {
+  const unused = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.on('request', ({ socket }) => unused.delete(socket));
+  server.on('upgrade', ({ socket }) => unused.delete(socket));
+  return unused;
+}

@@ -1,5 +1,5 @@
 import { callersName, type MediaCapability } from '../../shared/catalogue/media-fields.ts';
-import { mediaFieldSupport } from '../../shared/vendors/media-field-support.ts';
+import { mediaFieldSupport } from '../../shared/vendors/field-support.ts';
 import { checkGivenFields } from '../pipeline/check-given-fields.ts';
 import type { Check } from '../pipeline/endpoint.ts';
 

@@ -1,8 +1,10 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { anthropicErrorBody } from '../endpoints/messages/anthropic-error.ts';
+import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
-import type { State } from '../state.ts';
+import type { Context, State } from '../state.ts';
 
 /**
  * The only catch: turns every error into a response in the API's error shape, which can be looked up by the request's id.
@@ -37,4 +39,24 @@ export function errors({ log, refused }: { log: Logger; refused: RefusedRequests
 export function logFault(log: Logger, { jobId }: Pick<State, 'jobId'>, error: ApiError): void {
   const isOurs = error.status >= 500 && error.cause !== undefined;
   if (isOurs) log.error({ err: error.cause, job: jobId, code: error.code }, error.message);
+}
+
+/**
+ * Selects the shape of a request's errors before any can occur: for the key, the method, an unknown path. Endpoints with
+ * their own error body use it for all paths under theirs.
+ */
+export function errorShape(endpoints: readonly Endpoint[]): Middleware<State> {
+  const shaped = endpoints.filter(({ errorBody }) => errorBody !== undefined);
+  return (ctx, next) => {
+    const endpoint = shaped.find(({ path }) => ctx.path === path || ctx.path.startsWith(`${path}/`));
+    ctx.state.errorBody = endpoint?.errorBody ?? (wantsAnthropicModels(ctx) ? anthropicErrorBody : undefined);
+    // Anthropic's clients read the request's id from this header.
+    if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `req_${ctx.state.jobId}`);
+    return next();
+  };
+}
+
+/** Whether a request for models is from one of Anthropic's clients, which always send their API version. */
+export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {
+  return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
 }

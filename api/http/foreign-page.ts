@@ -1,7 +1,7 @@
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Context } from '../state.ts';
-import type { BaseUrls } from './base-urls.ts';
+import type { BaseUrls } from './request-address.ts';
 
 /** Methods without side effects: a page of another site may send them, and cannot read the response. */
 const harmless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
-import { invalidRequest, unlessUnreadable } from '../pipeline/invalid-request.ts';
+import { invalidRequest, unlessUnreadable } from '../pipeline/request-fields.ts';
 import type { Context } from '../state.ts';
-import { readBody } from './body/json-body.ts';
 import { parseJson } from './body/parse-json.ts';
+import { readBody } from './body/read-body.ts';
 
 const maxBytes = 64 * 1024;
 /** How long such a small body may stall, in ms. */

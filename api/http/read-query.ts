@@ -1,6 +1,6 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { ApiError } from '../../shared/errors.ts';
-import { invalidParameter } from '../pipeline/invalid-request.ts';
+import { invalidParameter } from '../pipeline/request-fields.ts';
 
 /** The 400 for a parameter of a query. @param expected as in "expected a number" */
 export function invalidQuery(param: string, expected: string): ApiError {

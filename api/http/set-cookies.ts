@@ -1,5 +1,5 @@
 import type { Context } from '../state.ts';
-import type { BaseUrls } from './base-urls.ts';
+import type { BaseUrls } from './request-address.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** Whether the caller reached the gateway by https: at one of its own URLs, or through a proxy that is believed. */

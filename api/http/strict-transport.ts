@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { State } from '../state.ts';
-import type { BaseUrls } from './base-urls.ts';
+import type { BaseUrls } from './request-address.ts';
 import { isSecure } from './set-cookies.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 

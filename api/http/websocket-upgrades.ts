@@ -1,51 +1,11 @@
-import { IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ApiError } from '../../shared/errors.ts';
 import type { Context } from '../state.ts';
-import { gatewayPath } from './gateway-path.ts';
-
-/** Paths that accept a WebSocket; each has its route in app.ts. */
-const socketPaths: readonly RegExp[] = [/^\/v1\/jobs\/[^/?]+\/ws\/?(\?|$)/i, /^\/v1\/responses\/?(\?|$)/i];
 
 /** The gateway's subprotocol. A client that offers none gets none, and the same messages. */
 const subprotocol = 'sluice';
-
-/**
- * The server's request class. Once a server listens for upgrades, Node treats every request with an `Upgrade` header as one
- * and reads no body of it, even if the client merely offers HTTP/2 (`Upgrade: h2c`, as Java's HttpClient does). So the flag
- * is set only for a WebSocket's handshake on a path that accepts one; the header is otherwise ignored (RFC 9110, section
- * 7.8). The path is the corrected one.
- */
-export class UpgradableRequest extends IncomingMessage {
-  // Not private fields: Node's constructor sets `url` and `upgrade` before such fields exist.
-  declare private asked: boolean | null;
-  declare private target: string;
-
-  /** The target with the corrected path: no code sees the original. */
-  // @ts-expect-error: Node's type has it as a property.
-  override get url(): string {
-    return this.target;
-  }
-
-  override set url(target: string) {
-    this.target = gatewayPath(target);
-  }
-
-  get upgrade(): boolean {
-    return this.asked === true && isHandshake(this);
-  }
-
-  set upgrade(asked: boolean | null) {
-    this.asked = asked;
-  }
-}
-
-function isHandshake({ method, headers, url = '' }: IncomingMessage): boolean {
-  return (
-    method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket' && socketPaths.some((path) => path.test(url))
-  );
-}
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 

@@ -1,4 +1,3 @@
-import { isMedia } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
@@ -10,14 +9,6 @@ const patienceMs = 5000;
 /** Limits of one statement: jobs, and characters of their requests. */
 const batchJobs = 100;
 const batchCharacters = 4 * 1024 * 1024;
-
-/**
- * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
- * work. A response in the foreground need not be: like any plain answer it must not wait for a database that is down.
- */
-export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
-  return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
-}
 
 /** A job that waits for its row. */
 interface WaitingJob {

@@ -6,7 +6,7 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';
-import { viewOptionsBlob } from '../replies/view-options.ts';
+import { viewOptionsBlob } from '../replies/view.ts';
 import { framesOfBatch } from './final-answer.ts';
 import { stateOfRow } from './job-rows.ts';
 

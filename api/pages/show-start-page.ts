@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
 import type { Config } from '../../shared/config/config.ts';
-import type { BaseUrls } from '../http/base-urls.ts';
+import type { BaseUrls } from '../http/request-address.ts';
 import type { State } from '../state.ts';
 import { keepFile, sendKeptFile } from './kept-file.ts';
 import { logo } from './page-parts.ts';

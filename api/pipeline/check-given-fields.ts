@@ -1,6 +1,6 @@
 import type { UnsupportedParameters } from '../../shared/accounts/api-keys.ts';
-import type { FieldSupport } from '../../shared/catalogue/chat-fields.ts';
-import { invalidParameter } from './invalid-request.ts';
+import type { FieldSupport } from '../../shared/vendors/vendor-description.ts';
+import { invalidParameter } from './request-fields.ts';
 
 /** A field of a request, and its support by the vendor of a route. */
 export interface GivenField {

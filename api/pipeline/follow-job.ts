@@ -4,16 +4,14 @@ import { readerOf } from '../../shared/jobs/inbox.ts';
 import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { SocketShares } from '../bounds/socket-shares.ts';
+import { showServed } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { AnswerReader } from '../replies/answer-reader.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
-import type { OpenReplyDependencies } from '../replies/open-reply.ts';
-import { eventReply, openReply, type ReplyContext } from '../replies/open-reply.ts';
+import { WaitLimits, type WaitLimitsDependencies } from '../replies/client-connection.ts';
+import { eventReply, type OpenReplyDependencies, openReply, type ReplyContext } from '../replies/open-reply.ts';
 import { beyondEnd, type EventPosition } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
-import type { WaitLimitsDependencies } from '../replies/wait-limits.ts';
-import { WaitLimits } from '../replies/wait-limits.ts';
-import { showServed } from './show-served.ts';
 
 /** Dependencies of a reader that is attached to a job. */
 export interface AttachDependencies {

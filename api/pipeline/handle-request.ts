@@ -2,32 +2,27 @@ import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
-import { showLimits } from '../admission/limit-headers.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
-import type { JobObjectDependencies } from '../endpoints/jobs/job-object.ts';
-import { jobObject } from '../endpoints/jobs/job-object.ts';
-import { nameJob } from '../http/request-id.ts';
-import type { Handover } from '../replies/client-connection.ts';
-import { ClientConnection } from '../replies/client-connection.ts';
+import { type JobObjectDependencies, jobObject } from '../endpoints/jobs/job-object.ts';
+import { nameJob, showLimits, showServed } from '../http/request-report.ts';
+import {
+  type CancelJobDependencies,
+  ClientConnection,
+  cancelAbandoned,
+  cancelUnreadable,
+  type Handover,
+  WaitLimits,
+} from '../replies/client-connection.ts';
 import { hasEvents, openReply } from '../replies/open-reply.ts';
-import { WaitLimits } from '../replies/wait-limits.ts';
 import type { Context, State } from '../state.ts';
-import type { CancelJobDependencies } from './cancel-job.ts';
-import { cancelAbandoned, cancelUnreadable } from './cancel-job.ts';
-import type { DescribeJobDependencies } from './describe-job.ts';
-import { describeJob } from './describe-job.ts';
+import { type DescribeJobDependencies, describeJob } from './describe-job.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { FollowContext, FollowJobDependencies } from './follow-job.ts';
-import { followEvents, followJob } from './follow-job.ts';
-import type { ParseRequestDependencies } from './parse-request.ts';
-import { parseRequest } from './parse-request.ts';
+import { type FollowContext, type FollowJobDependencies, followEvents, followJob } from './follow-job.ts';
+import { type ParseRequestDependencies, parseRequest } from './parse-request.ts';
 import { readResource } from './resource.ts';
-import { showServed } from './show-served.ts';
-import type { SubmitOrFindDependencies } from './submit-or-find.ts';
-import { submitOrFind } from './submit-or-find.ts';
-import type { ValidateRequestDependencies } from './validate-request.ts';
-import { validateRequest } from './validate-request.ts';
+import { type SubmitOrFindDependencies, submitOrFind } from './submit-or-find.ts';
+import { type ValidateRequestDependencies, validateRequest } from './validate-request.ts';
 
 /** Dependencies of the handler of requests that make jobs. */
 export interface HandleRequestDependencies

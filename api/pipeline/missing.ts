@@ -1,8 +1,7 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { Caller } from '../auth/caller.ts';
-import { isInScope } from '../auth/key-scopes.ts';
+import { type Caller, isInScope } from '../auth/caller.ts';
 
 /** Maximum length of an id in an error, as it is the caller's text. */
 const maxId = 200;

@@ -1,8 +1,7 @@
 import type { Upload } from '../../shared/blobs/upload.ts';
 import type { RequestFacts } from '../../shared/money/hold.ts';
-import type { BilledExtra } from './billed-extras.ts';
 import type { RequestText } from './request-text.ts';
-import type { VendorId } from './vendor-ids.ts';
+import type { BilledExtra, VendorId } from './vendor-facts.ts';
 
 /** Facts, besides a request's length, by which admission estimates its maximum cost. */
 export type Extent = Omit<RequestFacts, 'bytes'>;

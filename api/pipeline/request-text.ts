@@ -1,4 +1,4 @@
-import { rawJsonOf } from '../http/body/raw-json.ts';
+import { rawJsonOf } from '../http/body/parse-json.ts';
 
 /** JSON text in UTF-8. Its parts are written one after the other: joined they would be copied. */
 export interface RequestBytes {

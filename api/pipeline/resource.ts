@@ -3,13 +3,11 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { jobStatus } from '../endpoints/jobs/job-object.ts';
-import type { BaseUrls } from '../http/base-urls.ts';
+import type { BaseUrls } from '../http/request-address.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
 import { BufferedReply } from '../replies/buffered-reply.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import type { ResourceState, View } from '../replies/view.ts';
-import type { ViewJobDependencies } from '../replies/view-job.ts';
-import { viewJob } from '../replies/view-job.ts';
+import { type ResourceState, type View, type ViewJobDependencies, viewJob } from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import { type AttachDependencies, attachTo } from './follow-job.ts';
 

@@ -1,10 +1,8 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
-import type { AdmitJobDependencies } from '../admission/admit-job.ts';
-import { admitAndEnqueue, discardUploads, forgetBinding } from '../admission/admit-job.ts';
-import { showLimits } from '../admission/limit-headers.ts';
+import { type AdmitJobDependencies, admitAndEnqueue, discardUploads, forgetBinding } from '../admission/admit-job.ts';
 import type { Submission } from '../admission/submission.ts';
-import { nameJob } from '../http/request-id.ts';
+import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';

@@ -1,11 +1,17 @@
+import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
+import type { Model } from '../../shared/catalogue/models.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
-import type { Handover } from '../replies/client-connection.ts';
-import { ClientConnection } from '../replies/client-connection.ts';
-import type { Context } from '../state.ts';
-import { checkByNewestKey, ignoredByAll } from './check-request.ts';
+import { assertInScope, type Caller } from '../auth/caller.ts';
+import { serverName } from '../http/request-report.ts';
+import { ClientConnection, type Handover } from '../replies/client-connection.ts';
+import type { Context, State } from '../state.ts';
 import type { Endpoint, ResolveDependencies } from './endpoint.ts';
-import { invalidParameter } from './invalid-request.ts';
+import { missingModel, shownId } from './missing.ts';
 import type { ParsedRequest } from './parsed-request.ts';
+import { pathsOf } from './paths-of-model.ts';
+import { invalidParameter } from './request-fields.ts';
+import { assertVendorIds, type BilledExtra } from './vendor-facts.ts';
 
 /** Dependencies of a request's validation. */
 export interface ValidateRequestDependencies extends ResolveDependencies {
@@ -71,4 +77,122 @@ async function resolve(
   } finally {
     connection.close();
   }
+}
+
+/** The result of checking a request against the routes of its model. */
+interface CheckedRequest {
+  /** Names of the routes that would refuse it. */
+  readonly excludedRoutes: readonly string[];
+  /** Names of ignored fields, for the header, by server (see `serverName`). */
+  readonly ignored: ReadonlyMap<string, string>;
+  /** The first extra that one of the other routes would request from its vendor, which may bill it. */
+  readonly unpriced: BilledExtra | undefined;
+}
+
+/**
+ * Checks a request against every route of its model; routes that would refuse it are excluded.
+ * @throws ApiError 404 for an unknown model, 403 for one that the caller's key may not use, or an id of the operator's own
+ * account at a vendor, 400 for a model that this endpoint cannot use, or the first route's error if every route refuses.
+ */
+export function checkRequest(
+  { catalogue }: { readonly catalogue: Catalogue },
+  endpoint: Endpoint,
+  parsed: ParsedRequest,
+  caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'> & Partial<Pick<Caller, 'vendorIds'>>,
+): CheckedRequest {
+  const model = findModel(catalogue, endpoint, parsed.model, caller);
+  const excludedRoutes: string[] = [];
+  const ignored = new Map<string, string>();
+  let refusal: unknown;
+  let unpriced: BilledExtra | undefined;
+  for (const routed of catalogue.routes(model.id, endpoint.capability)) {
+    try {
+      const names = endpoint.check?.(parsed, routed, caller.unsupportedParameters) ?? [];
+      const standIn = routed.id === model.id ? undefined : routed.id;
+      const words = names.length === 0 ? '' : [...new Set(names.map(headerWord))].join(', ');
+      ignored.set(serverName(routed.route.vendor, standIn), words);
+      unpriced ??= findUnpriced(catalogue, parsed, routed, names);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      refusal ??= error;
+      excludedRoutes.push(routeName(routed.route));
+    }
+  }
+  if (ignored.size === 0 && refusal !== undefined) throw refusal;
+  assertVendorIds(caller, parsed.vendorIds);
+  return { excludedRoutes, ignored, unpriced };
+}
+
+/** The first extra of a request that a route would request from its vendor. @param ignored fields omitted for it */
+function findUnpriced(
+  catalogue: Catalogue,
+  { extras }: ParsedRequest,
+  { route: { vendor }, prices }: RoutedModel,
+  ignored: readonly string[],
+): BilledExtra | undefined {
+  if (extras === undefined) return undefined;
+  const { vendors } = catalogue.sources();
+  const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
+  return extras.find(
+    ({ name, param, coveredBy }) =>
+      !ignored.includes(name) && !ignored.includes(param) && !free.includes(name) && !hasPrice(prices, coveredBy),
+  );
+}
+
+function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredBy']): boolean {
+  if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
+  // A flat price per request does not state the price of a search context.
+  return covering === 'search' && typeof prices?.request === 'object';
+}
+
+/**
+ * The same for a running request. The cached key may be stale, so a refusal only counts with the key's current settings,
+ * which `state.caller` then has.
+ * @throws ApiError as `checkRequest`, 401 if the key is no longer valid.
+ */
+export async function checkByNewestKey(
+  services: { readonly catalogue: Catalogue; readonly callers: CallerDirectory },
+  endpoint: Endpoint,
+  parsed: ParsedRequest,
+  state: Pick<State, 'caller'>,
+): Promise<CheckedRequest> {
+  const { caller } = state;
+  try {
+    return checkRequest(services, endpoint, parsed, caller);
+  } catch (error) {
+    state.caller = await services.callers.assertActive(caller);
+    if (state.caller === caller) throw error;
+    return checkRequest(services, endpoint, parsed, state.caller);
+  }
+}
+
+/** Names of fields may be the caller's text; in a header stands only what cannot end it. */
+function headerWord(name: string): string {
+  return /^[\w.-]{1,80}$/.test(name) ? name : 'unknown';
+}
+
+/** The ignored fields if they are the same for all vendors, else undefined. */
+export function ignoredByAll({ ignored }: CheckedRequest): string | undefined {
+  const different = new Set(ignored.values());
+  return different.size === 1 ? different.values().next().value : undefined;
+}
+
+/**
+ * Finds the model's row.
+ * @throws ApiError 404 for an unknown model, 403 for one outside of the key's scope, 400 for one unusable here.
+ */
+function findModel(
+  catalogue: Catalogue,
+  endpoint: Endpoint,
+  id: string,
+  scopes: Pick<Caller, 'capabilities' | 'models'>,
+): Model {
+  const model = catalogue.find(id, endpoint.capability);
+  if (model === undefined) throw missingModel(catalogue, id, scopes, endpoint.capability);
+  assertInScope(scopes, { id, capability: endpoint.capability });
+  if (model.capability !== endpoint.capability) {
+    const message = `The model \`${shownId(id)}\` cannot be used with ${endpoint.path}: use ${pathsOf(model).join(' or ')}.`;
+    throw invalidParameter('model', message);
+  }
+  return model;
 }

@@ -3,7 +3,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
 import type { Config } from '../../shared/config/config.ts';
-import type { BaseUrls } from '../http/base-urls.ts';
+import type { BaseUrls } from '../http/request-address.ts';
 import { type KeptFile, keepFile, sendKeptFile } from '../pages/kept-file.ts';
 import type { State } from '../state.ts';
 import { openApiDocument, type ReferenceFacts } from './document.ts';

@@ -1,6 +1,6 @@
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import { JobIdMap } from '../../shared/redis/job-id-map.ts';
+import { JobIdMap } from '../../shared/runtime/collections.ts';
 import { AnswerReader, type ReaderContext, type ReaderOptions } from './answer-reader.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 

@@ -1,25 +1,25 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
+import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { groupBy } from '../../shared/runtime/group-by.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Connections } from '../bounds/connections.ts';
-import type { BaseUrls } from '../http/base-urls.ts';
 import { compressed, minCompressed } from '../http/compress-json.ts';
+import type { BaseUrls } from '../http/request-address.ts';
 import type { Context } from '../state.ts';
 import { BufferedReply } from './buffered-reply.ts';
 import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
 import type { ClientConnection } from './client-connection.ts';
-import type { DeliveredLogs } from './delivered-logs.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
-import type { BytesView, View, ViewedJob } from './view.ts';
-import type { ViewJobDependencies } from './view-job.ts';
-import { viewJob } from './view-job.ts';
+import { type BytesView, type View, type ViewedJob, type ViewJobDependencies, viewJob } from './view.ts';
 
 /** Dependencies of a reply, whatever its form. */
 export interface OpenReplyDependencies extends ViewJobDependencies {
@@ -213,4 +213,53 @@ function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firs
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
   services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
   ctx.state.facts.first_frame_ms = milliseconds;
+}
+
+/** How long a delivered answer can still be resumed, as the client may lack the last bytes. */
+const graceMs = 5000;
+const roundMs = 1000;
+
+/**
+ * Deletes the logs of plain jobs some time after their delivery, many in one command: at a thousand answers per second their
+ * logs would otherwise fill Redis. Those of a dead process expire on their own.
+ */
+export class DeliveredLogs {
+  readonly #redis: RedisClient;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+  #recent: string[] = [];
+  readonly #rounds: { at: number; jobIds: string[] }[] = [];
+
+  constructor(redis: RedisClient, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#round(Date.now()), roundMs);
+    this.#timer.unref();
+  }
+
+  add(jobId: string): void {
+    this.#recent.push(jobId);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #round(now: number): void {
+    if (this.#recent.length > 0) {
+      this.#rounds.push({ at: now, jobIds: this.#recent });
+      this.#recent = [];
+    }
+    while (this.#rounds[0] !== undefined && now - this.#rounds[0].at >= graceMs) {
+      this.#remove((this.#rounds.shift() as { jobIds: string[] }).jobIds);
+    }
+  }
+
+  #remove(jobIds: string[]): void {
+    for (const group of groupBy(jobIds, jobKeys.tag).values()) {
+      this.#redis
+        .unlink(...group.map((jobId) => jobKeys.log(jobId)))
+        .catch((error) => this.#log.warn({ err: error }, 'removing delivered logs failed'));
+    }
+  }
 }

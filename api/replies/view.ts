@@ -1,5 +1,13 @@
+import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { inlineLimit } from '../../shared/queue/queue.ts';
+import type { ResultLinks } from '../results/result-links.ts';
+import { expired } from './unreadable-answer.ts';
 
 /** States of a job as shown to callers. */
 export type JobStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
@@ -79,4 +87,57 @@ export interface BytesView {
   readonly chunk: (frame: Frame) => Buffer | undefined;
   /** Id of the stored file in the `end` frame: the whole answer, for when no other frame is left. */
   readonly file: (end: Frame) => string | undefined;
+}
+
+/** Dependencies of `viewJob`. */
+export interface ViewJobDependencies {
+  readonly blobs: Blobs;
+  readonly resultLinks: ResultLinks;
+  readonly config: Config;
+}
+
+/**
+ * The job as seen by its view. Links last as long as results, counted from the job's creation.
+ * @param baseUrl of the request that gets the answer
+ * @throws ApiError 410 when data for the view has expired.
+ */
+export async function viewJob(
+  { blobs, resultLinks, config }: ViewJobDependencies,
+  job: JobIdentity,
+  baseUrl: string,
+): Promise<ViewedJob> {
+  const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
+  const viewOptions = isInBlob
+    ? await unlessMissing(readViewOptions(blobs.ofRecords(job.account), job.viewOptions))
+    : job.viewOptions;
+  if (viewOptions === undefined) throw expired();
+  return {
+    id: job.id,
+    model: job.model,
+    createdAt: job.createdAt,
+    viewOptions: JSON.parse(viewOptions) as object,
+    link: (file) => resultLinks.link(baseUrl, { account: job.account, file }, job.createdAt + config.resultMs),
+  };
+}
+
+const reference = /^\{"blob":"([^"]+)"\}$/;
+
+/**
+ * Packs view options for a job's identity: the JSON text, or over 64 KiB (such as the tools of an agent) a reference to a
+ * blob with it.
+ */
+export async function packViewOptions(blobs: AccountBlobs, options: object): Promise<string> {
+  const text = JSON.stringify(options);
+  return text.length <= inlineLimit ? text : `{"blob":"${await blobs.put(text)}"}`;
+}
+
+/** Returns the JSON text of packed view options. @throws MissingBlobError when they have expired. */
+export async function readViewOptions(blobs: AccountBlobs, packed: string): Promise<string> {
+  const blob = viewOptionsBlob(packed);
+  return blob === undefined ? packed : await blobs.text(blob);
+}
+
+/** Returns the id of the blob of packed view options, if they are in one. */
+export function viewOptionsBlob(packed: string): string | undefined {
+  return reference.exec(packed)?.[1];
 }

@@ -1,7 +1,7 @@
+import { hash, randomBytes } from 'node:crypto';
 import type { Database } from '../database/database.ts';
 import type { ApiKey, NewApiKey } from './api-key.ts';
 import { apiKeyOf, newKeyRow } from './api-key-row.ts';
-import { hashApiKey, newApiKeyText, textColumns } from './api-key-text.ts';
 
 export type {
   ApiKey,
@@ -10,7 +10,6 @@ export type {
   NewApiKey,
   UnsupportedParameters,
 } from './api-key.ts';
-export { hashApiKey, newApiKeyText };
 
 /** The account that every new database contains. */
 export const defaultAccountId = 'default';
@@ -87,4 +86,22 @@ export async function findApiKeys(db: Database, idOrPrefix: string): Promise<Api
     .where('kind', '!=', 'console')
     .execute();
   return rows.map(apiKeyOf);
+}
+
+const keyStart = 'sk-sluice-';
+const generatedPattern = /^sk-sluice-[A-Za-z0-9_-]{43}$/;
+
+/** SHA-256 of the whole key, hexadecimal: the only form in which a key is stored or looked up. */
+export function hashApiKey(key: string): string {
+  return hash('sha256', key);
+}
+
+/** The text of a new key: 256 random bits. */
+export function newApiKeyText(): string {
+  return keyStart + randomBytes(32).toString('base64url');
+}
+
+/** The stored part of a key's text. The first characters of a user-chosen key may be much of its secret. */
+export function textColumns(text: string): { hash: string; prefix: string } {
+  return { hash: hashApiKey(text), prefix: text.slice(0, generatedPattern.test(text) ? keyStart.length + 6 : 4) };
 }

@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/redis.ts';
 import { forgetBudget } from './account-money.ts';
 import type { ApiKey, KeySettings, NewApiKey } from './api-key.ts';
 import { apiKeyOf, newKeyRow, settingColumns } from './api-key-row.ts';
-import { newApiKeyText, textColumns } from './api-key-text.ts';
+import { newApiKeyText, textColumns } from './api-keys.ts';
 import { type FlaggedKey, writeKeyFlag } from './key-flag.ts';
 
 /** Changes to a key; omitted fields stay, and undefined removes a limit. */

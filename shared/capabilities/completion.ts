@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { BrokenRule } from './chat-tools.ts';
+import type { BrokenRule } from './chat.ts';
 import { compiledOnUse } from './compiled-on-use.ts';
 import { completionFields } from './completion-fields.ts';
 import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';

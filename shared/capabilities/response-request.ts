@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { metadata } from './chat.ts';
-import { type BrokenRule, toolName } from './chat-tools.ts';
+import { type BrokenRule, metadata, toolName } from './chat.ts';
 import { compiledOnUse } from './compiled-on-use.ts';
 import { penalty } from './completion-fields.ts';
 import { responseItem } from './response-items.ts';

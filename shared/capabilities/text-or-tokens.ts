@@ -1,4 +1,4 @@
-import type { BrokenRule } from './chat-tools.ts';
+import type { BrokenRule } from './chat.ts';
 
 /** Input of embeddings and legacy completions: a text, texts, one text as tokens, or texts as tokens. */
 export type TextOrTokens = string | string[] | number[] | number[][];

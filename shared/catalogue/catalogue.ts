@@ -141,3 +141,8 @@ function nearestIds(id: string, known: readonly (Names & { readonly id: string }
     .slice(0, 3)
     .map(({ id }) => id);
 }
+
+/** A route's name in settings, metrics and logs: `vendor/model`, with the vendor's name of the model. */
+export function routeName({ vendor, model }: Pick<ModelRoute, 'vendor' | 'model'>): string {
+  return `${vendor}/${model}`;
+}

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseDollars } from '../money/dollars.ts';
+import { parseDollars } from '../money/cost.ts';
 import { ConfigError } from './config-error.ts';
 import { address } from './vendor-settings.ts';
 

@@ -1,9 +1,8 @@
-import { inBatchesTo, promised, shareNode } from '../redis/in-batches.ts';
+import { inBatchesTo, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
-import { readVerdict } from '../redis/read-verdict.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript, refusalScript } from '../redis/script.ts';
-import { leaseMs } from './begin.ts';
+import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
+import { leaseMs } from './job-state.ts';
 
 const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
 
@@ -25,7 +24,7 @@ export interface AppendCall {
   readonly jobId: string;
   readonly attempt: number;
   readonly firstSeq: number;
-  /** Who serves the answer, see served.ts. */
+  /** Who serves the answer, see `servedText`. */
   readonly served: string;
   readonly lastSeq: number;
   readonly lines: string;
@@ -40,9 +39,6 @@ export interface AppendCall {
  * there is an append for nearly every token.
  */
 export const appendTo = inBatchesTo(appendAll, shareNode, 'retried');
-
-/** The same with a promise. */
-export const append = promised(appendTo);
 
 async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(AppendVerdict | Error)[]> {
   const { isCluster, jobId: any } = calls[0] as AppendCall;

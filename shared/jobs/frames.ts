@@ -26,7 +26,7 @@ export interface StoredFrame extends Frame {
 export interface Batch {
   readonly attempt: number;
   readonly firstSeq: number;
-  /** Who serves it, see served.ts. */
+  /** Who serves it, see `servedText`. */
   readonly served: string;
   readonly frames: StoredFrame[];
 }

@@ -2,8 +2,10 @@ import type { Capability } from '../capabilities/capability.ts';
 import type { ErrorCode } from '../errors.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { untilAccepted } from '../redis/redis-refusal.ts';
-import { loadScript } from '../redis/script.ts';
+import { loadScript, untilAccepted } from '../redis/script.ts';
+
+/** How long a worker owns a job without renewing the lease. After this time another worker takes over. */
+export const leaseMs = 10_000;
 
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
@@ -26,7 +28,7 @@ export interface JobIdentity {
   readonly retentionMs: number;
   /** Hash of the bound idempotency key, or ''. */
   readonly idempotency: string;
-  /** JSON that the endpoint's view needs, or a reference to it (see api/replies/view-options.ts). */
+  /** JSON that the endpoint's view needs, or a reference to it (see api/replies/view.ts). */
   readonly viewOptions: string;
   /**
    * Set if the job is a resource (a response, a video), whose request is kept with its answer. A background one is stored in
@@ -150,4 +152,42 @@ export async function readJobProgress(
 /** Removes the state of a job that was not admitted. */
 export async function deleteJobState(redis: RedisClient, jobId: string): Promise<void> {
   await redis.unlink(jobKeys.state(jobId));
+}
+
+/** Who serves an answer. */
+export interface Served {
+  /** The vendor that was called last. */
+  readonly vendor: string;
+  /** Number of vendor calls so far. */
+  readonly calls: number;
+  /** The model that replaces the requested one; undefined if none does. */
+  readonly model: string | undefined;
+  /** The answer's cost in nano-dollars, set at its end if known by then. */
+  readonly cost?: number | undefined;
+}
+
+/** Serializes for the head of a batch (see frames.ts): tokens without spaces, so that the head stays one line. */
+export function servedText({ vendor, calls, model, cost }: Served): string {
+  const servedModel = model === undefined ? '' : encodeURIComponent(model);
+  const rest = cost === undefined ? servedModel : `${servedModel} ${cost}`;
+  return `${encodeURIComponent(vendor)} ${calls}${rest === '' ? '' : ` ${rest}`}`;
+}
+
+/** Adds the answer's cost to the text. '' stays: no vendor was called. */
+export function withCost(text: string, cost: number | undefined): string {
+  if (cost === undefined || text === '') return text;
+  const hasModel = text.split(' ').length > 2;
+  return `${text}${hasModel ? '' : ' '} ${cost}`;
+}
+
+/** Parses `servedText`; undefined for '': no vendor was called. */
+export function readServed(text: string): Served | undefined {
+  const [vendor = '', calls, model, cost] = text.split(' ');
+  if (vendor === '') return undefined;
+  return {
+    vendor: decodeURIComponent(vendor),
+    calls: Number(calls),
+    model: model ? decodeURIComponent(model) : undefined,
+    cost: cost ? Number(cost) : undefined,
+  };
 }

@@ -1,7 +1,6 @@
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { untilAccepted } from '../redis/redis-refusal.ts';
-import { loadScript } from '../redis/script.ts';
+import { loadScript, untilAccepted } from '../redis/script.ts';
 import type { Ownership } from './append.ts';
 import { taskText, type VendorTask } from './vendor-task.ts';
 

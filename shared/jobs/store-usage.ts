@@ -1,7 +1,6 @@
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { untilAccepted } from '../redis/redis-refusal.ts';
-import { loadScript } from '../redis/script.ts';
+import { loadScript, untilAccepted } from '../redis/script.ts';
 
 const script = loadScript<number>(new URL('./store-usage.lua', import.meta.url));
 

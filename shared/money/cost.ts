@@ -1,7 +1,5 @@
-import { maxAmount } from './impossible-amount.ts';
-import { type Prices, tokenPrices } from './prices.ts';
-import { type FeeFacts, imagePrice, requestFee } from './request-fee.ts';
-import { readTokenCounts, type TokenCounts } from './token-counts.ts';
+import type { Model } from '../catalogue/models.ts';
+import { maxAmount, readTokenCounts, type TokenCounts } from './token-counts.ts';
 
 /** Usage not counted in tokens; unknown amounts are left out. */
 export interface Quantities {
@@ -91,4 +89,122 @@ function product(count: number, price: number): bigint {
 /** The duration in a transcription's usage of type `duration`. */
 function secondsOf(usage: Readonly<Record<string, unknown>> | null): number | undefined {
   return typeof usage?.seconds === 'number' ? usage.seconds : undefined;
+}
+
+/** A model's prices in the catalogue: nano-dollars, token prices per thousand. */
+export type Prices = NonNullable<Model['prices']>;
+
+/** Token prices for one request, in nano-dollars per thousand. */
+export interface TokenPrices {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly cacheWrite: number;
+  readonly audioInput: number;
+  readonly output: number;
+  readonly imageOutput: number;
+}
+
+/**
+ * Token prices for a request with missing ones filled in: input of all kinds costs as much as input, images in the answer as
+ * much as output, and prices missing altogether are 0.
+ * @param above the prices for longer requests; prices it leaves out stay as below
+ */
+export function tokenPrices(prices: Prices, above?: NonNullable<Prices['above']>[number]): TokenPrices {
+  const input = above?.input ?? prices.input ?? 0;
+  const output = above?.output ?? prices.output ?? 0;
+  return {
+    input,
+    cachedInput: above?.cachedInput ?? prices.cachedInput ?? input,
+    cacheWrite: above?.cacheWrite ?? prices.cacheWrite ?? input,
+    audioInput: prices.audioInput ?? input,
+    output,
+    imageOutput: prices.imageOutput ?? output,
+  };
+}
+
+/** How much of a search's results the model is shown (`web_search_options.search_context_size`), in ascending order. */
+export const searchContextSizes = ['low', 'medium', 'high'] as const;
+
+/** A size of the search context. */
+export type SearchContextSize = (typeof searchContextSizes)[number];
+
+/** Request facts that prices of requests and images depend on. */
+export interface FeeFacts {
+  /** The requested search context; left out: `low`, the vendors' default. */
+  readonly searchContext?: SearchContextSize | undefined;
+  /** The number of requests it counts as: a legacy completion as many as it has prompts. Left out: one. */
+  readonly requests?: number | undefined;
+  /** Size and quality of the requested images, as the caller wrote them; left out: the defaults. */
+  readonly imageSize?: string | undefined;
+  readonly imageQuality?: string | undefined;
+}
+
+type RequestPrice = NonNullable<Prices['request']>;
+
+/** The search context size in a request's `web_search_options`; undefined for the smallest. An unknown size counts as the largest. */
+export function askedSearchContext(options: unknown): SearchContextSize | undefined {
+  if (typeof options !== 'object' || options === null) return undefined;
+  const { search_context_size: size } = options as { readonly search_context_size?: unknown };
+  if (size === undefined || size === null || size === 'low') return undefined;
+  return size === 'medium' ? 'medium' : 'high';
+}
+
+/** The fee per request, by the size that the vendor reports, else by the requested one. */
+function requestFee(
+  price: RequestPrice,
+  { searchContext = 'low', requests = 1 }: FeeFacts,
+  reportedSize: unknown,
+): bigint {
+  const size = searchContextSizes.find((known) => known === reportedSize) ?? searchContext;
+  return BigInt(requests) * BigInt(typeof price === 'number' ? price : price[size]);
+}
+
+/** The maximum fee of one request: no smaller size may cost more, or requesting more would save money. */
+export function highestRequestPrice(price: RequestPrice | undefined, size: SearchContextSize): number {
+  if (typeof price !== 'object') return price ?? 0;
+  return Math.max(...searchContextSizes.slice(0, searchContextSizes.indexOf(size) + 1).map((each) => price[each]));
+}
+
+/** The price of one image of the requested size and quality; undefined if images have no price. */
+function imagePrice(prices: Prices, fee: FeeFacts): number | undefined {
+  return imagePricesOf(prices, fee)[0] ?? prices.image;
+}
+
+/** The maximum price of one image: further criteria never lower it, or requesting more would save money. */
+export function highestImagePrice(prices: Prices, fee: FeeFacts): number {
+  return Math.max(prices.image ?? 0, ...imagePricesOf(prices, fee));
+}
+
+/** The specific prices for images of a size and a quality, most specific first. */
+function imagePricesOf({ imageKinds }: Prices, { imageSize: size, imageQuality: quality }: FeeFacts): number[] {
+  if (imageKinds === undefined) return [];
+  const kinds = [`${size} ${quality}`, `${size}`, `${quality}`];
+  // Names may be text from the caller.
+  return kinds.flatMap((kind) => (Object.hasOwn(imageKinds, kind) ? (imageKinds[kind] as number) : []));
+}
+
+const nanosPerDollar = 1_000_000_000;
+
+/** Formats nano-dollars as dollars in plain decimals: `0.000012345`, never with an exponent. */
+export function formatDollars(nanos: number): string {
+  const amount = Math.abs(nanos);
+  const whole = Math.floor(amount / nanosPerDollar);
+  const fraction = String(amount % nanosPerDollar)
+    .padStart(9, '0')
+    .replace(/0+$/, '');
+  return `${nanos < 0 ? '-' : ''}${whole}${fraction && `.${fraction}`}`;
+}
+
+/** Parses dollars in plain decimals, exactly; undefined if malformed, with more than nine decimals, or too large. */
+export function parseDollars(text: string): number | undefined {
+  const [, sign, whole, fraction = ''] = /^(-?)(\d{1,8})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const amount = Number(whole) * nanosPerDollar + Number(fraction.padEnd(9, '0'));
+  if (!Number.isSafeInteger(amount)) return undefined;
+  return sign === '-' && amount > 0 ? -amount : amount;
+}
+
+/** Nano-dollars as dollars for JSON responses. */
+export function toDollars(nanos: number): number {
+  return nanos / nanosPerDollar;
 }

@@ -1,12 +1,14 @@
 import type { RoutedModel } from '../catalogue/catalogue.ts';
-import { type Prices, type TokenPrices, tokenPrices } from './prices.ts';
 import {
   type FeeFacts,
   highestImagePrice,
   highestRequestPrice,
+  type Prices,
   type SearchContextSize,
   searchContextSizes,
-} from './request-fee.ts';
+  type TokenPrices,
+  tokenPrices,
+} from './cost.ts';
 
 /** Facts known about a request before it runs. */
 export interface RequestFacts {

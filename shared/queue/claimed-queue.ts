@@ -1,5 +1,5 @@
 import type { Capability } from '../capabilities/capability.ts';
-import { beginJobScript, beginTerms } from '../jobs/begin.ts';
+import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
 import { queueKeysPrefix } from './queue.ts';

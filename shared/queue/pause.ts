@@ -3,8 +3,7 @@ import { type Ownership, publishCommand } from '../jobs/append.ts';
 import { frameLine } from '../jobs/frames.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { untilAccepted } from '../redis/redis-refusal.ts';
-import { loadScript } from '../redis/script.ts';
+import { loadScript, untilAccepted } from '../redis/script.ts';
 
 const script = loadScript<Ownership>(new URL('./pause.lua', import.meta.url));
 

@@ -3,7 +3,7 @@ import type { Blobs } from '../blobs/blobs.ts';
 import type { UploadRecord } from '../blobs/upload.ts';
 import type { Capability } from '../capabilities/capability.ts';
 import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
-import type { FeeFacts } from '../money/request-fee.ts';
+import type { FeeFacts } from '../money/cost.ts';
 import { jobKeys, queuePrefix } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';

@@ -2,13 +2,13 @@ import { Cluster } from 'ioredis';
 import { beforeNextWrite } from './command-batcher.ts';
 import { jobKeys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { isRefusal, retryRefused } from './redis-refusal.ts';
+import { isRefusal, retryRefused } from './script.ts';
 
 /** Keeps scripts short, as a script blocks Redis while it runs. */
 const maxCalls = 64;
 
 /** Takes a call's reply, or its error. It must not throw. */
-export type TakeReply<Reply> = (reply: Reply | Error) => void;
+type TakeReply<Reply> = (reply: Reply | Error) => void;
 
 interface Waiting<Call, Reply> {
   readonly call: Call;
@@ -26,13 +26,7 @@ interface Waiting<Call, Reply> {
 export function inBatches<Call, Reply>(
   ...batching: Parameters<typeof inBatchesTo<Call, Reply>>
 ): (redis: RedisClient, call: Call) => Promise<Reply> {
-  return promised(inBatchesTo(...batching));
-}
-
-/** Batched calls with a promise for each reply. */
-export function promised<Call, Reply>(
-  ask: (redis: RedisClient, call: Call, take: TakeReply<Reply>) => void,
-): (redis: RedisClient, call: Call) => Promise<Reply> {
+  const ask = inBatchesTo(...batching);
   return (redis, call) =>
     new Promise((resolve, reject) =>
       ask(redis, call, (reply) => {

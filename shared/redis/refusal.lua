@@ -1,5 +1,5 @@
 -- refusal separates an error of one job's pcall from Redis refusing all of them for now. Included by the scripts that handle
--- many jobs: a refusal becomes the whole script's reply, and the caller retries (see redis-refusal.ts, which has the same
+-- many jobs: a refusal becomes the whole script's reply, and the caller retries (see script.ts, which has the same
 -- codes). Nothing is lost: Redis refuses before the first write, and each script tolerates a repeat.
 -- Returns the error's text, and Redis's own error if it is a refusal. The codes are a table local to the call, as a script
 -- without an error needs none.

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { RedisClient } from './redis.ts';
 
 /** A Lua script that runs atomically in Redis; the key list decides the node on a Cluster. */
@@ -27,4 +28,69 @@ export function loadScript<Reply>(file: URL, ...parts: readonly URL[]): Script<R
 /** The script's text as Redis gets it. Its name comes first, to identify it in the slow log. */
 export function scriptText(name: string, files: readonly (URL | string)[]): string {
   return [`-- ${name}`, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
+}
+
+/**
+ * Parses a script's verdict. An unknown one, from a script of another version, is returned as an Error, so that the rest of the
+ * batch can still be read.
+ */
+export function readVerdict<Verdict extends string>(verdicts: readonly Verdict[], text = ''): Verdict | Error {
+  const verdict = verdicts.find((known) => known === text);
+  return verdict ?? new Error(`a script gave a verdict that this version does not know: ${text}`);
+}
+
+/** Error codes of a Redis that accepts no commands, or no writes, for now; refusal.lua has the same. */
+export const refusalCodes = [
+  'READONLY',
+  'NOREPLICAS',
+  'MISCONF',
+  'OOM',
+  'LOADING',
+  'CLUSTERDOWN',
+  'TRYAGAIN',
+  'MASTERDOWN',
+  'BUSY',
+] as const;
+
+/** How long a refused command is retried: longer than a failover, and than a worker's lease. */
+const patienceMs = 15_000;
+const minPauseMs = 20;
+const maxPauseMs = 250;
+
+/** Up to Redis 6.2 the position in a script precedes the code. */
+const refused = new RegExp(`(?:^|[\\s-])(?:${refusalCodes.join('|')}) `);
+
+/** Whether an error means that Redis refuses for now, and has changed nothing: the same command may succeed a moment later. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Error && refused.test(error.message);
+}
+
+/**
+ * Calls Redis, and retries with growing pauses while Redis refuses.
+ * @param call must tolerate a repeat
+ * @param ms how long to retry
+ * @throws what the call throws; a refusal only once the time is over
+ */
+export async function untilAccepted<T>(call: () => Promise<T>, ms = patienceMs): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    return await retryRefused(error, call, ms);
+  }
+}
+
+/** Same as `untilAccepted`, for a call that has already failed once. */
+export async function retryRefused<T>(failure: unknown, call: () => Promise<T>, ms = patienceMs): Promise<T> {
+  const giveUpAt = performance.now() + ms;
+  let error = failure;
+  for (let pauseMs = minPauseMs; isRefusal(error); pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+    if (performance.now() + pauseMs > giveUpAt) break;
+    await delay(pauseMs);
+    try {
+      return await call();
+    } catch (thrown) {
+      error = thrown;
+    }
+  }
+  throw error;
 }

@@ -1,6 +1,5 @@
-import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
-import type { VendorDescription } from './vendor-description.ts';
+import type { ChatFieldSupport, VendorDescription } from './vendor-description.ts';
 
 /**
  * What becomes of the fields of a chat at Anthropic's Messages API (https://docs.anthropic.com/en/api/messages). Fields

@@ -1,7 +1,6 @@
-import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
 import { imageFields, videoFields } from './media-reader-fields.ts';
 import { translatedChatFields } from './translated-chat-fields.ts';
-import type { VendorDescription } from './vendor-description.ts';
+import type { ChatFieldSupport, VendorDescription } from './vendor-description.ts';
 
 /**
  * What becomes of the fields of a chat request at Google's Gemini (https://ai.google.dev/api/generate-content). `kept` is a

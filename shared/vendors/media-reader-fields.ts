@@ -1,4 +1,4 @@
-import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
+import type { ChatFieldSupport } from './vendor-description.ts';
 
 /** What readImageRequest (workers/vendors/support/image-request.ts) does for every vendor that reads its images by it. */
 export const imageFields: ChatFieldSupport = {

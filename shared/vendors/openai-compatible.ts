@@ -1,5 +1,4 @@
-import type { ChatFieldSupport, FieldSupport } from '../catalogue/chat-fields.ts';
-import type { Offer, VendorDescription } from './vendor-description.ts';
+import type { ChatFieldSupport, FieldSupport, Offer, VendorDescription } from './vendor-description.ts';
 
 const everything: readonly Offer[] = ['chat', 'complete', 'embed', 'image', 'transcribe', 'speak', 'respond', 'video'];
 

@@ -1,4 +1,4 @@
-import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
+import type { ChatFieldSupport } from './vendor-description.ts';
 
 /** Support at every vendor that a chat is translated for: fields that only OpenAI's own wire has a place for. */
 export const translatedChatFields: ChatFieldSupport = {

@@ -1,5 +1,16 @@
-import type { ChatFieldSupport } from '../catalogue/chat-fields.ts';
 import type { MediaCapability } from '../catalogue/media-fields.ts';
+
+/**
+ * Support of a chat request's field at a vendor: `native` (unchanged), `translated` to the vendor's own fields, `ignored` (a
+ * hint that changes nothing requested) or `rejected` (leaving it out would change the answer's meaning).
+ */
+export type FieldSupport = 'native' | 'translated' | 'ignored' | 'rejected';
+
+/**
+ * Support of a chat's fields at one vendor, by OpenAI's names; `response_format.json_schema` is the field with that type. A
+ * field without an entry has the support of `*`, or is native if that is missing.
+ */
+export type ChatFieldSupport = Readonly<Record<string, FieldSupport>>;
 
 /** What a vendor of OpenAI's dialect offers, named as the methods of a Vendor are (workers/vendors/vendor.ts). */
 export type Offer = 'chat' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video';

@@ -7,8 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import type { Served } from '../../shared/jobs/settlement/served.ts';
+import type { JobIdentity, Served } from '../../shared/jobs/job-state.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
 
@@ -18,10 +17,7 @@ const { AnswerReaders } =
   await loadProduct<typeof import('../../api/replies/answer-readers.ts')>('api/replies/answer-readers');
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
-const { append } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
-const { servedText } = await loadProduct<typeof import('../../shared/jobs/settlement/served.ts')>(
-  'shared/jobs/settlement/served',
-);
+const { servedText } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
 
 let jobs: JobFixture;
@@ -205,7 +201,7 @@ describe('AnswerReader with blobs', () => {
     const job = await jobs.create();
     await jobs.take(job);
     const lines = frameLine('delta', JSON.stringify({ blob, bytes: 9 }), true);
-    await append(jobs.redis, {
+    await jobs.append({
       ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
       ...{ lifetimeMs: 60_000, isCluster: false },
     });
@@ -324,7 +320,7 @@ describe('AnswerReader with an answer that cannot be shown', () => {
   test('AnswerReader ends with an error when a frame is of an unknown kind', async () => {
     const job = await jobs.create();
     await jobs.take(job);
-    await append(jobs.redis, {
+    await jobs.append({
       ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines: 'z{}', hasDelta: true, served: '' },
       ...{ lifetimeMs: 60_000, isCluster: false },
     });
@@ -341,7 +337,7 @@ describe('AnswerReader with an answer that cannot be shown', () => {
     const job = await jobs.create();
     await jobs.take(job);
     const lines = frameLine('delta', JSON.stringify({ blob: 'b', bytes: 9 }), true);
-    await append(jobs.redis, {
+    await jobs.append({
       ...{ jobId: job.id, attempt: 1, firstSeq: 1, lastSeq: 1, lines, hasDelta: true, served: '' },
       ...{ lifetimeMs: 60_000, isCluster: false },
     });

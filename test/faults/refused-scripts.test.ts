@@ -10,11 +10,11 @@ import { refusals, timesAnswered, wantingReplicas } from '../support/redis-refus
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { isRefusal, refusalCodes, untilAccepted } =
-  await loadProduct<typeof import('../../shared/redis/redis-refusal.ts')>('shared/redis/redis-refusal');
+  await loadProduct<typeof import('../../shared/redis/script.ts')>('shared/redis/script');
 const { readJobState, createJobState } =
   await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../shared/jobs/lease.ts')>('shared/jobs/lease');
+  await loadProduct<typeof import('../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { storeTask } = await loadProduct<typeof import('../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { pause } = await loadProduct<typeof import('../../shared/queue/pause.ts')>('shared/queue/pause');

@@ -3,8 +3,7 @@ import { describe, it } from 'node:test';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ModelRoute } from '../../shared/catalogue/models.ts';
 import { findVendorRow, type VendorRow } from '../../shared/vendors/vendors.ts';
-import { orderRoutes } from '../../workers/routing/order-routes.ts';
-import { RetryBudget } from '../../workers/routing/retry-budget.ts';
+import { orderRoutes, RetryBudget } from '../../workers/routing/route-plan.ts';
 import { chatModel } from './scripted-routes.ts';
 
 const vendorRow = findVendorRow('openai') as VendorRow;

@@ -12,7 +12,8 @@ const anything: unknown = new Proxy(() => undefined, {
 /** Every route of the application, as `GET /v1/models`; a route for all methods is one for `ALL`. */
 export async function appRoutes(): Promise<string[]> {
   const { createApp } = await loadProduct<typeof import('../../api/app.ts')>('api/app');
-  const { BaseUrls } = await loadProduct<typeof import('../../api/http/base-urls.ts')>('api/http/base-urls');
+  const { BaseUrls } =
+    await loadProduct<typeof import('../../api/http/request-address.ts')>('api/http/request-address');
   const { ForwardedHeaders } =
     await loadProduct<typeof import('../../api/http/trusted-proxies.ts')>('api/http/trusted-proxies');
   const { createCatalogue } =

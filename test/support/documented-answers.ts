@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { gatewayPath } from '../../api/http/gateway-path.ts';
+import { gatewayPath } from '../../api/http/request-address.ts';
 import { authPath } from '../../api/management/sign-in/auth-path.ts';
 import {
   type OpenApiDocument,

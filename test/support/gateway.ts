@@ -18,6 +18,9 @@ import { startRedis, type TestRedis } from './redis.ts';
 /** The built product; `SLUICE_TEST_DIST` points at another build of it, in single modules as `tsc` makes them. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
 
+/** The sources, which run as they are: for suites about files, which a bundle has no more. */
+export const sourceProduct = fileURLToPath(new URL('../../', import.meta.url));
+
 /** Loads a module of the product, such as `shared/jobs/begin`: its source, or that other build's. */
 export function loadProduct<Module>(path: string): Promise<Module> {
   const build = process.env.SLUICE_TEST_DIST;
@@ -71,7 +74,7 @@ export interface GatewayOptions {
   configuration?: Configuration;
   /** Keep Redis's data on disk, so that it survives a kill. */
   aof?: boolean;
-  /** Folder of the build to run, instead of the usual one. */
+  /** Folder of the build to run, instead of the usual one; or `sourceProduct`. */
   product?: string;
 }
 
@@ -234,7 +237,8 @@ export class TestGateway {
   ): Promise<GatewayProcess> {
     const isKept = answersFolder !== undefined && file.startsWith('api/') && this.#product === builtProduct;
     const answersFile = isKept && join(answersFolder, `${basename(process.argv[1] as string)}-${randomUUID()}.jsonl`);
-    const child = fork(join(this.#product, file), words, {
+    const program = this.#product === sourceProduct ? file.replace(/\.js$/, '.ts') : file;
+    const child = fork(join(this.#product, program), words, {
       env: { ...this.settings(settings), ...(answersFile && { TEST_ANSWERS: answersFile }) },
       silent: true,
       execArgv: isKept ? ['--import', keepAnswers] : [],

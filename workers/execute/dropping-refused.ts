@@ -1,5 +1,5 @@
-import { type ChatFieldSupport, givenChatFields, supportOf } from '../../shared/catalogue/chat-fields.ts';
-import { chatFieldSupport } from '../../shared/vendors/chat-field-support.ts';
+import { chatFieldSupport, givenChatFields, supportOf } from '../../shared/vendors/field-support.ts';
+import type { ChatFieldSupport } from '../../shared/vendors/vendor-description.ts';
 import type { VendorRow } from '../../shared/vendors/vendors.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { Vendor } from '../vendors/vendor.ts';

@@ -1,11 +1,27 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { executeChat } from './execute-chat.ts';
+import { droppingRefused } from './dropping-refused.ts';
+import { executeCompletion } from './execute-completion.ts';
 import { executeEmbedding } from './execute-embedding.ts';
 import { executeImage } from './execute-image.ts';
+import { executeMessage, executeTokenCount } from './execute-message.ts';
+import { executeResponse } from './execute-response.ts';
 import { executeSpeech } from './execute-speech.ts';
 import { executeVideo } from './execute-video.ts';
-import { type ExecuteTask, methodOf } from './execution.ts';
+import { type Execute, type ExecuteTask, methodOf } from './execution.ts';
 import { leavingOut } from './leaving-out.ts';
+
+/** A chat completion, a legacy one, a response, a message or its token count: all are jobs of the chat models. */
+export const executeChat: Execute = async (asked) => {
+  const execution = asked.dropsUnsupported
+    ? { ...asked, vendor: droppingRefused(asked.vendor, asked.row.vendorRow) }
+    : asked;
+  const { endpoint, vendor, call, sink } = execution;
+  if (endpoint === 'completions') return await executeCompletion(execution);
+  if (endpoint === 'responses') return await executeResponse(execution);
+  if (endpoint === 'messages') return await executeMessage(execution);
+  if (endpoint === 'messages.count_tokens') return await executeTokenCount(execution);
+  return await methodOf(vendor, 'chat')(call, sink);
+};
 
 /** Executes the jobs of each capability. */
 export const execute: Record<Capability, ExecuteTask> = {

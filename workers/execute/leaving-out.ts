@@ -1,6 +1,6 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { givenMediaFields, type MediaCapability, withoutMediaFields } from '../../shared/catalogue/media-fields.ts';
-import { mediaFieldSupport } from '../../shared/vendors/media-field-support.ts';
+import { mediaFieldSupport } from '../../shared/vendors/field-support.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 import type { Execution } from './execution.ts';

@@ -1,5 +1,5 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { acceptsAnthropicFields } from '../../shared/vendors/chat-field-support.ts';
+import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
 
 type Fields = Record<string, unknown>;
 

@@ -4,7 +4,7 @@ import { type Capability, repeatable } from '../../shared/capabilities/capabilit
 import type { FairnessClock } from '../../shared/queue/fairness-clock.ts';
 import { type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
 import type { RedisHandle } from '../../shared/redis/redis.ts';
-import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import { untilAccepted } from '../../shared/redis/script.ts';
 import { runJob } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { Consumer } from './consumer.ts';

@@ -1,13 +1,13 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Worker } from 'bullmq';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { type BeginVerdict, readBeginReply } from '../../shared/jobs/begin.ts';
+import { type BeginVerdict, readBeginReply } from '../../shared/jobs/attempt.ts';
 import { ClaimedQueue, type QueueClaim, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
 import { type QueuedJob, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { untilAccepted } from '../../shared/redis/redis-refusal.ts';
+import { untilAccepted } from '../../shared/redis/script.ts';
+import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/swap-remove-set.ts';
 import type { Consumer } from './consumer.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */

@@ -1,11 +1,16 @@
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { routeName } from '../../shared/catalogue/route-name.ts';
+import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Failure } from './failure.ts';
 import type { RouteBreakers } from './route-breakers.ts';
-import type { RouteTarget } from './route-target.ts';
-import type { VendorPool } from './vendor-pool.ts';
+import type { Account, VendorPool } from './vendor-pool.ts';
+
+/** The target of one call. */
+export interface RouteTarget {
+  readonly account: Account;
+  readonly routed: RoutedModel;
+}
 
 /** The pause before a route is retried if its vendor requests none: it doubles, and is drawn from its upper half. */
 const firstPauseMs = 250;
@@ -135,4 +140,138 @@ export class RoutePlan {
 
 function plannedRoute(routed: RoutedModel): PlannedRoute {
   return { name: routeName(routed.route), routed, refused: [], failure: undefined, waitsUntil: 0 };
+}
+
+/**
+ * Routes in the order in which they are tried: as listed, but those of one model and one order are drawn by their weights, the
+ * ones in this process's own region first.
+ * @param random from 0 to 1
+ */
+export function orderRoutes(
+  routes: readonly RoutedModel[],
+  region: string | undefined,
+  random: () => number = Math.random,
+): readonly RoutedModel[] {
+  if (routes.length < 2) return routes;
+  const ordered: RoutedModel[] = [];
+  for (let start = 0; start < routes.length; ) {
+    let end = start + 1;
+    while (end < routes.length && areAlike(routes[start], routes[end])) end++;
+    ordered.push(...drawn(routes.slice(start, end), region, random));
+    start = end;
+  }
+  return ordered;
+}
+
+/** Whether two neighbours share an order. Without an explicit order, each route is a group by itself. */
+function areAlike(one: RoutedModel | undefined, other: RoutedModel | undefined): boolean {
+  return one?.id === other?.id && one?.route.order !== undefined && one.route.order === other?.route.order;
+}
+
+/** Weighted drawing without replacement: by the largest of `random ** (1 / weight)` (Efraimidis and Spirakis, 2006). */
+function drawn(routes: RoutedModel[], region: string | undefined, random: () => number): RoutedModel[] {
+  if (routes.length < 2) return routes;
+  return routes
+    .map((routed) => ({
+      routed,
+      distance: region === undefined || routed.route.region === region ? 0 : 1,
+      draw: random() ** (1 / (routed.route.weight ?? 1)),
+    }))
+    .sort((a, b) => a.distance - b.distance || b.draw - a.draw)
+    .map(({ routed }) => routed);
+}
+
+/** Burst of retries, and how fast that allowance refills, for processes with few calls to take a share of. */
+const reserve = 10;
+const reservePerSecond = 1;
+/** Number of calls whose share may accumulate. */
+const savedCalls = 1000;
+
+/**
+ * Bounds retries to a share of the calls: when everything fails, retries must not double the load on vendors in trouble. A
+ * process with few calls may still retry occasionally.
+ */
+export class RetryBudget {
+  readonly #share: () => number;
+  readonly #now: () => number;
+  #balance = reserve;
+  #refilledAt: number;
+
+  /** @param share retries for each call, such as 0.1 */
+  constructor(share: () => number, now: () => number = Date.now) {
+    this.#share = share;
+    this.#now = now;
+    this.#refilledAt = now();
+  }
+
+  /** Retries that are currently allowed; the next one needs a whole unit. */
+  get balance(): number {
+    this.#refill();
+    return this.#balance;
+  }
+
+  /** Credits a job's first call. */
+  deposit(): void {
+    const share = this.#share();
+    this.#balance = Math.min(this.#balance + share, Math.max(reserve, share * savedCalls));
+  }
+
+  /** Withdraws one retry; false if none remains. */
+  withdraw(): boolean {
+    this.#refill();
+    if (this.#balance < 1) return false;
+    this.#balance -= 1;
+    return true;
+  }
+
+  #refill(): void {
+    const now = this.#now();
+    const earned = (Math.max(0, now - this.#refilledAt) / 1000) * reservePerSecond;
+    this.#refilledAt = now;
+    // The share earned by calls beyond the reserve is kept.
+    if (this.#balance < reserve) this.#balance = Math.min(reserve, this.#balance + earned);
+  }
+}
+
+/** Takes the frames of one call and reports the first one: from then on no other call may be made. */
+export class AttemptSink implements FrameSink {
+  readonly #sink: FrameSink;
+  #hasWritten = false;
+  #isClosed = false;
+  #onStarted: (() => void) | undefined;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** Resolves on the first frame. */
+  started(): Promise<undefined> {
+    return new Promise((resolve) => {
+      this.#onStarted = () => resolve(undefined);
+      if (this.#hasWritten) this.#onStarted();
+    });
+  }
+
+  get hasWritten(): boolean {
+    return this.#hasWritten;
+  }
+
+  write(frame: VendorFrame): boolean {
+    // Frames of an abandoned call must not mix with those of the next.
+    if (this.#isClosed) return true;
+    if (!this.#hasWritten) {
+      this.#hasWritten = true;
+      this.#onStarted?.();
+    }
+    return this.#sink.write(frame);
+  }
+
+  drained(): Promise<void> {
+    return this.#sink.drained();
+  }
+
+  /** Takes no more frames. */
+  close(): void {
+    this.#isClosed = true;
+  }
 }

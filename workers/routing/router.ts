@@ -1,22 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import { routeName } from '../../shared/catalogue/route-name.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
+import type { Config } from '../../shared/config/config.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
-import type { WorkerMetrics } from '../../shared/runtime/metrics.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { LostAnswerError } from '../http/http-client.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
-import { AttemptSink } from './attempt-sink.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';
 import { refusalSentence } from './key-refusal.ts';
-import { orderRoutes } from './order-routes.ts';
-import { RetryBudget } from './retry-budget.ts';
 import { RouteBreakers } from './route-breakers.ts';
-import { type NextCall, RoutePlan } from './route-plan.ts';
-import type { RouteTarget } from './route-target.ts';
-import type { VendorPool } from './vendor-pool.ts';
+import { AttemptSink, type NextCall, orderRoutes, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
+import { VendorPool } from './vendor-pool.ts';
 
 /** How long a key cools down: after a limit without a given time, after a limit at most, and after a refusal. */
 const limitedMs = 5000;
@@ -224,5 +222,39 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   } catch {
     const reason: unknown = signal.reason;
     throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
+  }
+}
+
+/** Finds a vendor for each job: the vendors that are on, the router over them, and their metrics. */
+export class Routing {
+  readonly vendors: VendorPool;
+  readonly router: Router;
+  readonly metrics: WorkerMetrics;
+  #settings: Config['routing'];
+
+  /** @param log gets warnings about keys that their vendors refuse */
+  constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry, log: Pick<Logger, 'warn'>) {
+    this.#settings = routing;
+    this.vendors = new VendorPool(vendors);
+    this.metrics = createWorkerMetrics(registry, {
+      retryBudget: () => this.router.retryBalance,
+      keyHealth: () => this.vendors.keyHealth(),
+    });
+    this.router = new Router({
+      pool: this.vendors,
+      settings: () => this.#settings,
+      silenceMs: vendorSilenceMs,
+      region,
+      metrics: this.metrics,
+      onRefused: (vendor, { status, message }) =>
+        log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting'),
+    });
+  }
+
+  /** Replaces vendors and settings for future calls. */
+  replace({ vendors, routing }: Pick<Config, 'vendors' | 'routing'>): void {
+    this.vendors.replace(vendors);
+    // The routes' health is kept, unless the changed settings would judge it differently.
+    if (!isDeepStrictEqual(routing, this.#settings)) this.#settings = routing;
   }
 }

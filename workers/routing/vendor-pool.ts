@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
-import { MediaGate } from '../queue/media-gate.ts';
+import { MediaGate } from '../run/call-files.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 

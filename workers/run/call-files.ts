@@ -1,11 +1,120 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
+import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
 import { extensionOf } from '../../shared/blobs/media-types.ts';
 import { Upload } from '../../shared/blobs/upload.ts';
+import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { createCallerDownloader, type Downloader } from '../http/download.ts';
+import { isPublicAddress } from '../http/public-address.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import type { CallFiles } from '../vendors/vendor.ts';
+import { InlineMedia } from '../vendors/support/inline-media.ts';
+import type { CallFiles, VendorCall } from '../vendors/vendor.ts';
+
+/** Maximum number of links fetched for one request. */
+const maxLinks = 20;
+/** How long (ms) the resolved addresses of a vendor's host are cached. */
+const resolvedMs = 60_000;
+
+/** Resolves a host name to all its addresses. */
+export type ResolveVendor = (host: string) => Promise<readonly string[]>;
+
+export interface MediaGateOptions {
+  readonly download?: Downloader;
+  readonly resolveVendor?: ResolveVendor;
+}
+
+/**
+ * Guards vendors against the links in requests. A vendor inside the operator's network would follow a caller's link from
+ * there, to hosts that callers must not reach. So its links are fetched here, from public addresses only, and passed on as
+ * data. A vendor on the internet fetches them itself.
+ */
+export class MediaGate {
+  readonly #settings: Pick<VendorSettings, 'row' | 'baseUrl'>;
+  readonly #download: Downloader;
+  readonly #resolveVendor: ResolveVendor;
+  #known: { readonly isInside: boolean; readonly until: number } | undefined;
+
+  constructor(settings: Pick<VendorSettings, 'row' | 'baseUrl'>, options: MediaGateOptions = {}) {
+    this.#settings = settings;
+    this.#download = options.download ?? createCallerDownloader();
+    this.#resolveVendor = options.resolveVendor ?? resolveAll;
+  }
+
+  /**
+   * Returns the call as its vendor may get it: unchanged, unless it has links that the vendor must not follow.
+   * @throws ApiError 400 naming the field whose link leads to no public file, or to one of the wrong kind.
+   */
+  pass(call: VendorCall): VendorCall | Promise<VendorCall> {
+    if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
+    const request = JSON.parse(requestText(call.request)) as object;
+    const links = mediaLinks(request);
+    for (const { url, path } of links) {
+      if (!isMediaLink(url)) throw invalid(path, 'it is neither an http nor an https link, nor a data URL');
+    }
+    const toFetch = links.filter(({ url }) => isWebLink(url));
+    return toFetch.length === 0 ? call : this.#withData(call, request, toFetch);
+  }
+
+  /** Whether the vendor is known, without a lookup, to be outside the operator's network or to fetch nothing. */
+  #isElsewhere(): boolean {
+    const { row, baseUrl } = this.#settings;
+    return row.name === 'sandbox' || (row.needsKey && baseUrl === row.baseUrl);
+  }
+
+  async #withData(call: VendorCall, request: object, links: readonly MediaLink[]): Promise<VendorCall> {
+    if (!(await this.#isInside())) return call;
+    if (links.length > maxLinks) {
+      throw invalid(links[maxLinks]?.path ?? '', `at most ${maxLinks} links are fetched for a request: send data URLs`);
+    }
+    const media = new InlineMedia(call, this.#download);
+    for (const { holder, key, url, path } of links) {
+      const { type, data } = await media.fromLink(url, path, kindOf(path));
+      const dataUrl = `data:${type};base64,${data}`;
+      if (key === 'file_url') {
+        // The field for a link takes no data; the field for data requires a name.
+        delete holder.file_url;
+        holder.filename ??= new URL(url).pathname.split('/').at(-1) || 'file';
+        holder.file_data = dataUrl;
+      } else {
+        holder[key] = dataUrl;
+      }
+    }
+    return { ...call, request: JSON.stringify(request) };
+  }
+
+  async #isInside(): Promise<boolean> {
+    const { row, baseUrl } = this.#settings;
+    // Servers without keys run inside their operator's network.
+    if (!row.needsKey) return true;
+    const now = Date.now();
+    if (this.#known === undefined || this.#known.until < now) {
+      const host = new URL(baseUrl).hostname.replace(/^\[|\]$/g, '');
+      // A host that does not resolve now may do so when it is called.
+      const addresses = isIP(host) !== 0 ? [host] : await this.#resolveVendor(host).catch(() => []);
+      const isPublic = addresses.length > 0 && addresses.every(isPublicAddress);
+      this.#known = { isInside: !isPublic, until: now + resolvedMs };
+    }
+    return this.#known.isInside;
+  }
+}
+
+async function resolveAll(host: string): Promise<readonly string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+/** The kind of media a field takes, by its name: `image`, `video`, `audio`; undefined: any. */
+function kindOf(path: string): string | undefined {
+  return /(image|video|audio)[^.]*(?:\.ur[il]s?)?(?:\[\d+\])?$/.exec(path)?.[1];
+}
+
+function invalid(param: string, message: string): ApiError {
+  return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
+}
 
 /** The files of one call: blobs of its job's account, and of no other. */
 export function callFiles(blobs: Blobs, account: string): CallFiles {

@@ -1,10 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type FinishReply, finish } from '../../shared/jobs/finish.ts';
-import type { Outcome } from '../../shared/jobs/job-state.ts';
-import { releaseLease } from '../../shared/jobs/lease.ts';
+import { type FinishReply, finish, releaseLease } from '../../shared/jobs/attempt.ts';
+import { type Outcome, readServed, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
-import { readServed, withCost } from '../../shared/jobs/settlement/served.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { pause } from '../../shared/queue/pause.ts';
@@ -15,7 +13,7 @@ import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
-import type { JobRun } from './job-run.ts';
+import { type JobRun, logLifetime, vendorLabel } from './job-run.ts';
 import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
 
 /** How a vendor call ended. */
@@ -239,11 +237,6 @@ function recordOf(
   });
 }
 
-/** The label of a run's vendor in metrics. */
-export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
-  return vendor === '' ? 'none' : vendor;
-}
-
 /** The answer with its usage, counted if the vendor has reported none. */
 async function counted(
   context: WorkerContext,
@@ -300,9 +293,4 @@ async function pauseRun(
   run.lose(ownership);
   if (ownership === 'ended') await settleEnded(context, job);
   return 'done';
-}
-
-/** How long a job's log may stay if nothing ever ends the job, in ms. */
-export function logLifetime(job: QueuedJob): number {
-  return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
 }

@@ -1,8 +1,14 @@
+import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Ownership } from '../../shared/jobs/append.ts';
+import { renewLease } from '../../shared/jobs/attempt.ts';
+import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import { type ExpiringState, expireStates, type Settlement, settle } from '../../shared/jobs/settlement/settle.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import type { JobItem } from '../../shared/redis/job-id-map.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 
 /** Why a run stops before its vendor has finished. */
 export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
@@ -65,5 +71,174 @@ export class JobRun implements JobItem<JobRun> {
     if (this.stopReason !== undefined) return;
     this.stopReason = reason;
     this.#controller.abort(reason);
+  }
+}
+
+/** The label of a run's vendor in metrics. */
+export function vendorLabel({ vendor }: Pick<JobRun, 'vendor'>): string {
+  return vendor === '' ? 'none' : vendor;
+}
+
+/** How long a job's log may stay if nothing ever ends the job, in ms. */
+export function logLifetime(job: QueuedJob): number {
+  return job.deadlineAt - job.createdAt + job.retentionMs + 60_000;
+}
+
+/** A lease is renewed when the log has not confirmed it for this long; well below the lease's length. */
+const renewAfterMs = 3000;
+const roundMs = 1000;
+
+/** How many aborts of jobs that are not (yet) here are remembered. */
+const maxAborted = 128;
+
+/**
+ * The jobs that this process runs. Receives their cancellations and renews their leases while their vendors are silent. A
+ * job is registered before `begin`, so that no cancellation falls between the two. A job that is started by its claim may be
+ * cancelled before the claim's reply arrives, which uses another connection: so aborts of unknown jobs, which have ended for
+ * good, are remembered for a while.
+ */
+export class RunningJobs implements InboxListener {
+  readonly #runs = new JobIdMap<JobRun>();
+  /** A ring of the most recent ones. */
+  readonly #aborted: string[] = [];
+  #abortedNext = 0;
+  readonly #redis: RedisClient;
+  readonly #log: Logger;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(redis: RedisClient, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#renewAll(), roundMs);
+    this.#timer.unref();
+  }
+
+  add(run: JobRun): void {
+    this.#runs.add(run);
+    if (this.#aborted.includes(run.jobId)) run.lose('ended');
+  }
+
+  delete(run: JobRun): void {
+    this.#runs.delete(run);
+  }
+
+  /** Number of jobs running here. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  abort(jobId: string): void {
+    let isHere = false;
+    this.#runs.forEach(jobId, (run) => {
+      isHere = true;
+      run.lose('ended');
+    });
+    if (isHere) return;
+    this.#aborted[this.#abortedNext] = jobId;
+    this.#abortedNext = (this.#abortedNext + 1) % maxAborted;
+  }
+
+  /** An abort may have been missed: renewing every lease reveals the jobs that have ended. */
+  resubscribed(): void {
+    for (const run of this.#runs) void this.#renew(run);
+  }
+
+  /** Stops every run because this process is shutting down; those without output are requeued. */
+  requeueAll(): void {
+    for (const run of this.#runs) run.requeue();
+  }
+
+  /** Number of running jobs of each capability. */
+  counts(): ReadonlyMap<Capability, number> {
+    const counts = new Map<Capability, number>();
+    for (const { job } of this.#runs) counts.set(job.capability, (counts.get(job.capability) ?? 0) + 1);
+    return counts;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #renewAll(): void {
+    const now = Date.now();
+    for (const run of this.#runs) {
+      if (now - run.confirmedAt >= renewAfterMs) void this.#renew(run);
+    }
+  }
+
+  async #renew(run: JobRun): Promise<void> {
+    const { attempt } = run;
+    if (attempt === undefined || run.isRenewing) return;
+    run.isRenewing = true;
+    try {
+      const ownership = await renewLease(this.#redis, run.job.id, attempt);
+      if (ownership === 'ok') run.confirmedAt = Date.now();
+      else run.lose(ownership);
+    } catch (error) {
+      this.#log.warn({ err: error, job: run.job.id }, 'renewing a lease failed');
+    } finally {
+      run.isRenewing = false;
+    }
+  }
+}
+
+/** Batch window for settling ended jobs: under load one call settles many. */
+const settleMs = 5;
+/** Batch window for the expiry of their states, which is only cleanup. */
+const expireMs = 1000;
+
+/**
+ * Settles the jobs that this process ended, many in one call. No caller waits for it: the sweeper settles what is lost with
+ * the process.
+ */
+export class Settler {
+  readonly #redis: RedisClient;
+  readonly #log: Logger;
+  #ended: Settlement[] = [];
+  #settled: ExpiringState[] = [];
+  #settleTimer: NodeJS.Timeout | undefined;
+  #expireTimer: NodeJS.Timeout | undefined;
+  #settling: Promise<void> = Promise.resolve();
+
+  constructor(redis: RedisClient, log: Logger) {
+    this.#redis = redis;
+    this.#log = log;
+  }
+
+  add(job: Settlement): void {
+    this.#ended.push(job);
+    this.#settleTimer ??= setTimeout(() => this.#settle(), settleMs);
+  }
+
+  /** Settles the remaining jobs. */
+  async close(): Promise<void> {
+    this.#settle();
+    await this.#settling;
+    await this.#expire();
+  }
+
+  #settle(): void {
+    clearTimeout(this.#settleTimer);
+    this.#settleTimer = undefined;
+    const jobs = this.#ended;
+    this.#ended = [];
+    if (jobs.length === 0) return;
+    const settled = settle(this.#redis, jobs).then(
+      () => {
+        // Only these two fields: hundreds of entries wait here, and records are long.
+        for (const { jobId, retentionMs } of jobs) this.#settled.push({ jobId, retentionMs });
+        this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
+      },
+      (error) => this.#log.warn({ err: error }, 'settling a job failed; the sweeper retries it'),
+    );
+    this.#settling = Promise.all([this.#settling, settled]).then(() => undefined);
+  }
+
+  async #expire(): Promise<void> {
+    clearTimeout(this.#expireTimer);
+    this.#expireTimer = undefined;
+    const jobs = this.#settled;
+    this.#settled = [];
+    await expireStates(this.#redis, jobs).catch((error) => this.#log.warn({ err: error }, 'expiring states failed'));
   }
 }

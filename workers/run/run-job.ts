@@ -1,14 +1,14 @@
 import { repeatable } from '../../shared/capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import { type BeginVerdict, begin } from '../../shared/jobs/begin.ts';
+import { type BeginVerdict, begin } from '../../shared/jobs/attempt.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
 import { discardUnwantedTask } from './discard-task.ts';
-import { finishRun, logLifetime, type RunOutcome, vendorLabel } from './finish-run.ts';
+import { finishRun, type RunOutcome } from './finish-run.ts';
 import { FrameWriter } from './frame-writer.ts';
-import { JobRun } from './job-run.ts';
+import { JobRun, logLifetime, vendorLabel } from './job-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 
 /**

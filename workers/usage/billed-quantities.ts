@@ -1,8 +1,7 @@
 import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import type { Quantities } from '../../shared/money/cost.ts';
-import type { Prices } from '../../shared/money/prices.ts';
+import type { Prices, Quantities } from '../../shared/money/cost.ts';
 import type { VendorUsage } from '../vendors/vendor.ts';
 
 /** Names of quantities, in a recorded usage, and of their prices. */

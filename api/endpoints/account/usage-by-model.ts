@@ -1,7 +1,7 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { invalidQuery, readText, readWord } from '../../http/read-query.ts';
 import { dayMs, hourMs } from '../../ledger/usage/usage-hours.ts';

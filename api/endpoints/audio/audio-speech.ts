@@ -1,6 +1,6 @@
 import { speechTypes } from '../../../shared/capabilities/speech.ts';
 import { type Check, defineEndpoint, type Resolve } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { parseSpeech, type SpeechRequirements, type SpeechViewOptions, withFormat } from './parse-speech.ts';

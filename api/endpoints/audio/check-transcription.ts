@@ -1,5 +1,5 @@
 import type { Check } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { TranscriptionRequirements } from './parse-transcription.ts';
 
 /**

@@ -1,12 +1,10 @@
-import type { SpeechFormat, SpeechJobRequest } from '../../../shared/capabilities/speech.ts';
-import { speechRequest } from '../../../shared/capabilities/speech.ts';
+import { type SpeechFormat, type SpeechJobRequest, speechRequest } from '../../../shared/capabilities/speech.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** View options of speech. */

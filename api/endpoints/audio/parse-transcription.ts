@@ -6,10 +6,9 @@ import {
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import type { Form, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
+import { invalidParameter, readRequestFields } from '../../pipeline/request-fields.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Maximum size of an audio file, as at OpenAI. */

@@ -1,8 +1,7 @@
-import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
-import { checkChatFields } from '../check-chat-fields.ts';
 import { completionView } from '../completions/completion-view.ts';
 import { chatChunkChoice, foldChatCompletion } from './fold-chat-completion.ts';
 import { type ChatRequirements, parseChat } from './parse-chat.ts';

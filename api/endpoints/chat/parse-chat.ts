@@ -1,17 +1,19 @@
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { chatExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { InputMedia } from '../../pipeline/input-media.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import {
+  type ChatFieldRequirements,
+  extentOf,
+  feeExtent,
+  InputMedia,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
+import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
-import type { ChatFieldRequirements } from '../check-chat-fields.ts';
-import type { CompletionViewOptions } from '../completions/completion-view.ts';
-import { forwardedStreamOptions } from '../stream-options.ts';
+import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { type CompletionViewOptions, forwardedStreamOptions } from '../completions/completion-view.ts';
 
 /** Facts of a chat to check against the model's row. */
 export interface ChatRequirements extends ChatFieldRequirements {

@@ -1,16 +1,18 @@
 import { type CompletionRequest, completionRequest } from '../../../shared/capabilities/completion.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { completionExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import {
+  type ChatFieldRequirements,
+  extentOf,
+  feeExtent,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
+import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
-import type { ChatFieldRequirements } from '../check-chat-fields.ts';
-import { forwardedStreamOptions } from '../stream-options.ts';
-import type { CompletionViewOptions } from './completion-view.ts';
+import { completionExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { type CompletionViewOptions, forwardedStreamOptions } from './completion-view.ts';
 
 /** Facts of a completion to check against the model's row. */
 export interface CompletionRequirements extends ChatFieldRequirements {

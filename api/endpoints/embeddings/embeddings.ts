@@ -1,6 +1,6 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { type EmbeddingRequirements, parseEmbeddings } from './parse-embeddings.ts';

@@ -1,6 +1,6 @@
 import type { ImageTask } from '../../../shared/capabilities/image.ts';
 import type { Check } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { ImageRequirements } from './parse-image.ts';
 
 const taskNames: Record<ImageTask, string> = {

@@ -8,13 +8,10 @@ import {
 } from '../../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { InputMedia } from '../../pipeline/input-media.ts';
-import { invalidRequest, unlessUnreadable } from '../../pipeline/invalid-request.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
-import { imageFeeExtent } from '../../pipeline/request-extent.ts';
-import { leaveOutNulls } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import { InputMedia, imageFeeExtent } from '../../pipeline/request-extent.ts';
+import { invalidRequest, leaveOutNulls, requestTags, unlessUnreadable } from '../../pipeline/request-fields.ts';
+import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request that `checkImage` checks against the model's row. */

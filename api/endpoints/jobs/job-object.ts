@@ -3,9 +3,9 @@ import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
-import type { BaseUrls } from '../../http/base-urls.ts';
+import type { BaseUrls } from '../../http/request-address.ts';
 import type { JobStatus } from '../../replies/view.ts';
 import type { Context } from '../../state.ts';
 

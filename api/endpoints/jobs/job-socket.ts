@@ -2,20 +2,17 @@ import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ApiMetrics } from '../../../shared/runtime/metrics.ts';
 import type { SocketShares } from '../../bounds/socket-shares.ts';
-import type { BaseUrls } from '../../http/base-urls.ts';
+import type { BaseUrls } from '../../http/request-address.ts';
 import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
-import type { AttachDependencies } from '../../pipeline/follow-job.ts';
-import { attachTo } from '../../pipeline/follow-job.ts';
+import { type AttachDependencies, attachTo } from '../../pipeline/follow-job.ts';
 import type { AnswerReaders } from '../../replies/answer-readers.ts';
 import type { ClientConnection } from '../../replies/client-connection.ts';
 import { SocketReply } from '../../replies/socket-reply.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
-import type { ViewJobDependencies } from '../../replies/view-job.ts';
-import { viewJob } from '../../replies/view-job.ts';
+import { type ViewJobDependencies, viewJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
-import type { FindJobDependencies } from './jobs.ts';
-import { findEndpoint, readPosition, withJob } from './jobs.ts';
+import { type FindJobDependencies, findEndpoint, readPosition, withJob } from './jobs.ts';
 
 /** Dependencies of `/v1/jobs/{id}/socket`. */
 export interface JobSocketDependencies extends FindJobDependencies, AttachDependencies, ViewJobDependencies {

@@ -3,21 +3,17 @@ import { ApiError } from '../../../shared/errors.ts';
 import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
-import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
-import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
-import type { FollowJobDependencies } from '../../pipeline/follow-job.ts';
-import { assertReached, followEvents } from '../../pipeline/follow-job.ts';
+import { assertReached, type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
 import { type ResourceDependencies, readWhole } from '../../pipeline/resource.ts';
 import { BufferedReply } from '../../replies/buffered-reply.ts';
-import type { Handover } from '../../replies/client-connection.ts';
-import { ClientConnection } from '../../replies/client-connection.ts';
+import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
-import { viewJob } from '../../replies/view-job.ts';
+import { viewJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
-import type { JobObjectDependencies } from './job-object.ts';
-import { jobObject } from './job-object.ts';
+import { type JobObjectDependencies, jobObject } from './job-object.ts';
 
 /** Dependencies of a route that names a job. */
 export interface FindJobDependencies {

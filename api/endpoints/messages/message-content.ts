@@ -1,5 +1,5 @@
 import type { TextBlock, UserBlock } from '../../../shared/capabilities/message.ts';
-import type { InputMedia } from '../../pipeline/input-media.ts';
+import type { InputMedia } from '../../pipeline/request-extent.ts';
 
 /** Facts about a message request, collected while translating it to a chat. */
 export interface MessageNotes {

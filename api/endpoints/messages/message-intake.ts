@@ -1,5 +1,5 @@
 import type { BodyOwner, BodyShare, BodyShares } from '../../bounds/body-shares.ts';
-import { largeBytes } from '../../http/body/json-body.ts';
+import { largeBytes } from '../../http/body/read-body.ts';
 
 /** Callbacks of a message intake. */
 export interface IntakeEvents {

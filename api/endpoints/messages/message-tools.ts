@@ -1,5 +1,5 @@
 import type { MessageInput, MessageTool } from '../../../shared/capabilities/message.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 
 type ToolChoice = NonNullable<MessageInput['tool_choice']>;

@@ -10,7 +10,7 @@ import {
   readThoughtSignature,
   type ThoughtSignature,
 } from '../../../shared/capabilities/thought-signature.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import {
   type ChatPart,
   cacheMark,

@@ -1,9 +1,8 @@
-import { acceptsAnthropicFields } from '../../../shared/vendors/chat-field-support.ts';
-import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
+import { acceptsAnthropicFields } from '../../../shared/vendors/field-support.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
-import { checkChatFields } from '../check-chat-fields.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
 import { type MessageRequirements, parseMessages } from './parse-messages.ts';

@@ -5,17 +5,13 @@ import {
   messageCountRequest,
   messageRequest,
 } from '../../../shared/capabilities/message.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { chatExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { InputMedia } from '../../pipeline/input-media.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import { extentOf, feeExtent, InputMedia, type ModelLimits, readModelLimits } from '../../pipeline/request-extent.ts';
+import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
+import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';

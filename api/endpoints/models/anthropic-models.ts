@@ -1,5 +1,5 @@
 import type { Model } from '../../../shared/catalogue/models.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 
 /** A model in Anthropic's shape (https://docs.claude.com/en/api/models). Unknown facts are null. */
 export interface AnthropicModel {

@@ -1,10 +1,11 @@
 import type { Middleware } from 'koa';
 import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
-import { assertInScope, isInScope } from '../../auth/key-scopes.ts';
+import { assertInScope, isInScope } from '../../auth/caller.ts';
+import { wantsAnthropicModels } from '../../http/errors.ts';
 import { modelFacts } from '../../management/console/models.ts';
 import { missingModel } from '../../pipeline/missing.ts';
-import type { Context, State } from '../../state.ts';
+import type { State } from '../../state.ts';
 import { anthropicModel, anthropicModelList } from './anthropic-models.ts';
 
 /** Dependencies of the routes of models. */
@@ -35,11 +36,6 @@ function said(facts: object): Record<string, unknown> {
     ([, value]) => value !== null && !(Array.isArray(value) && value.length === 0),
   );
   return Object.fromEntries(known.map(([name, value]) => [name, name === 'prices' ? said(value) : value]));
-}
-
-/** Whether a request for models is from one of Anthropic's clients, which always send their API version. */
-export function wantsAnthropicModels({ path, headers }: Pick<Context, 'path' | 'headers'>): boolean {
-  return /^\/v1\/models(\/|$)/.test(path) && headers['anthropic-version'] !== undefined;
 }
 
 /** `GET /v1/models`: the models that the key may use and that are usable now, as OpenAI lists them, or as Anthropic does. */

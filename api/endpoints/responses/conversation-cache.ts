@@ -1,5 +1,5 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
-import type { MediaExtent } from '../../pipeline/input-media.ts';
+import type { MediaExtent } from '../../pipeline/request-extent.ts';
 import { type RequestText, textOf } from '../../pipeline/request-text.ts';
 
 /** A response of this connection, with the data to continue it. */

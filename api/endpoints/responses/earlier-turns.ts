@@ -2,16 +2,15 @@ import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabi
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
-import { largestBody } from '../../http/body/json-body.ts';
+import { largestBody } from '../../http/body/read-body.ts';
 import type { Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
-import { joinedMedia, type MediaExtent } from '../../pipeline/input-media.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
+import { joinedMedia, type MediaExtent } from '../../pipeline/request-extent.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
 import { readFrames } from '../../pipeline/resource.ts';
-import type { View } from '../../replies/view.ts';
-import { viewJob } from '../../replies/view-job.ts';
+import { type View, viewJob } from '../../replies/view.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
 

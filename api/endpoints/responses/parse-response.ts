@@ -1,14 +1,17 @@
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
-import { responseExtras, vendorFacts } from '../../pipeline/billed-extras.ts';
-import { InputMedia, type MediaExtent } from '../../pipeline/input-media.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
-import { type ModelLimits, readModelLimits } from '../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent } from '../../pipeline/request-extent.ts';
-import { readRequestFields } from '../../pipeline/request-fields.ts';
-import { requestTags } from '../../pipeline/request-tags.ts';
+import {
+  extentOf,
+  feeExtent,
+  InputMedia,
+  type MediaExtent,
+  type ModelLimits,
+  readModelLimits,
+} from '../../pipeline/request-extent.ts';
+import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
+import { responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';

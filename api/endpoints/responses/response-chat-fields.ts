@@ -1,6 +1,6 @@
 import type { ResponseRequest } from '../../../shared/capabilities/response-request.ts';
 import { callableTools } from '../../../shared/capabilities/response-tools.ts';
-import { givenChatFields } from '../../../shared/catalogue/chat-fields.ts';
+import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 
 /** Fields that only the Responses API has, or that a chat has in another form. */
 const ownFields = new Set([

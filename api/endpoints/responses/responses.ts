@@ -1,8 +1,7 @@
-import { checkModelLimits } from '../../pipeline/check-model-limits.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
-import { checkChatFields } from '../check-chat-fields.ts';
 import { resolveTurns } from './earlier-turns.ts';
 import { parseResponse, type ResponseRequirements } from './parse-response.ts';
 import { responseFieldNames } from './response-chat-fields.ts';

@@ -1,5 +1,5 @@
 import type { Check } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { VideoRequirements } from './parse-video.ts';
 
 /** Validates a request for a video against its model's row: size, length, input picture, remixing. */

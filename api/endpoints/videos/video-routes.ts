@@ -4,14 +4,12 @@ import { type VideoVariant, videoVariants } from '../../../shared/capabilities/v
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { readJobState } from '../../../shared/jobs/job-state.ts';
-import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
-import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveContext, ResolveDependencies } from '../../pipeline/endpoint.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { readResource } from '../../pipeline/resource.ts';
-import type { Handover } from '../../replies/client-connection.ts';
-import { ClientConnection } from '../../replies/client-connection.ts';
+import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
 import { expired } from '../../replies/unreadable-answer.ts';
 import { sendFile } from '../../results/result-route.ts';
 import type { Context, State } from '../../state.ts';

@@ -8,9 +8,8 @@ import { Upload } from '../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import type { Form } from '../../pipeline/parsed-request.ts';
-import { encodingOf } from './body-encoding.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { type BodyPace, type BodyWatch, discard, isTooSlow, usualPace } from './json-body.ts';
+import { type BodyPace, type BodyWatch, discard, encodingOf, isTooSlow, usualPace } from './read-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -32,11 +31,6 @@ interface FormBounds {
 }
 
 const usualBounds: FormBounds = { size: 320 * mebibyte, silenceMs: 60_000 };
-
-/** Whether the request's body is a form. */
-export function isForm(ctx: Context): boolean {
-  return /^\s*multipart\/form-data\s*(;|$)/i.test(ctx.req.headers['content-type'] ?? '');
-}
 
 /**
  * Reads a `multipart/form-data` body. Its files are streamed into blobs with backpressure, so that none is ever whole in

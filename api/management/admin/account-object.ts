@@ -1,5 +1,5 @@
 import type { AccountWithMoney } from '../../../shared/accounts/accounts.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 
 /** An account as shown to operators: dollars, and milliseconds since 1970. Amounts are those of the database. */
 export function accountObject({ credit, charged, ...account }: AccountWithMoney) {

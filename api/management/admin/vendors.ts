@@ -1,7 +1,6 @@
 import type { Middleware } from 'koa';
-import type { Catalogue, CataloguedVendor } from '../../../shared/catalogue/catalogue.ts';
+import { type Catalogue, type CataloguedVendor, routeName } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
-import { routeName } from '../../../shared/catalogue/route-name.ts';
 import type { KeyHealth, WorkerReport } from '../../../shared/queue/worker-registry.ts';
 import { type VendorRow, vendorRows } from '../../../shared/vendors/vendors.ts';
 import type { State } from '../../state.ts';

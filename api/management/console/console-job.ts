@@ -1,7 +1,7 @@
 import type { Database } from '../../../shared/database/database.ts';
 import type { JobIdentity, Outcome } from '../../../shared/jobs/job-state.ts';
 import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { ListedRow } from '../../ledger/job-list.ts';
 import { openJobRow } from '../../ledger/job-rows.ts';

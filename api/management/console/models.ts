@@ -1,8 +1,7 @@
 import type { Middleware } from 'koa';
 import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
-import type { Prices } from '../../../shared/money/prices.ts';
+import { type Prices, toDollars } from '../../../shared/money/cost.ts';
 import { readWord } from '../../http/read-query.ts';
 import { pathsOf } from '../../pipeline/paths-of-model.ts';
 import type { State } from '../../state.ts';

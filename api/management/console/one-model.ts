@@ -1,7 +1,6 @@
 import type { Middleware } from 'koa';
-import type { Catalogue, CatalogueSources } from '../../../shared/catalogue/catalogue.ts';
+import { type Catalogue, type CatalogueSources, routeName } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
-import { routeName } from '../../../shared/catalogue/route-name.ts';
 import { withFactsOf } from '../../../shared/catalogue/with-facts-of.ts';
 import { settingsToTurnOn } from '../../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';

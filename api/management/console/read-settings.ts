@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { Config } from '../../../shared/config/config.ts';
-import type { BaseUrls } from '../../http/base-urls.ts';
+import type { BaseUrls } from '../../http/request-address.ts';
 import type { State } from '../../state.ts';
 
 /** `GET /console/api/settings`: what the console needs to know before anybody is signed in. */

@@ -1,7 +1,7 @@
 import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
-import { formatDollars, toDollars } from '../../../shared/money/dollars.ts';
+import { formatDollars, toDollars } from '../../../shared/money/cost.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
 import { readLatency } from '../../ledger/usage/latency.ts';

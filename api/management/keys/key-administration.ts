@@ -14,7 +14,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { readPageQuery } from '../../http/page.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { type KeyObject, keyObject } from './key-object.ts';
 
 /** Valid keys that an account may have. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { budgetPeriods } from '../../../shared/accounts/account-money.ts';
 import type { KeyChange } from '../../../shared/accounts/change-api-key.ts';
 import { capabilities } from '../../../shared/capabilities/capability.ts';
-import { invalidParameter } from '../../pipeline/invalid-request.ts';
+import { invalidParameter } from '../../pipeline/request-fields.ts';
 
 const whole = (most: number) => z.int().min(1).max(most);
 /** Per minute. */

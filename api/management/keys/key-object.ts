@@ -1,6 +1,6 @@
 import { readBudget } from '../../../shared/accounts/account-money.ts';
 import { type ApiKey, keyStatus } from '../../../shared/accounts/api-key.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
 /** A key as shown in the console and to operators. Never its text, which only the response that creates it contains. */

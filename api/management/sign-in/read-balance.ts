@@ -1,6 +1,6 @@
 import { readAccountMoney } from '../../../shared/accounts/account-money.ts';
 import type { AccountWithMoney } from '../../../shared/accounts/accounts.ts';
-import { toDollars } from '../../../shared/money/dollars.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { withTimeout } from '../../../shared/runtime/with-timeout.ts';
 

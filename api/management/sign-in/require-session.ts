@@ -1,8 +1,8 @@
 import type { Middleware } from 'koa';
 import type { Config } from '../../../shared/config/config.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { BaseUrls } from '../../http/base-urls.ts';
 import { refuseForeignPage } from '../../http/foreign-page.ts';
+import type { BaseUrls } from '../../http/request-address.ts';
 import type { Context, State } from '../../state.ts';
 import type { Session } from './session.ts';
 import type { UserSessions } from './user-sessions.ts';

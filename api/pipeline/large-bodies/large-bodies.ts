@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
 import { threadFile } from '../../../shared/runtime/thread-file.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
-import { exceededLimit } from '../../http/body/scan-json.ts';
+import { exceededLimit } from '../../http/body/parse-json.ts';
 import type { ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
 

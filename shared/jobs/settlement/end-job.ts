@@ -2,7 +2,7 @@ import type { Blobs } from '../../blobs/blobs.ts';
 import type { ApiError } from '../../errors.ts';
 import { type CapabilityQueue, deleteRequest } from '../../queue/queue.ts';
 import type { RedisClient } from '../../redis/redis.ts';
-import { type EndGuard, type FinishReply, finishWithError } from '../finish.ts';
+import { type EndGuard, type FinishReply, finishWithError } from '../attempt.ts';
 import { type JobIdentity, type Outcome, readJobState } from '../job-state.ts';
 import { freeSlot, settlementOf, settleNow } from './settle.ts';
 

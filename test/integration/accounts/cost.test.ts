@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { newJobId } from '../../../shared/ids.ts';
 import { createJobState, readJobState } from '../../../shared/jobs/job-state.ts';
-import { formatDollars } from '../../../shared/money/dollars.ts';
+import { formatDollars } from '../../../shared/money/cost.ts';
 import { CapabilityQueue, type QueuedJob } from '../../../shared/queue/queue.ts';
 import { connectRedis } from '../../../shared/redis/redis.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';

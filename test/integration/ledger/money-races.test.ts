@@ -21,7 +21,7 @@ const { admit } = await loadProduct<typeof import('../../../api/admission/admit.
 const { askAdmission } =
   await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
 const { PayingKeys } =
-  await loadProduct<typeof import('../../../api/admission/paying-keys.ts')>('api/admission/paying-keys');
+  await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
 const { queueKeysPrefix } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 
 let jobs: JobFixture;

@@ -22,7 +22,7 @@ const { Blobs } = await loadProduct<typeof import('../../../shared/blobs/blobs.t
 const { JobLedger } = await loadProduct<typeof import('../../../api/ledger/job-ledger.ts')>('api/ledger/job-ledger');
 const { StoredJobs } = await loadProduct<typeof import('../../../api/ledger/stored-jobs.ts')>('api/ledger/stored-jobs');
 const { packViewOptions, readViewOptions } =
-  await loadProduct<typeof import('../../../api/replies/view-options.ts')>('api/replies/view-options');
+  await loadProduct<typeof import('../../../api/replies/view.ts')>('api/replies/view');
 
 const day = 86_400_000;
 

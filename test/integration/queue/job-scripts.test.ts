@@ -18,12 +18,12 @@ const { settle, settleNow, settledByWorkerMs, countedByWorkersMs, holdMember } =
 const { storeUsage } =
   await loadProduct<typeof import('../../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../../shared/jobs/lease.ts')>('shared/jobs/lease');
+  await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
+const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { attach } = await loadProduct<typeof import('../../../shared/jobs/attach.ts')>('shared/jobs/attach');
 const { Inbox } = await loadProduct<typeof import('../../../shared/jobs/inbox.ts')>('shared/jobs/inbox');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
-const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/finish.ts')>('shared/jobs/finish');
 const { endJob } = await loadProduct<typeof import('../../../shared/jobs/settlement/end-job.ts')>(
   'shared/jobs/settlement/end-job',
 );

@@ -15,7 +15,7 @@ const { settlementOf, holdMember } = await loadProduct<typeof import('../../../s
 const { parseRecord } = await loadProduct<typeof import('../../../shared/jobs/settlement/outbox.ts')>(
   'shared/jobs/settlement/outbox',
 );
-const { releaseLease } = await loadProduct<typeof import('../../../shared/jobs/lease.ts')>('shared/jobs/lease');
+const { releaseLease } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { storeTask } = await loadProduct<typeof import('../../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
 const { pause } = await loadProduct<typeof import('../../../shared/queue/pause.ts')>('shared/queue/pause');

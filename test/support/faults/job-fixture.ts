@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
-import type { AppendCall } from '../../../shared/jobs/append.ts';
-import type { FinishCall } from '../../../shared/jobs/finish.ts';
+import type { AppendCall, AppendVerdict } from '../../../shared/jobs/append.ts';
+import type { FinishCall } from '../../../shared/jobs/attempt.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { loadProduct } from '../gateway.ts';
 import { startRedis, type TestRedis } from '../redis.ts';
@@ -9,9 +9,9 @@ const { newJobId } = await loadProduct<typeof import('../../../shared/ids.ts')>(
 const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { createJobState } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { begin } = await loadProduct<typeof import('../../../shared/jobs/begin.ts')>('shared/jobs/begin');
-const { append } = await loadProduct<typeof import('../../../shared/jobs/append.ts')>('shared/jobs/append');
-const { finish } = await loadProduct<typeof import('../../../shared/jobs/finish.ts')>('shared/jobs/finish');
+const { begin } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
+const { appendTo } = await loadProduct<typeof import('../../../shared/jobs/append.ts')>('shared/jobs/append');
+const { finish } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 
 /** A Redis of the suite's own, and jobs made, taken, written and ended by hand with the product's own steps. */
 export class JobFixture {
@@ -62,12 +62,18 @@ export class JobFixture {
   }
 
   write(job: JobIdentity, attempt: number, firstSeq: number, texts: readonly string[], more: Partial<AppendCall> = {}) {
-    return append(this.redis, {
+    return this.append({
       ...{ jobId: job.id, attempt, firstSeq, lastSeq: firstSeq + texts.length - 1 },
       ...{ lines: texts.map((text) => `d"${text}"`).join('\n'), hasDelta: true, served: '' },
       ...{ lifetimeMs: 60_000, isCluster: false },
       ...more,
     });
+  }
+
+  append(call: AppendCall): Promise<AppendVerdict> {
+    return new Promise((resolve, reject) =>
+      appendTo(this.redis, call, (verdict) => (verdict instanceof Error ? reject(verdict) : resolve(verdict))),
+    );
   }
 
   end(

@@ -3,11 +3,14 @@ import { describe, it } from 'node:test';
 import type Anthropic from '@anthropic-ai/sdk';
 import fc from 'fast-check';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
-import type { MessageViewOptions } from '../../../api/endpoints/messages/parse-messages.ts';
-import { parseMessageCount, parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import {
+  type MessageViewOptions,
+  parseMessageCount,
+  parseMessages,
+} from '../../../api/endpoints/messages/parse-messages.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
 import type { ViewedJob } from '../../../api/replies/view.ts';
-import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
 import { toCountRequest, toMessageRequest } from '../../../workers/vendors/anthropic/request.ts';

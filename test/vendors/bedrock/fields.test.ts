@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
-import { chatFieldSupport } from '../../../shared/vendors/chat-field-support.ts';
+import { chatFieldSupport } from '../../../shared/vendors/field-support.ts';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createBedrock } from '../../../workers/vendors/bedrock/bedrock.ts';
 import {

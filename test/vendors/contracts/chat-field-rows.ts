@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { chatRequest } from '../../../shared/capabilities/chat.ts';
-import { type ChatFieldSupport, type FieldSupport, supportOf } from '../../../shared/catalogue/chat-fields.ts';
+import { supportOf } from '../../../shared/vendors/field-support.ts';
+import type { ChatFieldSupport, FieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { callOf, collect } from './fixture-vendor.ts';
 import type { VendorBench } from './vendor-bench.ts';

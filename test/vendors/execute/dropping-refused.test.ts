@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Vendor } from '../../../workers/vendors/vendor.ts';
 import { madeUpModel } from '../../support/routed-model.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { startSandbox } from '../../../sandbox/server.ts';
 import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
-import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import type { Vendor } from '../../../workers/vendors/vendor.ts';
 import { routedModel } from '../../support/routed-model.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import { sumUsage } from '../../../workers/vendors/support/sum-usage.ts';
 import { madeUpModel } from '../../support/routed-model.ts';

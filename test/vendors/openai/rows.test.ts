@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { supportOf } from '../../../shared/catalogue/chat-fields.ts';
-import { chatFieldSupport } from '../../../shared/vendors/chat-field-support.ts';
+import { chatFieldSupport, supportOf } from '../../../shared/vendors/field-support.ts';
 import { type VendorRow, vendorRows } from '../../../shared/vendors/vendors.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';

@@ -6,7 +6,6 @@ import type { imageEditRequest, imageGenerationRequest } from '../../../shared/c
 import type { speechRequest } from '../../../shared/capabilities/speech.ts';
 import type { transcriptionRequest } from '../../../shared/capabilities/transcription.ts';
 import type { videoRequest } from '../../../shared/capabilities/video-request.ts';
-import type { FieldSupport } from '../../../shared/catalogue/chat-fields.ts';
 import {
   callersName,
   givenMediaFields,
@@ -14,7 +13,8 @@ import {
   withoutMediaFields,
 } from '../../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { mediaFieldSupport } from '../../../shared/vendors/media-field-support.ts';
+import { mediaFieldSupport } from '../../../shared/vendors/field-support.ts';
+import type { FieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import { vendorRows } from '../../../shared/vendors/vendors.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Vendor } from '../../../workers/vendors/vendor.ts';

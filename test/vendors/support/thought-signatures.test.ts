@@ -12,7 +12,7 @@ import type { View } from '../../../api/replies/view.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { readThoughtSignature, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
-import { executeChat } from '../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
 import { toMessageRequest } from '../../../workers/vendors/anthropic/request.ts';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';

@@ -1,6 +1,6 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
+import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';

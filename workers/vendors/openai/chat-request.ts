@@ -1,6 +1,6 @@
-import { type ChatFieldSupport, givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
+import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
+import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 
 /**

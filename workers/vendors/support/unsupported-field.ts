@@ -1,5 +1,6 @@
-import { type ChatFieldSupport, givenChatFields, supportOf } from '../../../shared/catalogue/chat-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
+import type { ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
 
 /**
  * The error for a significant part of a request that the model's vendor does not support.

@@ -1,8 +1,8 @@
 import { ApiError, type ErrorData } from '../../../../shared/errors.ts';
 import { parseJson } from '../../../http/body/parse-json.ts';
-import { invalidParameter } from '../../../pipeline/invalid-request.ts';
-import { readModelLimits } from '../../../pipeline/model-limits.ts';
 import type { Parse, ParsedRequest } from '../../../pipeline/parsed-request.ts';
+import { readModelLimits } from '../../../pipeline/request-extent.ts';
+import { invalidParameter } from '../../../pipeline/request-fields.ts';
 import { parseResponseFields, type ResponseRequirements, type ResponseViewOptions } from '../parse-response.ts';
 
 /** The fields of a response socket's message besides the request. */

@@ -1,30 +1,30 @@
 import { ApiError } from '../../../../shared/errors.ts';
 import { newJobId } from '../../../../shared/ids.ts';
 import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
-import type { AdmitJobDependencies } from '../../../admission/admit-job.ts';
-import { admitAndEnqueue } from '../../../admission/admit-job.ts';
+import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
-import { recordRequest } from '../../../http/access-log.ts';
-import { largestBody } from '../../../http/body/json-body.ts';
+import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
-import type { CancelJobDependencies } from '../../../pipeline/cancel-job.ts';
-import { cancelAbandoned, cancelUnreadable, tryToEnd } from '../../../pipeline/cancel-job.ts';
-import { checkByNewestKey, ignoredByAll } from '../../../pipeline/check-request.ts';
-import type { DescribeJobDependencies } from '../../../pipeline/describe-job.ts';
-import { describeJob } from '../../../pipeline/describe-job.ts';
+import { recordRequest, showServed } from '../../../http/request-report.ts';
+import { type DescribeJobDependencies, describeJob } from '../../../pipeline/describe-job.ts';
 import type { Endpoint, ResolveDependencies } from '../../../pipeline/endpoint.ts';
-import { showServed } from '../../../pipeline/show-served.ts';
+import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
 import type { AnswerReaders } from '../../../replies/answer-readers.ts';
-import type { Handover } from '../../../replies/client-connection.ts';
-import { ClientConnection } from '../../../replies/client-connection.ts';
-import type { OpenReplyDependencies } from '../../../replies/open-reply.ts';
-import { sendStreamed } from '../../../replies/open-reply.ts';
+import {
+  type CancelJobDependencies,
+  ClientConnection,
+  cancelAbandoned,
+  cancelUnreadable,
+  type Handover,
+  tryToEnd,
+  WaitLimits,
+  type WaitLimitsDependencies,
+} from '../../../replies/client-connection.ts';
+import { type OpenReplyDependencies, sendStreamed } from '../../../replies/open-reply.ts';
 import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
 import type { SocketConnection } from '../../../replies/socket-connection.ts';
 import type { ViewedJob } from '../../../replies/view.ts';
-import type { WaitLimitsDependencies } from '../../../replies/wait-limits.ts';
-import { WaitLimits } from '../../../replies/wait-limits.ts';
 import type { Context } from '../../../state.ts';
 import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
 import { type ParsedResponse, withEarlierMedia } from '../earlier-turns.ts';

@@ -6,7 +6,7 @@ import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
 import type { ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
-import { executeChat } from '../../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 import { saidInCompletions } from '../../../support/said-in-completion.ts';

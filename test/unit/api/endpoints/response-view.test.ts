@@ -8,7 +8,7 @@ import type { View, ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
-import { executeChat } from '../../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';
 import { nativeEvents } from '../../../support/native-events.ts';
 import { pieces } from '../../../support/pieces.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { parseJson } from '../../../../api/http/body/parse-json.ts';
-import { exceededLimit } from '../../../../api/http/body/scan-json.ts';
+import { exceededLimit, parseJson } from '../../../../api/http/body/parse-json.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { describe, it } from 'node:test';
-import { BaseUrls } from '../../../../api/http/base-urls.ts';
+import { BaseUrls } from '../../../../api/http/request-address.ts';
 import { ForwardedHeaders } from '../../../../api/http/trusted-proxies.ts';
 import { ConfigError, readConfig } from '../../../../shared/config/config.ts';
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
-import { parseJson } from '../../../../api/http/body/parse-json.ts';
-import { rawJsonOf } from '../../../../api/http/body/raw-json.ts';
+import { parseJson, rawJsonOf } from '../../../../api/http/body/parse-json.ts';
 import { requestText, textOf } from '../../../../api/pipeline/request-text.ts';
 
 /** Large enough that the texts of a body's long fields are kept. */

@@ -8,7 +8,7 @@ import { parseResponse } from '../../../../api/endpoints/responses/parse-respons
 import { responseView } from '../../../../api/endpoints/responses/response-view.ts';
 import type { View } from '../../../../api/replies/view.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
-import { executeChat } from '../../../../workers/execute/execute-chat.ts';
+import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createAnthropic } from '../../../../workers/vendors/anthropic/anthropic.ts';
 import { createBedrock } from '../../../../workers/vendors/bedrock/bedrock.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';

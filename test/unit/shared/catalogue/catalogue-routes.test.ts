@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
+import { createCatalogue, routeName } from '../../../../shared/catalogue/catalogue.ts';
 import type { Model, ModelRoute } from '../../../../shared/catalogue/models.ts';
-import { routeName } from '../../../../shared/catalogue/route-name.ts';
 import { everyVendor, vendorSettings, vendorsOn } from '../../../support/vendor-settings.ts';
 
 const names = ['first', 'second', 'third'];

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { costOf, type Quantities } from '../../../../shared/money/cost.ts';
-import { formatDollars, parseDollars } from '../../../../shared/money/dollars.ts';
-import type { Prices } from '../../../../shared/money/prices.ts';
-import type { FeeFacts } from '../../../../shared/money/request-fee.ts';
+import {
+  costOf,
+  type FeeFacts,
+  formatDollars,
+  type Prices,
+  parseDollars,
+  type Quantities,
+} from '../../../../shared/money/cost.ts';
 
 /** Nano-dollars for a thousand tokens: 2 dollars in, 8 out, for a million. */
 const plain: Prices = { input: 2_000_000, output: 8_000_000 };

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { costOf } from '../../../../shared/money/cost.ts';
+import { costOf, type Prices, searchContextSizes } from '../../../../shared/money/cost.ts';
 import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
-import type { Prices } from '../../../../shared/money/prices.ts';
-import { searchContextSizes } from '../../../../shared/money/request-fee.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
 const cheap = madeUpModel({

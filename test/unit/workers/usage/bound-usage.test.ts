@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { hasImpossibleAmount, maxAmount } from '../../../../shared/money/impossible-amount.ts';
+import { hasImpossibleAmount, maxAmount } from '../../../../shared/money/token-counts.ts';
 import { boundExchange } from '../../../../workers/usage/bound-usage.ts';
 import { countExchange } from '../../../../workers/usage/count-exchange.ts';
 

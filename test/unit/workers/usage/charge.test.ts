@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { readServed, servedText, withCost } from '../../../../shared/jobs/settlement/served.ts';
+import { readServed, servedText, withCost } from '../../../../shared/jobs/job-state.ts';
 import type { QueuedJob } from '../../../../shared/queue/queue.ts';
 import { recordedUsage, videoSeconds } from '../../../../workers/usage/billed-quantities.ts';
 import { chargeFor, chargeForInterrupted, chargeForLate } from '../../../../workers/usage/charge.ts';

@@ -1,0 +1,143 @@
+import type { Config } from '../../shared/config/config.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { formatDollars } from '../../shared/money/cost.ts';
+import { notValid } from '../auth/authenticate.ts';
+import { limitHeaders } from '../http/request-report.ts';
+import { accountSuspended } from '../management/sign-in/account-suspended.ts';
+import type { BilledExtra } from '../pipeline/vendor-facts.ts';
+import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';
+
+/**
+ * The error for a job that was not admitted.
+ * @param unpriced an extra of the request that no price covers
+ */
+export function refusal(
+  admission: Admission,
+  { config }: { readonly config: Config },
+  unpriced?: BilledExtra,
+): ApiError {
+  const {
+    reply: { verdict, detail },
+    caller,
+  } = admission;
+  switch (verdict) {
+    case 'reused':
+      return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
+        param: 'Idempotency-Key',
+      });
+    case 'concurrency':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This API key has ${caller.concurrency ?? config.keyConcurrency} unfinished requests, which is as many as it may have at a time.`,
+        { retryAfterMs: 1000, headers: limitHeaders(limitsOf(admission, config)) },
+      );
+    case 'rate':
+      return rateRefusal(admission, config);
+    case 'balance':
+      return quotaRefusal('The balance of this account', detail, `get more credit. ${config.contact}`);
+    case 'budget':
+      return quotaRefusal('The budget of this API key', detail, 'raise its budget.');
+    case 'unpriced':
+      return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
+    case 'suspended':
+      return accountSuspended(config);
+    case 'late':
+      return notAdmitted();
+    case 'shed':
+      return new ApiError(
+        'service_unavailable',
+        'The service is short of memory and accepts no new work at the moment. Try again later.',
+        {
+          retryAfterMs: 5000,
+        },
+      );
+    case 'queue_full':
+      return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
+        retryAfterMs: Math.min(config.queueWaitMs, 10_000),
+      });
+    case 'queue_share':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
+        { retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
+      );
+    case 'unloaded':
+    case 'changed':
+    case 'unasked':
+      return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
+    case 'unknown':
+    case 'revoked':
+      return notValid();
+    case 'admitted':
+    case 'replay':
+      throw new Error(`a job that is ${verdict} is not refused`);
+  }
+}
+
+function modelUnpriced(): ApiError {
+  const message =
+    'This model has no price here, so that only accounts and API keys without a limit on their spending can use it.';
+  return new ApiError('permission_denied', message, { param: 'model' });
+}
+
+function extraUnpriced({ param, name }: BilledExtra): ApiError {
+  // A name may be the caller's text.
+  const what = /^[\w.-]{1,80}$/.test(name) ? `'${name}'` : 'what it asks for';
+  return new ApiError(
+    'permission_denied',
+    `${what} has no price here, so that only accounts and API keys without a limit on their spending can use it: leave it out. An operator whose vendor does not bill it can list it as unbilled in the configuration file.`,
+    { param },
+  );
+}
+
+/** The error for a limit per minute, whose detail is `requests|tokens limit wait-ms asked model`. */
+function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'>): ApiError {
+  const [what = '', limit = '', wait = '', asked = '', model = ''] = admission.reply.detail.split(' ');
+  return rateLimitReached({
+    whose: model === '' ? 'this API key' : `\`${decodeURIComponent(model)}\` with this API key`,
+    what: what === 'tokens' ? 'tokens' : 'requests',
+    limit,
+    ...(what === 'tokens' && { asked }),
+    retryAfterMs: Number(wait),
+    // The limit shown is the exhausted one, even if it is the model's.
+    headers: limitHeaders({ ...limitsOf(admission, config), [what]: Number(limit) }),
+  });
+}
+
+/**
+ * @param detail the job's maximum cost, and the available amount, in nano-dollars
+ * @param remedy an alternative to a smaller request
+ */
+function quotaRefusal(whose: string, detail: string, remedy: string): ApiError {
+  const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
+  return new ApiError(
+    'insufficient_quota',
+    `You exceeded your current quota, please check your plan and billing details. ${whose} is insufficient: this request may cost up to $${cost}; $${left} remains. Lower max_tokens, or ${remedy}`,
+  );
+}
+
+const short = { requests: 'RPM', tokens: 'TPM' };
+
+/** A limit per minute that a request exceeds. */
+export interface ReachedLimit {
+  /** The owner of the limit. */
+  readonly whose: string;
+  readonly what: keyof typeof short;
+  readonly limit: string | number;
+  /** Tokens that the request counts as. */
+  readonly asked?: string;
+  readonly retryAfterMs: number;
+  /** The limits in force, for the response's headers. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** The 429 for it, worded like OpenAI's, from which clients parse how long to wait. */
+export function rateLimitReached({ whose, what, limit, asked, retryAfterMs, headers }: ReachedLimit): ApiError {
+  const need = asked === undefined ? '' : `, Requested ${asked}`;
+  const seconds = (retryAfterMs / 1000).toFixed(3);
+  return new ApiError(
+    'rate_limit_exceeded',
+    `Rate limit reached for ${whose} on ${what} per min (${short[what]}): Limit ${limit}${need}. Please try again in ${seconds}s.`,
+    { retryAfterMs, headers },
+  );
+}

@@ -1,0 +1,161 @@
+import type { ServerResponse } from 'node:http';
+import type { Middleware } from 'koa';
+import { newJobId } from '../../shared/ids.ts';
+import type { Served } from '../../shared/jobs/job-state.ts';
+import { formatDollars } from '../../shared/money/cost.ts';
+import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
+import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
+import type { Context, State } from '../state.ts';
+
+/**
+ * Gives every request an id, sent as `x-request-id`: `req_x`, until it has made the job `job_x` (see `nameJob`). A refused
+ * request keeps the first form: it has no job.
+ */
+export const requestId: Middleware<State> = (ctx, next) => {
+  ctx.state.jobId = newJobId();
+  ctx.state.startedAt = performance.now();
+  ctx.state.endpoint = 'other';
+  ctx.state.facts = {};
+  ctx.res.setHeader('x-request-id', `req_${ctx.state.jobId}`);
+  return next();
+};
+
+/** Puts the id of the job, made or found, into the headers of a response that has not started. */
+export function nameJob({ res }: Pick<Context, 'res'>, jobId: string): void {
+  if (res.headersSent) return;
+  const id = `job_${jobId}`;
+  res.setHeader('x-request-id', id);
+  if (res.hasHeader('request-id')) res.setHeader('request-id', id);
+}
+
+/**
+ * Reports in the response's headers, and in the access log, the vendor, the number of calls, the cost if it is known in
+ * time, and the ignored fields.
+ */
+export function showServed({ res, state }: Context, { vendor, calls, model, cost }: Served): void {
+  state.facts.vendor = vendor;
+  state.facts.calls = calls;
+  if (model !== undefined) state.facts.served_model = model;
+  const dollars = cost === undefined ? undefined : formatDollars(cost);
+  if (dollars !== undefined) state.facts.cost = dollars;
+  if (res.headersSent) return;
+  res.setHeader('x-sluice-vendor', vendor);
+  res.setHeader('x-sluice-attempts', String(calls));
+  if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
+  // An operator may give a model a name that headers do not allow.
+  if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
+  const ignored = state.ignored?.get(serverName(vendor, model));
+  if (ignored) res.setHeader('x-sluice-ignored', ignored);
+}
+
+/** Who serves a request: a vendor, and the fallback model if one is used. */
+export function serverName(vendor: string, standIn: string | undefined): string {
+  return standIn === undefined ? vendor : `${vendor} ${standIn}`;
+}
+
+/** The limits in force: unfinished jobs of the API key, their maximum, and its limits per minute. */
+export interface Limits {
+  readonly running: number;
+  /** Undefined if it was not checked. */
+  readonly concurrency: number | undefined;
+  readonly requests: number | undefined;
+  readonly tokens: number | undefined;
+  /** As of `AdmitReply`. */
+  readonly left: string;
+}
+
+/**
+ * The key's limits per minute under OpenAI's names. Without a limit on requests, the one on unfinished jobs is shown: a slot
+ * is free again when one of them ends.
+ */
+export function limitHeaders({ running, concurrency, requests, tokens, left }: Limits): Record<string, string> {
+  const [leftRequests = '-', requestsMs, leftTokens = '-', tokensMs] = left.split(' ');
+  const headers: Record<string, string> = {};
+  if (requests !== undefined && leftRequests !== '-') {
+    headers['x-ratelimit-limit-requests'] = String(requests);
+    headers['x-ratelimit-remaining-requests'] = leftRequests;
+    headers['x-ratelimit-reset-requests'] = durationText(requestsMs);
+  } else if (concurrency !== undefined) {
+    headers['x-ratelimit-limit-requests'] = String(concurrency);
+    headers['x-ratelimit-remaining-requests'] = String(Math.max(0, concurrency - running));
+    headers['x-ratelimit-reset-requests'] = '1s';
+  }
+  if (tokens === undefined || leftTokens === '-') return headers;
+  headers['x-ratelimit-limit-tokens'] = String(tokens);
+  headers['x-ratelimit-remaining-tokens'] = leftTokens;
+  headers['x-ratelimit-reset-tokens'] = durationText(tokensMs);
+  return headers;
+}
+
+/** Milliseconds in OpenAI's format of durations: `6m0s`, `1.5s`, `20ms`. */
+function durationText(milliseconds: string | undefined): string {
+  const ms = Math.ceil(Number(milliseconds ?? 0));
+  if (ms < 1000) return `${ms}ms`;
+  const [minutes, seconds] = [Math.floor(ms / 60_000), (ms % 60_000) / 1000];
+  return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
+}
+
+/** Sets the headers of the key's limits on a response that has not started. */
+export function showLimits({ res }: Pick<Context, 'res'>, limits: Limits | undefined): void {
+  if (limits === undefined || res.headersSent) return;
+  const headers = limitHeaders(limits);
+  for (const name in headers) res.setHeader(name, headers[name] as string);
+}
+
+/** Writes one structured log line and the counters of every request, once its response is complete. */
+export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
+  return async (ctx, next) => {
+    const { socket } = ctx.req;
+    const bytesBefore = socket.bytesWritten;
+    await next();
+    afterSending(ctx.res, () => {
+      const { facts, endpoint } = ctx.state;
+      facts.bytes = socket.bytesWritten - bytesBefore;
+      metrics.bytes.inc({ endpoint }, facts.bytes);
+      recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status);
+    });
+  };
+}
+
+/** Calls back once a response is sent or its client has disconnected. Without a connection it calls back at once. */
+function afterSending(response: ServerResponse, listener: () => void): void {
+  if (response.socket === null || response.closed) setImmediate(listener);
+  else response.once('close', listener);
+}
+
+/** Logs and counts one request. `status` of a socket request is the one that it would have over HTTP. */
+export function recordRequest(
+  { log, metrics }: { readonly log: Logger; readonly metrics: ApiMetrics },
+  ctx: Context,
+  status: number,
+): void {
+  const { endpoint, startedAt, streamError, facts, jobId, caller } = ctx.state;
+  const milliseconds = performance.now() - startedAt;
+  metrics.requests.inc({ endpoint, status: String(status) });
+  metrics.duration.observe({ endpoint }, milliseconds / 1000);
+  if (streamError !== undefined) metrics.errors.inc({ endpoint, code: streamError.code });
+  const line = {
+    job: jobId,
+    method: ctx.method,
+    path: loggedPath(ctx),
+    status,
+    ms: Math.round(milliseconds * 10) / 10,
+    endpoint,
+    account: caller?.account,
+    key: caller?.apiKeyId,
+    error: streamError?.code,
+  };
+  log.info(Object.assign(line, facts), 'request');
+}
+
+/** Paths of results. Their ids are not logged, valid or not, because a link contains one. */
+const results = /\/results\//i;
+
+/** Matches what `withoutIds` removes. Few paths do, so one test replaces two rewrites. */
+const mayHoldId = /\d{10}|signature=/i;
+
+/** The path without the ids of files. */
+function loggedPath({ path }: Context): string {
+  if (results.test(path)) return '/results/[file]';
+  return mayHoldId.test(path) ? withoutIds(path) : path;
+}

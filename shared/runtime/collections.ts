@@ -1,0 +1,104 @@
+/** A member of at most one `SwapRemoveSet` at a time. */
+export interface SwapRemoveMember {
+  /** Its index; managed by the set. */
+  index: number;
+}
+
+/**
+ * An unordered set whose members change thousands of times a second. A `Set` is unsuitable: V8 repeatedly gives a set that
+ * loses as many members as it gains a new table, to which the old one points. An old table that survives two young-generation
+ * collections retains all later ones, and with them their members (finished requests, their bodies), until the next full
+ * collection: that was half of what each collection had to copy.
+ */
+export class SwapRemoveSet<Member extends SwapRemoveMember> {
+  readonly #members: Member[] = [];
+
+  add(member: Member): void {
+    member.index = this.#members.length;
+    this.#members.push(member);
+  }
+
+  /** Removes a member, if present. */
+  delete(member: Member): void {
+    if (this.#members[member.index] !== member) return;
+    const last = this.#members.pop() as Member;
+    if (last === member) return;
+    this.#members[member.index] = last;
+    last.index = member.index;
+  }
+
+  get size(): number {
+    return this.#members.length;
+  }
+
+  /** A snapshot of the members. */
+  [Symbol.iterator](): Iterator<Member> {
+    return this.#members.slice().values();
+  }
+}
+
+/** An item that belongs to a job and is found by its id. */
+export interface JobItem<Item> {
+  readonly jobId: string;
+  /** The next item in its list; managed by `JobIdMap`. */
+  next: Item | undefined;
+}
+
+const lists = 4096;
+
+/** Items by job id; a job may have several. Not a `Map`, for the same reason that `SwapRemoveSet` is not a `Set`. */
+export class JobIdMap<Item extends JobItem<Item>> {
+  readonly #firsts: (Item | undefined)[] = new Array(lists).fill(undefined);
+  #size = 0;
+
+  add(item: Item): void {
+    const list = listOf(item.jobId);
+    item.next = this.#firsts[list];
+    this.#firsts[list] = item;
+    this.#size++;
+  }
+
+  /** Removes an item, if present. */
+  delete(item: Item): void {
+    const list = listOf(item.jobId);
+    let before: Item | undefined;
+    let each = this.#firsts[list];
+    while (each !== undefined && each !== item) {
+      before = each;
+      each = each.next;
+    }
+    if (each === undefined) return;
+    if (before === undefined) this.#firsts[list] = item.next;
+    else before.next = item.next;
+    item.next = undefined;
+    this.#size--;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Calls back with each item of a job; the callback may remove it. */
+  forEach(jobId: string, use: (item: Item) => void): void {
+    let next = this.#firsts[listOf(jobId)];
+    while (next !== undefined) {
+      const item = next;
+      next = item.next;
+      if (item.jobId === jobId) use(item);
+    }
+  }
+
+  /** A snapshot of all items. */
+  [Symbol.iterator](): Iterator<Item> {
+    const items: Item[] = [];
+    for (const first of this.#firsts) for (let item = first; item !== undefined; item = item.next) items.push(item);
+    return items.values();
+  }
+}
+
+/** Job ids end with random digits: the last three choose the list. (Parsing them as a number takes longer than all the rest.) */
+function listOf(jobId: string): number {
+  const end = jobId.length;
+  const [first, second, third] = [jobId.charCodeAt(end - 3), jobId.charCodeAt(end - 2), jobId.charCodeAt(end - 1)];
+  return ((first * 31 + second) * 31 + third) % lists || 0;
+}
