@@ -21,13 +21,12 @@ const startDeadlineMs = 30_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
 /**
- * As in package.json. Helper threads for garbage collection cost a process with a small heap more than they save, and
- * collecting before the young generation is full only means more collections. Node 24 would give the young generation 96 MB:
- * with a quarter of that, requests cost the same, and 5,000 open streams 100 MB less.
+ * As in package.json. Collecting before the young generation is full only means more collections. Node 24 would give the young
+ * generation 96 MB: with a quarter of that, requests cost the same, and 5,000 open streams 100 MB less.
  */
-const apiFlags = ['--max-semi-space-size=8', '--single-threaded-gc', '--no-minor-gc-task'];
+const apiFlags = ['--max-semi-space-size=8', '--no-minor-gc-task'];
 /** As in package.json: about 25 MB more than an api, for fewer collections. */
-const workerFlags = ['--max-semi-space-size=16', '--single-threaded-gc', '--no-minor-gc-task'];
+const workerFlags = ['--max-semi-space-size=16', '--no-minor-gc-task'];
 
 /** Extra time for a child, beyond its own shutdown time, to react and exit. */
 const closeGraceMs = 7000;

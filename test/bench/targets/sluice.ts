@@ -8,8 +8,8 @@ import { type Child, endChild, freePort, projectRoot, startChild, untilReady } f
 import type { Target, TargetKind, TargetOptions } from './target.ts';
 
 /** As in package.json, Dockerfile and docker-compose.yml. */
-const apiFlags = ['--max-semi-space-size=8', '--single-threaded-gc', '--no-minor-gc-task'];
-const workerFlags = ['--max-semi-space-size=16', '--single-threaded-gc', '--no-minor-gc-task'];
+const apiFlags = ['--max-semi-space-size=8', '--no-minor-gc-task'];
+const workerFlags = ['--max-semi-space-size=16', '--no-minor-gc-task'];
 
 /** Sluice of this checkout. */
 export const sluice = sluiceOf('sluice', projectRoot, 'api, worker, Redis with AOF');
