@@ -1,5 +1,5 @@
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
+import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';

@@ -1,7 +1,6 @@
 import { type Insertable, type RawBuilder, sql } from 'kysely';
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { selectRows } from '../../shared/database/select-rows.ts';
 import type { JobBodiesTable, JobsTable } from '../../shared/database/tables.ts';

@@ -1,6 +1,5 @@
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { isOwnBlob } from '../../shared/blobs/account-blobs.ts';
+import { isOwnBlob } from '../../shared/blobs/blobs.ts';
 
 /** Path of results, before the blob's id. */
 const resultsPath = '/results/';

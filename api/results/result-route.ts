@@ -1,8 +1,7 @@
 import { pipeline } from 'node:stream/promises';
 import type { Middleware } from 'koa';
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
 import { type ByteRange, MissingBlobError } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import { mediaTypeOf } from '../../shared/blobs/media-types.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { stalledMs } from '../replies/client-connection.ts';

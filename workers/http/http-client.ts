@@ -1,24 +1,13 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
-import { ApiError } from '../../shared/errors.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
-
-/** Maximum bytes of a buffered body: of an answer, and of an error. */
-const maxBody = 64 * 1024 * 1024;
-const maxErrorBody = 64 * 1024;
+import { type ConnectionError, Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
 
 /**
  * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed; uvicorn,
  * under many of the others, closes silently after 5 s, and a request that crosses the close is lost.
  */
 const idleMs = 4_000;
-
-/**
- * The result of handling a chunk: a promise pauses the vendor's socket until it resolves; `finished` means that the answer is
- * complete, whatever the vendor may still send.
- */
-export type Reading = Promise<void> | 'finished' | undefined;
 
 /** A body that is sent as it is read, such as a form with files. */
 export interface HttpUpload {
@@ -31,35 +20,10 @@ export interface HttpUpload {
 /** JSON as text, or a long one as bytes in parts. */
 export type JsonBody = string | readonly Buffer[];
 
-/** One request without a body. */
-export interface HttpRequest {
-  /** Appended to the base URL: `/chat/completions`. */
-  readonly path: string;
-  /** Closes the connection at once. Its reason is what the call throws if it is an ApiError. */
-  readonly signal: AbortSignal;
-  /** Longest time (ms) without a byte from the vendor, before as well as inside the answer. */
-  readonly silenceMs: number;
-  /**
-   * Takes a successful body that is not JSON as it arrives (the reader may keep chunks), and its Content-Type. Anything it throws
-   * ends the call. Without it every body is buffered.
-   */
-  readonly onChunk?: (chunk: Buffer, type: string) => Reading;
-  /** Message of a 404 if the path names an object of the vendor; omitted: the vendor lacks the path or the model. */
-  readonly notFound?: string;
-  /** Sent in addition to the vendor's own, such as a signature. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** One POST request. */
 export interface HttpPost extends HttpRequest {
   readonly body: JsonBody | HttpUpload;
 }
-
-/** No connection could be made: nothing was sent. */
-export class UnreachableError extends ApiError {}
-
-/** The connection was lost or fell silent after the request was sent: what the vendor did with it is unknown. */
-export class LostAnswerError extends ApiError {}
 
 /** The HTTP connection to one vendor. */
 export interface HttpClient {
@@ -76,23 +40,6 @@ export interface HttpClient {
   /** Closes the connections, including those in use. */
   close(): Promise<void>;
 }
-
-/** An HTTP client's settings for its vendor. */
-export interface HttpClientOptions {
-  /** The vendor's name, for the operator. */
-  readonly vendor: string;
-  readonly baseUrl: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** The vendor's key, which no error may contain. */
-  readonly secret: string;
-  /** Reads the errors of a vendor whose shape differs from OpenAI's, as `vendorError` reads OpenAI's. */
-  readonly toStatusError?: (status: number, body: string, headers: HttpHeaders) => ApiError;
-}
-
-/** Headers of an answer, their names in lower case. */
-export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
-type ConnectionError = Error & { code?: string };
 
 /**
  * Connects for a pool, and reports each socket before it is connected.
@@ -168,162 +115,4 @@ function asUpload(parts: readonly Buffer[]): HttpUpload {
 
 function uploadHeaders({ type, bytes }: HttpUpload, headers: string[]): string[] {
   return ['content-type', type, 'content-length', String(bytes), ...headers];
-}
-
-/** One request and its answer: undici's handler, which avoids a Readable and its events for every chunk. */
-class Exchange implements Dispatcher.DispatchHandler {
-  private readonly options: HttpClientOptions;
-  private readonly request: HttpRequest;
-  private readonly resolve: (text: string | null) => void;
-  private readonly reject: (error: ApiError) => void;
-  /** Known once the request is written to a connection. */
-  private controller: Dispatcher.DispatchController | undefined;
-  /** Known while a connection is made for this request alone. */
-  private connecting: Socket | undefined;
-  private settled = false;
-  private status = 0;
-  private headers: Record<string, string | string[] | undefined> = {};
-  private onChunk: HttpRequest['onChunk'];
-  private readonly gathered: Buffer[] = [];
-  private bytes = 0;
-
-  constructor(
-    options: HttpClientOptions,
-    request: HttpRequest,
-    resolve: (text: string | null) => void,
-    reject: (error: ApiError) => void,
-  ) {
-    this.options = options;
-    this.request = request;
-    this.resolve = resolve;
-    this.reject = reject;
-  }
-
-  /** Starts to listen to the signal; false when it is too late to send anything. */
-  start(): boolean {
-    if (this.request.signal.aborted) this.handleEvent();
-    else this.request.signal.addEventListener('abort', this);
-    return !this.settled;
-  }
-
-  /** The signal was aborted. (As the listener is an object, a call needs no closure.) */
-  handleEvent(): void {
-    const reason: unknown = this.request.signal.reason;
-    this.fail(reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.'));
-  }
-
-  onConnecting(socket: Socket): void {
-    this.connecting = socket;
-  }
-
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.controller = controller;
-    this.connecting = undefined;
-    // Aborted while it waited for its connection: nothing is sent.
-    if (this.settled) controller.abort(new Error('aborted'));
-  }
-
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
-    this.status = status;
-    this.headers = headers;
-    if (status < 200 || status > 299) return;
-    if (!String(headers['content-type']).startsWith('application/json')) this.onChunk = this.request.onChunk;
-  }
-
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.bytes += chunk.length;
-    if (this.settled) {
-      // The rest is read so that the connection can be reused, unless the vendor keeps sending.
-      if (this.bytes > maxErrorBody) controller.abort(new Error('too much after the end'));
-    } else if (this.onChunk) {
-      this.handOver(controller, chunk, this.onChunk);
-    } else if (this.bytes <= (this.status > 299 ? maxErrorBody : maxBody)) {
-      this.gathered.push(chunk);
-    } else if (this.status > 299) {
-      this.fail(this.statusError());
-    } else {
-      this.fail(new ApiError('server_error', `The vendor's answer is larger than ${maxBody} bytes.`));
-    }
-  }
-
-  onResponseEnd(): void {
-    if (this.settled) return;
-    if (this.status > 299) this.fail(this.statusError());
-    else this.succeed(this.onChunk ? null : this.text());
-  }
-
-  onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    if (!this.settled) this.fail(this.connectionError(error));
-  }
-
-  private handOver(
-    controller: Dispatcher.DispatchController,
-    chunk: Buffer,
-    onChunk: NonNullable<HttpRequest['onChunk']>,
-  ): void {
-    try {
-      const reading = onChunk(chunk, String(this.headers['content-type']));
-      if (reading === 'finished') {
-        this.bytes = 0;
-        this.succeed(null);
-      } else if (reading !== undefined) {
-        controller.pause();
-        reading.then(() => controller.resume()).catch((error) => this.fail(ApiError.from(error)));
-      }
-    } catch (error) {
-      this.fail(ApiError.from(error));
-    }
-  }
-
-  private succeed(text: string | null): void {
-    this.settle();
-    this.resolve(text);
-  }
-
-  private fail(error: ApiError): void {
-    if (this.settled) return;
-    this.settle();
-    this.controller?.abort(error);
-    // With an error, because undici would wait forever for a socket that closes without one.
-    this.connecting?.destroy(error);
-    this.reject(error);
-  }
-
-  private settle(): void {
-    this.settled = true;
-    this.request.signal.removeEventListener('abort', this);
-  }
-
-  private text(): string {
-    const [only] = this.gathered;
-    if (only === undefined) return '';
-    return (this.gathered.length === 1 ? only : Buffer.concat(this.gathered)).toString();
-  }
-
-  private statusError(): ApiError {
-    const { vendor, secret, toStatusError } = this.options;
-    const { notFound } = this.request;
-    if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
-    if (toStatusError !== undefined) return toStatusError(this.status, this.text(), this.headers);
-    return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
-  }
-
-  private connectionError(error: ConnectionError): ApiError {
-    const { code, message } = error;
-    // Not the error itself: undici's contain parts of the answer.
-    const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
-    if (this.controller === undefined) {
-      return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
-    }
-    if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-      return new LostAnswerError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, {
-        cause,
-      });
-    }
-    return new LostAnswerError('server_error', "The connection to the model's vendor broke off.", { cause });
-  }
 }

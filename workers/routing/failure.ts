@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { LostAnswerError, UnreachableError } from '../http/http-client.ts';
+import { LostAnswerError, UnreachableError } from '../http/exchange.ts';
 
 /** What a failed call means for the next one. */
 export interface Failure {

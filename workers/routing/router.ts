@@ -7,7 +7,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/runtime/metrics.ts';
-import { LostAnswerError } from '../http/http-client.ts';
+import { LostAnswerError } from '../http/exchange.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';

@@ -1,8 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
-import type { Blobs } from '../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
 import { extensionOf } from '../../shared/blobs/media-types.ts';
 import { Upload } from '../../shared/blobs/upload.ts';

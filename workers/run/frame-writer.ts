@@ -1,4 +1,4 @@
-import type { AccountBlobs } from '../../shared/blobs/account-blobs.ts';
+import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type AppendVerdict, appendTo, type Ownership } from '../../shared/jobs/append.ts';
 import { type FrameType, frameLine, oneLine } from '../../shared/jobs/frames.ts';

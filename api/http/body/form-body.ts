@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
-import type { AccountBlobs } from '../../../shared/blobs/account-blobs.ts';
+import type { AccountBlobs } from '../../../shared/blobs/blobs.ts';
 import { Upload } from '../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Redis } from 'ioredis';
-import type { AccountBlobs } from '../../../shared/blobs/account-blobs.ts';
-import type { Blobs as StoredBlobs } from '../../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs as StoredBlobs } from '../../../shared/blobs/blobs.ts';
 import type { UploadRecord } from '../../../shared/blobs/upload.ts';
 import type { VideoEnd, VideoJob } from '../../../shared/capabilities/video.ts';
 import type { ApiError } from '../../../shared/errors.ts';

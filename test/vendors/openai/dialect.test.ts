@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import type { ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
@@ -135,6 +137,31 @@ describe('the OpenAI dialect', () => {
         assert.deepEqual(JSON.parse(sent[0]?.body ?? '').messages, [{ role: 'user', content: text }]);
         assert.deepEqual(sent[1]?.headers, sent[0]?.headers);
       }
+    }
+  });
+
+  it("the OpenAI dialect reports a vendor's refusal of a large request that it has not read, and an abort while it is sent", async () => {
+    const refusal = JSON.stringify({ error: { message: 'Too long.', type: 'invalid_request_error' } });
+    let answers = true;
+    const server = createServer((request, response) => {
+      request.pause();
+      if (answers) response.writeHead(413, { 'content-type': 'application/json' }).end(refusal);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const vendor = create(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`);
+    try {
+      const request = Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(16_000_000) }] }));
+      for (let time = 0; time < 3; time++) {
+        await assert.rejects(vendor.chat(callOf({ request }), collect()), { vendorStatus: 413 });
+      }
+      answers = false;
+      const signal = AbortSignal.timeout(100);
+      await assert.rejects(vendor.chat(callOf({ request, signal }), collect()), { code: 'cancelled' });
+    } finally {
+      await vendor.close();
+      server.closeAllConnections();
+      server.close();
     }
   });
 

@@ -1,5 +1,5 @@
 import type { ApiError } from '../../../shared/errors.ts';
-import type { HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
 import { OpenAiAnswerReader } from '../openai/answer-reader.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject } from '../support/json-object.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { createDownloader, type Downloader } from '../../http/download.ts';
-import { createHttpClient, type HttpClient, type HttpClientOptions } from '../../http/http-client.ts';
+import type { HttpClientOptions } from '../../http/exchange.ts';
+import { createHttpClient, type HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';

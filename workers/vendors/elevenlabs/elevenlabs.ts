@@ -1,5 +1,6 @@
 import type { ApiError } from '../../../shared/errors.ts';
-import { createHttpClient, type HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
+import { createHttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { Offering } from '../vendor.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
-import { type HttpClient, LostAnswerError } from '../../http/http-client.ts';
+import { LostAnswerError } from '../../http/exchange.ts';
+import type { HttpClient } from '../../http/http-client.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';

@@ -1,5 +1,5 @@
 import type { ApiError } from '../../../shared/errors.ts';
-import type { HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject } from '../support/json-object.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';

@@ -1,4 +1,5 @@
-import { createHttpClient, type HttpClient, type HttpHeaders, type HttpRequest } from '../../http/http-client.ts';
+import type { HttpHeaders, HttpRequest } from '../../http/exchange.ts';
+import { createHttpClient, type HttpClient } from '../../http/http-client.ts';
 import { createFilmDownloader } from '../support/video-request.ts';
 import type { Offering } from '../vendor.ts';
 import type { VendorOptions } from '../vendor-options.ts';

@@ -1,6 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
-import type { HttpClient, HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
+import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { beginTask, contentRefused, readTaskName } from '../support/vendor-task-calls.ts';

@@ -3,8 +3,7 @@ import { baseRespFault } from '../support/base-resp.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer } from '../vendor.ts';
 import { readVendorError, vendorError } from '../vendor-error.ts';
-import type { AnswerShape } from './shape.ts';
-import { shapeUsage } from './usage.ts';
+import { type AnswerShape, shapeUsage } from './shape.ts';
 
 /** Removes the fields that the gateway sets itself. Undefined, not deleted: JSON omits both, and a delete slows the object. */
 export function removeIdentity(answer: JsonObject): void {

@@ -9,8 +9,7 @@ import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
 import { type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
 import { composeRequest } from './request.ts';
-import type { AnswerShape, ChunkShape } from './shape.ts';
-import { shapeUsage } from './usage.ts';
+import { type AnswerShape, type ChunkShape, shapeUsage } from './shape.ts';
 
 /** Fields of a chunk that carry nothing by themselves: without choices such a chunk only carried the usage. */
 const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);

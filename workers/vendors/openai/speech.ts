@@ -1,6 +1,7 @@
 import type { SpeechJobRequest } from '../../../shared/capabilities/speech.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { HttpClient, Reading } from '../../http/http-client.ts';
+import type { Reading } from '../../http/exchange.ts';
+import type { HttpClient } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { AudioPieces, refuseText } from '../support/audio-pieces.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';

@@ -1,6 +1,7 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import { createCallerDownloader } from '../../http/download.ts';
-import { createHttpClient, type HttpHeaders } from '../../http/http-client.ts';
+import type { HttpHeaders } from '../../http/exchange.ts';
+import { createHttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';
 import type { Offering } from '../vendor.ts';

@@ -1,4 +1,4 @@
-import type { HttpClientOptions } from '../../http/http-client.ts';
+import type { HttpClientOptions } from '../../http/exchange.ts';
 import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 
 /** Vendors' messages, with status 400, for an account without credits: no caller can fix that, but another vendor may serve. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { Reading } from '../../http/http-client.ts';
+import type { Reading } from '../../http/exchange.ts';
 import type { FrameSink } from '../vendor.ts';
 import { interrupted } from './interrupted.ts';
 

@@ -1,5 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { HttpClient, HttpPost, Reading } from '../../http/http-client.ts';
+import type { Reading } from '../../http/exchange.ts';
+import type { HttpClient, HttpPost } from '../../http/http-client.ts';
 import type { FrameSink, VendorAnswer } from '../vendor.ts';
 import { AudioPieces, refuseText } from './audio-pieces.ts';
 import { DeltaStream } from './delta-stream.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
-import { type HttpClient, type HttpPost, LostAnswerError, UnreachableError } from '../../http/http-client.ts';
+import { LostAnswerError, UnreachableError } from '../../http/exchange.ts';
+import type { HttpClient, HttpPost } from '../../http/http-client.ts';
 import type { VendorCall } from '../vendor.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
 

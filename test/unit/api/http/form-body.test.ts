@@ -10,7 +10,7 @@ import Koa from 'koa';
 import OpenAI, { toFile } from 'openai';
 import { readForm } from '../../../../api/http/body/form-body.ts';
 import { isForm } from '../../../../api/http/body/read-body.ts';
-import type { AccountBlobs } from '../../../../shared/blobs/account-blobs.ts';
+import type { AccountBlobs } from '../../../../shared/blobs/blobs.ts';
 import { Blobs } from '../../../../shared/blobs/blobs.ts';
 import type { UploadRecord } from '../../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../../shared/errors.ts';

@@ -5,9 +5,8 @@ import { Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AccountBlobs } from '../../../../shared/blobs/account-blobs.ts';
 import { MissingBlobError } from '../../../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../../../shared/blobs/blobs.ts';
+import type { AccountBlobs, Blobs } from '../../../../shared/blobs/blobs.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 /** One kind of storage, opened for a suite. */
