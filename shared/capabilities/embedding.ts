@@ -37,42 +37,35 @@ const noUsage = { prompt_tokens: 0, total_tokens: 0 };
 const bodyStart = '{"data":[';
 const usageStart = '],"usage":';
 const itemStart = (index: number): string => `{"object":"embedding","index":${index},"embedding":`;
-/** Cannot occur inside a vector, which consists of numbers or base64. */
-const anyItemStart = /\{"object":"embedding","index":(\d+),/g;
 
 /**
- * The text of an `end` frame: `{"data": [{"object": "embedding", "index", "embedding"}, …], "usage"}`. Its items are in wire
- * format, so that no process has to parse their millions of numbers.
- * @param vectors JSON texts without white space, in the order of the inputs.
+ * The `end` frame: `{"data": [{"object": "embedding", "index", "embedding"}, …], "usage"}`. Its items are in wire format, so that
+ * no process has to parse their millions of numbers; vectors in bytes stay as they are, and the frame is bytes in parts.
+ * @param vectors JSON without white space, in the order of the inputs.
  * @param usage as the vendor counted it; null: written as zeros until the worker has counted, because OpenAI's wire format
  * requires counts.
  */
-export function embeddingsBody(vectors: readonly string[], usage: Usage): string {
-  const items = vectors.map((vector, index) => `${itemStart(index)}${vector}}`);
-  return compose(items, usage);
-}
-
-/** The number of embeddings in a body. */
-export function countEmbeddings(body: string): number {
-  const last = body.lastIndexOf('{"object":"embedding","index":');
-  return last < 0 ? 0 : Number.parseInt(body.slice(last + '{"object":"embedding","index":'.length), 10) + 1;
+export function embeddingsBody(vectors: readonly string[], usage: Usage): string;
+export function embeddingsBody(vectors: readonly (string | Buffer)[], usage: Usage): string | readonly Buffer[];
+export function embeddingsBody(vectors: readonly (string | Buffer)[], usage: Usage): string | readonly Buffer[] {
+  if (vectors.every((vector) => typeof vector === 'string')) {
+    const items = vectors.map((vector, index) => `${itemStart(index)}${vector}}`);
+    return `${bodyStart}${items.join(',')}${usageText(usage)}`;
+  }
+  const parts = vectors.flatMap((vector, index) => [
+    Buffer.from(`${index === 0 ? bodyStart : '},'}${itemStart(index)}`),
+    typeof vector === 'string' ? Buffer.from(vector) : vector,
+  ]);
+  return [...parts, Buffer.from('}'), Buffer.from(usageText(usage))];
 }
 
 /** Replaces the counts in a body. */
-export function withEmbeddingUsage(body: string, usage: Usage): string {
-  return `${body.slice(0, body.lastIndexOf(usageStart))}${usageStart}${JSON.stringify(usage ?? noUsage)}}`;
+export function withEmbeddingUsage(body: string | readonly Buffer[], usage: Usage): string | readonly Buffer[] {
+  if (typeof body === 'string') return `${body.slice(0, body.lastIndexOf(usageStart))}${usageText(usage)}`;
+  return [...body.slice(0, -1), Buffer.from(usageText(usage))];
 }
 
-/** Joins the bodies of several calls, each with the index of its first input among all inputs. */
-export function joinEmbeddings(bodies: readonly { text: string; firstIndex: number }[], usage: Usage): string {
-  const items = bodies.map(({ text, firstIndex }) => {
-    const data = text.slice(bodyStart.length, text.lastIndexOf(usageStart));
-    if (firstIndex === 0) return data;
-    return data.replace(anyItemStart, (_, index) => `{"object":"embedding","index":${firstIndex + Number(index)},`);
-  });
-  return compose(items, usage);
-}
-
-function compose(items: readonly string[], usage: Usage): string {
-  return `${bodyStart}${items.join(',')}${usageStart}${JSON.stringify(usage ?? noUsage)}}`;
+/** The end of a body, in bytes a part of its own. */
+function usageText(usage: Usage): string {
+  return `${usageStart}${JSON.stringify(usage ?? noUsage)}}`;
 }

@@ -76,7 +76,7 @@ function answering(events: readonly string[]): HttpClient {
     return null;
   };
   const never = () => Promise.reject(new Error('the bench only posts'));
-  return { post, get: never, delete: never, close: () => Promise.resolve() } as HttpClient;
+  return { post, postForBytes: never, get: never, delete: never, close: () => Promise.resolve() } as HttpClient;
 }
 
 const dialects: readonly Dialect[] = [

@@ -85,7 +85,7 @@ describe('sandbox POST /v1/responses, speed', () => {
     const entry = await endedCall('paced');
     assert.deepEqual([entry.tokens, entry.ended, entry.model, entry.stream], [tokens, 'completed', model, false]);
     const stream = await ask(undefined, {
-      input: 'WORDS:9@200',
+      input: 'WORDS:9@20',
       stream: true,
       reasoning: { effort: 'minimal' },
       user: 's',

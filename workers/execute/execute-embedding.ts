@@ -1,11 +1,11 @@
-import { countEmbeddings, type EmbeddingJob, joinEmbeddings } from '../../shared/capabilities/embedding.ts';
+import { type EmbeddingJob, embeddingsBody } from '../../shared/capabilities/embedding.ts';
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
-import type { VendorAnswer } from '../vendors/vendor.ts';
-import { type Execute, methodOf } from './execution.ts';
+import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
+import { type Execute, notOffered } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent calls of one job. */
@@ -18,55 +18,57 @@ const maxAsNumbers = 512;
 const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
-export const executeEmbedding: Execute = async ({ vendor, row, call, sink }) => {
-  const embed = methodOf(vendor, 'embed');
+export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call }) => {
+  const embed = vendor.embed;
+  if (embed === undefined) throw notOffered(vendor, 'embed');
   const job = JSON.parse(requestText(call.request)) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
   let length = 0;
-  const embedBatch = async ({ input }: Batch, request: RequestBody, signal: AbortSignal): Promise<VendorAnswer> => {
-    const answer = await embed({ ...call, request, signal }, sink);
-    length += answer.body.length;
+  const embedBatch = async (
+    input: TextOrTokens,
+    request: RequestBody,
+    signal: AbortSignal,
+  ): Promise<VendorEmbeddings> => {
+    const answer = await embed({ ...call, request, signal });
+    for (const vector of answer.vectors) length += vector.length;
     if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
-    if (countEmbeddings(answer.body) === (isList(input) ? input.length : 1)) return answer;
+    if (answer.vectors.length === (isList(input) ? input.length : 1)) return answer;
     throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
   };
-  const [only, another] = batches;
-  if (only !== undefined && another === undefined) return await embedBatch(only, call.request, call.signal);
-  const answers = await runInOrder(batches, callsAtOnce, call.signal, (batch, _index, signal) => {
-    return embedBatch(batch, JSON.stringify({ ...job, input: batch.input }), signal);
+  const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
+    const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
+    return embedBatch(input, request, signal);
   });
-  const usage = sumUsage(answers.map((answer) => answer.usage));
-  const bodies = answers.map(({ body }, index) => ({ text: body, firstIndex: batches[index]?.firstIndex ?? 0 }));
-  return { body: joinEmbeddings(bodies, usage), usage };
+  const [only] = answers;
+  const usage = answers.length === 1 && only ? only.usage : sumUsage(answers.map((answer) => answer.usage));
+  const body = embeddingsBody(
+    answers.flatMap(({ vectors }) => vectors),
+    usage,
+  );
+  return { body, usage };
 };
 
 type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;
 type Inputs = string[] | number[][];
 
-/** Inputs of one call, and the index of the first among all. */
-interface Batch {
-  readonly input: TextOrTokens;
-  readonly firstIndex: number;
-}
-
-/** Splits the inputs into batches that the vendor accepts: limited in count, and in tokens as far as these can be estimated. */
-export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Limits): Batch[] {
-  if (!isList(input)) return [{ input, firstIndex: 0 }];
+/** Splits the inputs into those of each call that the vendor accepts: limited in count, and in tokens as far as these can be estimated. */
+export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Limits): TextOrTokens[] {
+  if (!isList(input)) return [input];
   const maxInputs = encoding_format === 'base64' ? limits.batch : Math.min(limits.batch, maxAsNumbers);
   const maxTokens = limits.batchTokens ?? Number.POSITIVE_INFINITY;
-  const batches: Batch[] = [];
+  const batches: TextOrTokens[] = [];
   let first = 0;
   let tokens = 0;
   for (let index = 0; index < input.length; index++) {
     const more = Number.isFinite(maxTokens) ? estimateTokens(input[index] as string | number[]) : 0;
     if (index > first && (index - first >= maxInputs || tokens + more > maxTokens)) {
-      batches.push({ input: input.slice(first, index) as Inputs, firstIndex: first });
+      batches.push(input.slice(first, index) as Inputs);
       first = index;
       tokens = 0;
     }
     tokens += more;
   }
-  batches.push({ input: first === 0 ? input : (input.slice(first) as Inputs), firstIndex: first });
+  batches.push(first === 0 ? input : (input.slice(first) as Inputs));
   return batches;
 }
 

@@ -2,7 +2,15 @@ import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import type { FrameSink, Vendor, VendorAnswer, VendorCall, VendorMethod } from '../vendors/vendor.ts';
+import type {
+  AnswerBody,
+  FrameSink,
+  JobAnswer,
+  Vendor,
+  VendorAnswer,
+  VendorCall,
+  VendorMethod,
+} from '../vendors/vendor.ts';
 
 /** A job to be executed by its vendor. */
 export interface Execution {
@@ -32,12 +40,12 @@ export interface Pause {
 }
 
 /** Executes a job by one or several calls of its vendor. @throws ApiError that the job ends with. */
-export type Execute = (execution: Execution) => Promise<VendorAnswer>;
+export type Execute<Body extends AnswerBody = string> = (execution: Execution) => Promise<VendorAnswer<Body>>;
 
 /** Executes a job, or starts it as a task of the vendor. @throws ApiError that the job ends with. */
 export type ExecuteTask = (
   execution: Execution & { readonly rememberTask: RememberTask },
-) => Promise<VendorAnswer | Pause>;
+) => Promise<JobAnswer | Pause>;
 
 type MethodName = Exclude<keyof Vendor, 'name' | 'close' | 'video' | 'checkKey'>;
 
@@ -61,7 +69,7 @@ export function notOffered({ name: vendor }: Pick<Vendor, 'name'>, offering: Met
 }
 
 /** @throws ApiError 400 when the vendor does not offer it. */
-export function methodOf(vendor: Vendor, name: MethodName): VendorMethod {
+export function methodOf(vendor: Vendor, name: Exclude<MethodName, 'embed'>): VendorMethod {
   const method = vendor[name];
   if (method === undefined) throw notOffered(vendor, name);
   return method;

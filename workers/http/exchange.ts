@@ -56,10 +56,11 @@ export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>
 export type ConnectionError = Error & { code?: string };
 
 /** One request and its answer: undici's handler, which avoids a Readable and its events for every chunk. */
-export class Exchange implements Dispatcher.DispatchHandler {
+export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private readonly options: HttpClientOptions;
   private readonly request: HttpRequest;
-  private readonly resolve: (text: string | null) => void;
+  private readonly readBody: (body: Buffer) => Answer;
+  private readonly resolve: (answer: Answer | null) => void;
   private readonly reject: (error: ApiError) => void;
   /** Known once the request is written to a connection. */
   private controller: Dispatcher.DispatchController | undefined;
@@ -75,11 +76,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   constructor(
     options: HttpClientOptions,
     request: HttpRequest,
-    resolve: (text: string | null) => void,
+    readBody: (body: Buffer) => Answer,
+    resolve: (answer: Answer | null) => void,
     reject: (error: ApiError) => void,
   ) {
     this.options = options;
     this.request = request;
+    this.readBody = readBody;
     this.resolve = resolve;
     this.reject = reject;
   }
@@ -138,7 +141,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.settled) return;
     if (this.status > 299) this.fail(this.statusError());
-    else this.succeed(this.onChunk ? null : this.text());
+    else this.succeed(this.onChunk ? null : this.readBody(this.body()));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -164,9 +167,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  private succeed(text: string | null): void {
+  private succeed(answer: Answer | null): void {
     this.settle();
-    this.resolve(text);
+    this.resolve(answer);
   }
 
   private fail(error: ApiError): void {
@@ -183,18 +186,22 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.request.signal.removeEventListener('abort', this);
   }
 
-  private text(): string {
+  private body(): Buffer {
     const [only] = this.gathered;
-    if (only === undefined) return '';
-    return (this.gathered.length === 1 ? only : Buffer.concat(this.gathered)).toString();
+    return only !== undefined && this.gathered.length === 1 ? only : Buffer.concat(this.gathered);
   }
 
   private statusError(): ApiError {
     const { vendor, secret, toStatusError } = this.options;
     const { notFound } = this.request;
     if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
-    if (toStatusError !== undefined) return toStatusError(this.status, this.text(), this.headers);
-    return vendorError(vendor, this.status, readVendorError(this.text(), secret), readRetryAfter(this.headers));
+    if (toStatusError !== undefined) return toStatusError(this.status, this.body().toString(), this.headers);
+    return vendorError(
+      vendor,
+      this.status,
+      readVendorError(this.body().toString(), secret),
+      readRetryAfter(this.headers),
+    );
   }
 
   private connectionError(error: ConnectionError): ApiError {

@@ -33,6 +33,8 @@ export interface HttpClient {
    * @throws ApiError for every status but 2xx, for a broken, silent or refused connection, and for an abort.
    */
   post(request: HttpPost): Promise<string | null>;
+  /** Posts, as `post` does, and returns the buffered body in bytes, for answers that are passed on without being read. */
+  postForBytes(request: Omit<HttpPost, 'onChunk'>): Promise<Buffer>;
   /** Gets, as `post` posts. */
   get(request: HttpRequest): Promise<string | null>;
   /** Deletes, as `post` posts. */
@@ -68,16 +70,17 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const headers = Object.entries({ 'user-agent': 'sluice', ...options.headers }).flat();
   const jsonHeaders = ['content-type', 'application/json', ...headers];
   /** The exchange being dispatched: a connection opened meanwhile is its own. */
-  let dispatched: Exchange | undefined;
+  let dispatched: { onConnecting(socket: Socket): void } | undefined;
   const connect = createConnector((socket) => dispatched?.onConnecting(socket));
   const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
-  const send = (
+  const send = <Answer>(
     method: Dispatcher.HttpMethod,
     request: HttpRequest,
     content: Pick<Dispatcher.DispatchOptions, 'headers' | 'body'>,
-  ): Promise<string | null> =>
+    readBody: (body: Buffer) => Answer,
+  ): Promise<Answer | null> =>
     new Promise((resolve, reject) => {
-      const exchange = new Exchange(options, request, resolve, reject);
+      const exchange = new Exchange(options, request, readBody, resolve, reject);
       if (!exchange.start()) return;
       const { path, silenceMs } = request;
       dispatched = exchange;
@@ -87,17 +90,25 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       );
       dispatched = undefined;
     });
+  const post = <Answer>({ body, ...request }: HttpPost, readBody: (body: Buffer) => Answer): Promise<Answer | null> => {
+    if (typeof body === 'string') {
+      return send('POST', request, { headers: withOwn(jsonHeaders, request), body }, readBody);
+    }
+    const upload = isUpload(body) ? body : asUpload(body);
+    const content = { headers: withOwn(uploadHeaders(upload, headers), request), body: upload.content };
+    return send('POST', request, content, readBody);
+  };
   return {
-    post: ({ body, ...request }) => {
-      if (typeof body === 'string') return send('POST', request, { headers: withOwn(jsonHeaders, request), body });
-      const upload = isUpload(body) ? body : asUpload(body);
-      return send('POST', request, { headers: withOwn(uploadHeaders(upload, headers), request), body: upload.content });
-    },
-    get: (request) => send('GET', request, { headers: withOwn(headers, request) }),
-    delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }),
+    post: (request) => post(request, asText),
+    postForBytes: async (request) => (await post(request, asBytes)) ?? Buffer.alloc(0),
+    get: (request) => send('GET', request, { headers: withOwn(headers, request) }, asText),
+    delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }, asText),
     close: () => pool.destroy(),
   };
 }
+
+const asText = (body: Buffer): string => body.toString();
+const asBytes = (body: Buffer): Buffer => body;
 
 function withOwn(shared: string[], { headers }: HttpRequest): string[] {
   return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];

@@ -15,7 +15,7 @@ import type { CallLimits } from '../routing/router.ts';
 import { videoSeconds } from '../usage/billed-quantities.ts';
 import { routeServed } from '../usage/charge.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import type { VendorAnswer, VendorCall } from '../vendors/vendor.ts';
+import type { JobAnswer, VendorCall } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callFiles, withUploads } from './call-files.ts';
 import { rememberTask } from './discard-task.ts';
@@ -46,14 +46,14 @@ export async function callVendor(context: WorkerContext, run: JobRun, writer: Fr
  * Returns the answer if its usage is plausible. Implausible usage is the vendor's error: it would be charged, and added to
  * the sums for good.
  */
-function checked(answer: VendorAnswer): VendorAnswer {
+function checked(answer: JobAnswer): JobAnswer {
   if (!hasImpossibleAmount(answer.usage, { ...answer.quantities })) return answer;
   throw new ApiError('server_error', "The model's vendor reported a usage that cannot be true.", {
     cause: new Error('impossible usage'),
   });
 }
 
-async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<VendorAnswer | Pause> {
+async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<JobAnswer | Pause> {
   const { job } = run;
   const request = withOutputLimit(await readRequest(context, job), job);
   return await context.router.run({
@@ -107,14 +107,14 @@ function executeOn(
   { routed, account }: RouteTarget,
   { signal, silenceMs, sink }: CallLimits,
   request: RequestBody,
-): Promise<VendorAnswer | Pause> {
+): Promise<JobAnswer | Pause> {
   const { job } = run;
   const { stream, endpoint } = job;
   const { vendor } = account;
   const { model } = routed.route;
   const { uploads, request: own } = withUploads(job, request);
   const files = callFiles(context.blobs, job.account);
-  const work = (call: VendorCall): Promise<VendorAnswer | Pause> =>
+  const work = (call: VendorCall): Promise<JobAnswer | Pause> =>
     execute[job.capability]({
       vendor,
       row: routed,
@@ -136,7 +136,7 @@ async function followTask(
   run: JobRun,
   writer: FrameWriter,
   task: VendorTask,
-): Promise<VendorAnswer | Pause> {
+): Promise<JobAnswer | Pause> {
   const { progress } = run;
   const account = context.vendors.find(task.vendor, task.account);
   if (account === undefined) {

@@ -10,7 +10,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, nothing, unknown } from '../usage/charge.ts';
 import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-usage.ts';
-import type { VendorAnswer } from '../vendors/vendor.ts';
+import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
 import { type JobRun, logLifetime, vendorLabel } from './job-run.ts';
@@ -18,7 +18,7 @@ import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended
 
 /** How a vendor call ended. */
 export type Ending =
-  | { readonly outcome: 'completed'; readonly answer: VendorAnswer }
+  | { readonly outcome: 'completed'; readonly answer: JobAnswer }
   | { readonly outcome: 'failed'; readonly error: ApiError }
   | ({ readonly outcome: 'paused' } & Pause);
 
@@ -242,8 +242,8 @@ async function counted(
   context: WorkerContext,
   job: QueuedJob,
   writer: FrameWriter,
-  answer: VendorAnswer,
-): Promise<VendorAnswer> {
+  answer: JobAnswer,
+): Promise<JobAnswer> {
   if (answer.usage !== null || !hasTokens(job)) return answer;
   await writer.flushed();
   return await withEstimate(context, job, answer);

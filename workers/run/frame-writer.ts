@@ -4,7 +4,7 @@ import { type AppendVerdict, appendTo, type Ownership } from '../../shared/jobs/
 import { type FrameType, frameLine, oneLine } from '../../shared/jobs/frames.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
+import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 
 /**
  * Batch window for frames after the first: one script call per job and tick, not per token. All writers of a process share its
@@ -140,8 +140,8 @@ export class FrameWriter implements FrameSink {
    * Returns the lines that a closed writer has not written, followed by the end: `finish` writes them in the step that ends
    * the job. Undefined if the answer has failed, which may only show here.
    */
-  endWith(text: string): Promise<LastFrames | undefined> {
-    return this.#last(() => this.#line('end', text));
+  endWith(body: AnswerBody): Promise<LastFrames | undefined> {
+    return this.#last(() => this.#endLine(body));
   }
 
   /** The same for an error, which replaces frames that could not be written. */
@@ -188,10 +188,20 @@ export class FrameWriter implements FrameSink {
     return line;
   }
 
-  async #blobLine(type: FrameType, text: string): Promise<string> {
+  #endLine(body: AnswerBody): string | Promise<string> {
+    if (typeof body === 'string') return this.#line('end', body);
+    const bytes = body.reduce((length, part) => length + part.length, 0);
+    return bytes <= inlineLimit ? this.#line('end', Buffer.concat(body).toString()) : this.#putLine('end', body, bytes);
+  }
+
+  #blobLine(type: FrameType, text: string): Promise<string> {
     const line = oneLine(text);
+    return this.#putLine(type, line, Buffer.byteLength(line));
+  }
+
+  async #putLine(type: FrameType, line: AnswerBody, bytes: number): Promise<string> {
     const blob = await this.#options.blobs.put(line);
-    return frameLine(type, JSON.stringify({ blob, bytes: Buffer.byteLength(line) }), true);
+    return frameLine(type, JSON.stringify({ blob, bytes }), true);
   }
 
   /** Schedules a flush at the next tick, or after the call under way: the vendor's next frames, often its last, join it. */

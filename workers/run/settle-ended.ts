@@ -11,7 +11,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
 import { type Charge, chargeFor, chargeForInterrupted, chargeForLate, nothing, routeServed } from '../usage/charge.ts';
 import { estimateInterrupted } from '../usage/estimate-usage.ts';
-import type { VendorAnswer } from '../vendors/vendor.ts';
+import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 
 /** The vendor calls of a job before it was ended from elsewhere. */
@@ -20,7 +20,7 @@ export interface Called {
   readonly vendor: string;
   readonly attempts: number;
   /** The answer that came too late: it has its vendor's counts all the same. */
-  readonly answer?: VendorAnswer | undefined;
+  readonly answer?: JobAnswer | undefined;
   /** The fallback model, if one replaced the requested model. */
   readonly servedModel: string | undefined;
   /** The model by the route that was called last, if the catalogue (still) has it. */

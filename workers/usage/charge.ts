@@ -3,7 +3,7 @@ import type { JobState } from '../../shared/jobs/job-state.ts';
 import { costOf } from '../../shared/money/cost.ts';
 import { countAllTokens } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import type { VendorAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens } from './estimate-usage.ts';
@@ -31,7 +31,7 @@ export const unknown: Charge = { usage: undefined, cost: undefined, tokens: unde
 export function chargeFor(
   row: RoutedModel | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
-  { usage, quantities }: Pick<VendorAnswer, 'usage' | 'quantities'>,
+  { usage, quantities }: Pick<JobAnswer, 'usage' | 'quantities'>,
 ): Charge {
   const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
   return {
@@ -61,7 +61,7 @@ export function chargeForLate(
   row: RoutedModel | undefined,
   job: QueuedJob,
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
-  answer: VendorAnswer,
+  answer: JobAnswer,
 ): Charge {
   const charge = chargeFor(row, job, answer);
   const isCharged = outcome !== 'failed' || (hasDelta && hasTokens(job));

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import type { VendorAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
@@ -51,17 +51,15 @@ export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability'
  * Adds an estimated usage to an answer whose vendor reported none, also in its body: callers who request usage get numbers.
  * Output before the end is read from the log, which must be complete.
  */
-export async function withEstimate(
-  context: EstimatedContext,
-  job: QueuedJob,
-  answer: VendorAnswer,
-): Promise<VendorAnswer> {
-  const isEmbedding = job.capability === 'embedding';
-  const counts = await count(context, job, isEmbedding ? undefined : answer.body);
+export async function withEstimate(context: EstimatedContext, job: QueuedJob, answer: JobAnswer): Promise<JobAnswer> {
+  const { body } = answer;
+  // Only embeddings are bytes.
+  const isText = typeof body === 'string' && job.capability !== 'embedding';
+  const counts = await count(context, job, isText ? body : undefined);
   if (counts === undefined) return answer;
   const usage = toUsage(job, counts);
-  if (isEmbedding) return { body: withEmbeddingUsage(answer.body, usage), usage };
-  const end = JSON.parse(answer.body) as Record<string, unknown> & { response?: object };
+  if (!isText) return { body: withEmbeddingUsage(body, usage), usage };
+  const end = JSON.parse(body) as Record<string, unknown> & { response?: object };
   if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage };
   // The vendor's own Responses API has other names for the counts.
   const own = toResponseUsage(counts);

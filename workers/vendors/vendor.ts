@@ -60,17 +60,32 @@ export interface FrameSink {
 /** Counts as the vendor reports them (OpenAI's `usage` object), or null if it reports none. */
 export type VendorUsage = Record<string, unknown> | null;
 
+/** JSON on one line: text, or a long answer in UTF-8, in parts, as its vendor has sent them. */
+export type AnswerBody = string | readonly Buffer[];
+
 /** The answer of a successful vendor call. */
-export interface VendorAnswer {
-  /** JSON text of the `end` frame: the answer, or, if the deltas contain it all, the rest: `{"usage": …}`. */
-  readonly body: string;
+export interface VendorAnswer<Body extends AnswerBody = string> {
+  /** The `end` frame: the answer, or, if the deltas contain it all, the rest: `{"usage": …}`. */
+  readonly body: Body;
   readonly usage: VendorUsage;
   /** Other billed quantities; omitted if only tokens are billed. */
   readonly quantities?: Quantities;
 }
 
+/** The answer to a job, of one call of its vendor or of several. */
+export type JobAnswer = VendorAnswer<AnswerBody>;
+
 /** One method of a vendor. @throws ApiError for every failure, including an answer that broke off. */
 export type VendorMethod = (call: VendorCall, sink: FrameSink) => Promise<VendorAnswer>;
+
+/** The vectors of an embedding call in the order of its inputs: JSON without white space, as text or in UTF-8. */
+export interface VendorEmbeddings {
+  readonly vectors: readonly (string | Buffer)[];
+  readonly usage: VendorUsage;
+}
+
+/** @throws ApiError for every failure, including an answer without exactly one vector for each index from 0. */
+export type EmbeddingMethod = (call: VendorCall) => Promise<VendorEmbeddings>;
 
 /** One vendor (or one dialect of many). Adapters omit methods that a vendor does not support. */
 export interface Vendor {
@@ -82,8 +97,8 @@ export interface Vendor {
   readonly chat?: VendorMethod;
   /** A legacy text completion, for models that have no other. Frames like those of chat, but with `text` in their choices. */
   readonly complete?: VendorMethod;
-  /** Embeddings of the request's inputs, at most as many as the model's `batch`; frame shapes in capabilities/embedding. */
-  readonly embed?: VendorMethod;
+  /** Embeddings of the request's inputs, at most as many as the model's `batch`. */
+  readonly embed?: EmbeddingMethod;
   /** Creates or edits images; request and frame shapes in capabilities/image. */
   readonly image?: VendorMethod;
   /** Transcribes, or translates, speech; request and frame shapes in capabilities/transcription. */

@@ -12,10 +12,12 @@ import {
 } from './parse-video.ts';
 import { videoView } from './video-view.ts';
 
+/** A prompt is bounded, and a remix has no other large field (characters). */
+const maxRequest = 256 * 1024;
+
 /** Makes a prompt the remix of the video in the path, by the video's vendor, which still has it. */
 const resolveSource: Resolve<VideoRequirements, VideoFacts> = async (read, context) => {
-  // A prompt is bounded, and a remix has no other large field.
-  if (typeof read.request !== 'string')
+  if (typeof read.request !== 'string' || read.request.length > maxRequest)
     throw new ApiError('request_too_large', 'The request body is too large for a remix.');
   const job = await findVideoJob(context, context.params.id);
   const { vendor, account, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');

@@ -308,8 +308,10 @@ describe('POST /v1/videos/{id}/remix', () => {
 
   it('POST /v1/videos/{id}/remix returns 413 for a body that is too large, and 400 for a prompt that is', async () => {
     const { id } = await completed();
-    const other = { prompt: 'x', user: 'u'.repeat(300_000) };
-    await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, other), 413, 'request_too_large');
+    for (const length of [300_000, 600_000]) {
+      const other = { prompt: 'x', user: 'u'.repeat(length) };
+      await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, other), 413, 'request_too_large');
+    }
     const long = { prompt: 'x'.repeat(300_000) };
     const { param } = await assertErrorAnswer(await post(`/v1/videos/${id}/remix`, long), 400, 'invalid_request_error');
     assert.equal(param, 'prompt');

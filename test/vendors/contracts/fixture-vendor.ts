@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { withUploads } from '../../../workers/run/call-files.ts';
-import type { CallFiles, FrameSink, VendorCall, VendorFrame } from '../../../workers/vendors/vendor.ts';
+import type { AnswerBody, CallFiles, FrameSink, VendorCall, VendorFrame } from '../../../workers/vendors/vendor.ts';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -114,6 +114,11 @@ const noFiles: CallFiles = {
   open: () => Promise.reject(new Error('no such file')),
   save: () => Promise.reject(new Error('nothing is to be stored')),
 };
+
+/** An answer's body as text. */
+export function bodyText(body: AnswerBody): string {
+  return typeof body === 'string' ? body : Buffer.concat(body).toString();
+}
 
 /** A call. Uploads may be written into its request, as the release before has queued them: `{file, name, type, bytes}`. */
 export function callOf(call: Partial<VendorCall> = {}): VendorCall {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { embeddingsBody } from '../../../shared/capabilities/embedding.ts';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
-import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import { bodyText, callOf, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 import { errorBody } from '../recorded/recorded-gemini.ts';
 
 /**
@@ -28,8 +29,11 @@ describe('embeddings of Gemini', () => {
     await server.close();
   });
 
-  const embed = (request: object) =>
-    vendor.embed(callOf({ model: 'gemini-embedding-001', request: JSON.stringify(request), stream: false }), collect());
+  const embed = async (request: object) => {
+    const call = callOf({ model: 'gemini-embedding-001', request: JSON.stringify(request), stream: false });
+    const { vectors, usage } = await vendor.embed(call);
+    return { body: bodyText(embeddingsBody(vectors, usage)), usage };
+  };
 
   it('Gemini embeddings request one vector per input, and return the numbers unchanged', async () => {
     const text = answerOf([

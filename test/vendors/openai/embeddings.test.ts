@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { EmbeddingJob } from '../../../shared/capabilities/embedding.ts';
+import { type EmbeddingJob, embeddingsBody, withEmbeddingUsage } from '../../../shared/capabilities/embedding.ts';
 import { executeEmbedding, splitInputs } from '../../../workers/execute/execute-embedding.ts';
 import { runInOrder } from '../../../workers/execute/run-in-order.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
 import {
+  bodyText,
   callOf,
   collect,
   type FixtureVendor,
@@ -41,10 +42,12 @@ describe('embeddings of the OpenAI dialect', () => {
     await server.close();
   });
 
-  const embed = (request: object) =>
-    vendor.embed(callOf({ request: JSON.stringify(request), stream: false }), collect());
-  const execute = (request: object, signal = new AbortController().signal, batch = 3) =>
-    executeEmbedding({
+  const embed = async (request: object) => {
+    const { vectors, usage } = await vendor.embed(callOf({ request: JSON.stringify(request), stream: false }));
+    return { body: bodyText(embeddingsBody(vectors, usage)), usage };
+  };
+  const execute = async (request: object, signal = new AbortController().signal, batch = 3) => {
+    const { body, usage } = await executeEmbedding({
       vendor,
       row: madeUpModel({ id: 'embedder', capability: 'embedding', embedding: { dimensions: true, batch } }),
       endpoint: 'embeddings',
@@ -53,6 +56,8 @@ describe('embeddings of the OpenAI dialect', () => {
       call: callOf({ request: JSON.stringify(request), stream: false, signal, silenceMs: 0 }),
       sink: collect(),
     });
+    return { body: bodyText(body), usage };
+  };
 
   it('OpenAI embeddings posts the request unread, and returns the numbers unchanged without white space', async () => {
     const text = answerOf([
@@ -138,6 +143,32 @@ describe('embeddings of the OpenAI dialect', () => {
     await assert.rejects(embed({ input: 'a' }), { code: 'rate_limit_exceeded' });
   });
 
+  it('OpenAI embeddings in base64 go through as the bytes that the vendor sent, whatever else the answer has', async () => {
+    const vectors = ['AACAPw==', '', 'x'.repeat(100_000)];
+    const more = { note: '世界 "embedding":[9] \\', object: 'embedding', embedding: { nested: 'embedding' } };
+    server.answer((response) => sendJson(response, 200, answerOf(vectors, more)));
+    const { vectors: found, usage } = await vendor.embed(
+      callOf({ request: '{"input":["a","b","c"],"encoding_format":"base64"}', stream: false }),
+    );
+    assert.deepEqual(
+      found.map((vector) => Buffer.isBuffer(vector) && JSON.parse(vector.toString())),
+      vectors,
+    );
+    const expected = { data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })), usage };
+    const body = embeddingsBody([...found.slice(0, 2), JSON.stringify(vectors[2])], usage);
+    assert.deepEqual(JSON.parse(bodyText(body)), expected);
+    const counted = { prompt_tokens: 7, total_tokens: 7 };
+    assert.deepEqual(JSON.parse(bodyText(withEmbeddingUsage(body, counted))), { ...expected, usage: counted });
+    assert.deepEqual(JSON.parse(bodyText(withEmbeddingUsage(bodyText(body), counted))), {
+      ...expected,
+      usage: counted,
+    });
+    for (const broken of ['"AA\\nAA"', '"AA\nAA"', '"AA\\"AA"']) {
+      server.answer((response) => sendJson(response, 200, `{"data":[{"index":0,"embedding":${broken}}]}`));
+      await assert.rejects(embed({ input: 'a' }), { code: 'server_error' }, broken);
+    }
+  });
+
   /** Answers each input, a text of digits, with the vector of that number. */
   const numbers = (response: ServerResponse, { body }: ReceivedRequest): void => {
     const { input } = JSON.parse(body) as { input: string[] };
@@ -216,13 +247,8 @@ describe('embeddings of the OpenAI dialect', () => {
     fc.assert(
       fc.property(request, fc.nat(9), fc.nat(40), (job: EmbeddingJob, batch, batchTokens) => {
         const batches = splitInputs(job, { batch: batch + 1, batchTokens: batchTokens + 1 });
-        const inputs = batches.map(({ input }) => input as string[]);
-        assert.deepEqual(inputs.flat(), job.input);
-        let first = 0;
-        for (const [index, { firstIndex }] of batches.entries()) {
-          const texts = inputs[index] as string[];
-          assert.equal(firstIndex, first);
-          first += texts.length;
+        assert.deepEqual(batches.flat(), job.input);
+        for (const texts of batches as string[][]) {
           assert.ok(texts.length >= 1 && texts.length <= batch + 1);
           const tokens = texts.reduce((sum, text) => sum + tokensOf(text), 0);
           assert.ok(texts.length === 1 || tokens <= batchTokens + 1);

@@ -14,14 +14,15 @@ import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts'
 import { openAiVideos } from '../../../workers/vendors/openai/videos.ts';
 import type {
   CallFiles,
+  JobAnswer,
   TaskCall,
   Vendor,
-  VendorAnswer,
   VendorCall,
   VideoTasks,
 } from '../../../workers/vendors/vendor.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
 import {
+  bodyText,
   callOf,
   collect,
   type FixtureVendor,
@@ -338,12 +339,12 @@ describe('executeVideo and followVideo', () => {
   const row = madeUpModel({ id: 'film', capability: 'video', routes: [{ vendor: 'openai', model: 'sora-2' }] });
   const account = 'an-account';
 
-  function create(rememberTask: RememberTask, call: Partial<VendorCall> = {}): Promise<VendorAnswer | Pause> {
+  function create(rememberTask: RememberTask, call: Partial<VendorCall> = {}): Promise<JobAnswer | Pause> {
     const performance = { vendor, row, endpoint: 'videos', keep: true, sink: collect() };
     return executeVideo({ ...performance, call: creation({}, call), rememberTask });
   }
 
-  function follow(call: Partial<VideoCall> = {}, ageMs = 0): Promise<VendorAnswer | Pause> {
+  function follow(call: Partial<VideoCall> = {}, ageMs = 0): Promise<JobAnswer | Pause> {
     const known: VendorTask = {
       ...{ vendor: 'openai', account, model: 'sora-2', task: queued.id },
       ...{ attempt: 1, beganAt: Date.now() - ageMs },
@@ -354,7 +355,7 @@ describe('executeVideo and followVideo', () => {
     return followVideo(vendor, { model, signal, silenceMs, files, ...call }, task);
   }
 
-  async function pauseOf(result: Promise<VendorAnswer | Pause>): Promise<Pause> {
+  async function pauseOf(result: Promise<JobAnswer | Pause>): Promise<Pause> {
     const pause = await result;
     assert.ok('pauseMs' in pause, 'the job ended');
     return pause;
@@ -457,7 +458,7 @@ describe('executeVideo and followVideo', () => {
     });
     const answer = await follow({ files });
     assert.ok('body' in answer);
-    const { completedAt, expiresAt, ...end } = JSON.parse(answer.body) as VideoEnd;
+    const { completedAt, expiresAt, ...end } = JSON.parse(bodyText(answer.body)) as VideoEnd;
     assert.deepEqual(end, {
       ...{ vendor: 'openai', account, task: queued.id, size: '1280x720', seconds: '8' },
       files: {
@@ -479,7 +480,7 @@ describe('executeVideo and followVideo', () => {
     });
     const answer = await follow({ files });
     assert.ok('body' in answer);
-    assert.deepEqual(Object.keys((JSON.parse(answer.body) as VideoEnd).files), ['video']);
+    assert.deepEqual(Object.keys((JSON.parse(bodyText(answer.body)) as VideoEnd).files), ['video']);
     assert.deepEqual([films, saved.length], [3, 1]);
   });
 

@@ -61,6 +61,7 @@ function withQuery(http: HttpClient, query: string): HttpClient {
   });
   return {
     post: (request) => http.post(extended(request)),
+    postForBytes: (request) => http.postForBytes(extended(request)),
     get: (request) => http.get(extended(request)),
     delete: (request) => http.delete(extended(request)),
     close: () => http.close(),

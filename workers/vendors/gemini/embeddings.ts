@@ -1,4 +1,3 @@
-import { embeddingsBody } from '../../../shared/capabilities/embedding.ts';
 import type { TextOrTokens } from '../../../shared/capabilities/text-or-tokens.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
@@ -6,7 +5,7 @@ import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { EmbeddingMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { modelPath } from './request.ts';
 
@@ -24,7 +23,7 @@ const known = new Set(['input', 'dimensions', 'encoding_format', 'user', 'stream
  * Embeddings (https://ai.google.dev/api/embeddings#method:-models.batchembedcontents), one request for each input. Gemini takes
  * texts, not tokens, and only the answers of its newest models have counts.
  */
-export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): VendorMethod {
+export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): EmbeddingMethod {
   return async ({ model, request, signal, silenceMs }) => {
     const fields = JSON.parse(requestText(request)) as EmbeddingFields;
     const texts = textsOf(fields);
@@ -37,8 +36,7 @@ export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): 
     });
     const text = await http.post({ path: modelPath(model, 'batchEmbedContents'), body, signal, silenceMs });
     const { vectors, usage } = readVectors(text ?? '', texts.length, reader);
-    const shown = fields.encoding_format === 'base64' ? vectors.map(vectorToBase64) : vectors;
-    return { body: embeddingsBody(shown, usage), usage };
+    return { vectors: fields.encoding_format === 'base64' ? vectors.map(vectorToBase64) : vectors, usage };
   };
 }
 

@@ -36,6 +36,7 @@ function withToken(http: HttpClient, token: KlingToken): HttpClient {
   });
   return {
     post: (request) => http.post(signed(request)),
+    postForBytes: (request) => http.postForBytes(signed(request)),
     get: (request) => http.get(signed(request)),
     delete: (request) => http.delete(signed(request)),
     close: () => http.close(),

@@ -1,52 +1,99 @@
-import { type EmbeddingJob, embeddingsBody } from '../../../shared/capabilities/embedding.ts';
+import type { EmbeddingJob } from '../../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { EmbeddingMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { composeRequest } from './request.ts';
 
 const path = '/embeddings';
 
 /** Embeddings (https://platform.openai.com/docs/api-reference/embeddings): the request passes unread. */
-export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
+export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerReader): EmbeddingMethod {
   return async (call) => {
     const { signal, silenceMs } = call;
-    const text = await http.post({ path, body: composeRequest({ ...call, stream: false }), signal, silenceMs });
-    const { vectors, usage } = readEmbeddings(text ?? '', answerReader);
+    const bytes = await http.postForBytes({
+      path,
+      body: composeRequest({ ...call, stream: false }),
+      signal,
+      silenceMs,
+    });
+    const { vectors, usage } = readEmbeddings(bytes, answerReader);
     // Some vendors return numbers whatever was requested.
-    const shown = isBase64Wanted(call.request) ? vectors.map(vectorToBase64) : vectors;
-    return { body: embeddingsBody(shown, usage), usage };
+    return { vectors: isBase64Wanted(call.request) ? vectors.map(vectorToBase64) : vectors, usage };
   };
 }
 
-/** Quotes inside strings are escaped, so a match is never text but a key and its value: numbers, or base64. */
-const vectorMember = /"embedding"\s*:\s*(\[[\d\s,.eE+-]*\]|"[A-Za-z0-9+/=_-]*")/g;
-
 /**
- * The vectors of an answer as JSON texts, in the order of the inputs. They are extracted before the rest is parsed: the numbers
- * of one answer can be tens of megabytes, and no code here needs them.
+ * The vectors of an answer, in the order of the inputs. They are extracted before the rest is parsed: one answer can have tens of
+ * megabytes of them, and no code here needs them.
  * @throws ApiError for an answer without exactly one vector for each index from 0.
  */
 function readEmbeddings(
-  text: string,
+  bytes: Buffer,
   answerReader: OpenAiAnswerReader,
-): { vectors: string[]; usage: JsonObject | null } {
-  const found: string[] = [];
-  const rest = text.replace(vectorMember, (_, vector: string) => `"embedding":${found.push(vector) - 1}`);
+): { vectors: (string | Buffer)[]; usage: JsonObject | null } {
+  const { found, rest } = takeVectors(bytes);
   const answer = answerReader.answer(rest);
   if (!Array.isArray(answer.data) || answer.data.length === 0) throw unusable();
-  const vectors = new Array<string>(answer.data.length);
+  const vectors = new Array<string | Buffer>(answer.data.length);
   for (const [position, item] of answer.data.entries()) {
     const index = isObject(item) ? (item.index ?? position) : undefined;
     const vector = isObject(item) && typeof item.embedding === 'number' ? found[item.embedding] : undefined;
     const isNew = typeof index === 'number' && index in answer.data && vectors[index] === undefined;
     if (vector === undefined || !isNew) throw unusable();
-    vectors[index] = withoutSpace(vector);
+    vectors[index] = vector;
   }
   return { vectors, usage: isObject(answer.usage) ? answer.usage : null };
+}
+
+/** Quotes inside strings are escaped, so this and a colon are never text but a key. */
+const key = Buffer.from('"embedding"');
+const [quote, openingBracket, closingBracket, colon, space, backslash] = [0x22, 0x5b, 0x5d, 0x3a, 0x20, 0x5c];
+const [lineFeed, carriageReturn] = [0x0a, 0x0d];
+
+/** The vectors where they stand, and the text around them, in which each is replaced by its number. */
+function takeVectors(bytes: Buffer): { found: (string | Buffer)[]; rest: string } {
+  const found: (string | Buffer)[] = [];
+  let rest = '';
+  let from = 0;
+  for (let at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + key.length)) {
+    const start = startOfValue(bytes, at + key.length);
+    const end = endOfVector(bytes, start);
+    const vector = end === undefined ? undefined : readVector(bytes.subarray(start, end));
+    if (end === undefined || vector === undefined) continue;
+    rest += `${bytes.toString('utf8', from, at)}"embedding":${found.push(vector) - 1}`;
+    from = end;
+  }
+  return { found, rest: rest + bytes.toString('utf8', from) };
+}
+
+/** Index of the first byte of the value whose key ends before `at`; -1 if it was no key. */
+function startOfValue(bytes: Buffer, at: number): number {
+  let [index, hasColon] = [at, false];
+  for (; (bytes[index] as number) <= space || (!hasColon && bytes[index] === colon); index++) {
+    hasColon ||= bytes[index] === colon;
+  }
+  return hasColon ? index : -1;
+}
+
+/** Index behind a list or a string that starts at `start`; undefined for anything else. */
+function endOfVector(bytes: Buffer, start: number): number | undefined {
+  const first = start < 0 ? undefined : bytes[start];
+  if (first !== quote && first !== openingBracket) return undefined;
+  const last = bytes.indexOf(first === quote ? quote : closingBracket, start + 1);
+  return last < 0 ? undefined : last + 1;
+}
+
+/** A vector: a list of numbers as text, or a string without escapes, base64, as it is. Undefined for anything else. */
+function readVector(bytes: Buffer): string | Buffer | undefined {
+  if (bytes[0] === openingBracket) {
+    const text = bytes.toString('latin1');
+    return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
+  }
+  return [backslash, lineFeed, carriageReturn].some((byte) => bytes.includes(byte)) ? undefined : bytes;
 }
 
 function unusable(): ApiError {

@@ -5,10 +5,10 @@ export function withoutSpace(vector: string): string {
 
 /**
  * The JSON text of a vector in base64, in OpenAI's format: little-endian floats of 32 bits.
- * @param vector JSON text of numbers; any other text is returned unchanged.
+ * @param vector JSON text of numbers; anything else is returned unchanged.
  */
-export function vectorToBase64(vector: string): string {
-  if (!vector.startsWith('[')) return vector;
+export function vectorToBase64(vector: string | Buffer): string | Buffer {
+  if (typeof vector !== 'string' || !vector.startsWith('[')) return vector;
   const numbers = JSON.parse(vector) as number[];
   const bytes = Buffer.alloc(numbers.length * 4);
   for (const [index, number] of numbers.entries()) bytes.writeFloatLE(number, index * 4);

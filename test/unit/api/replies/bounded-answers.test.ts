@@ -84,10 +84,9 @@ describe('endless vendor answers', () => {
 
   it('executeEmbedding fails once the embeddings of many calls are too large together, and makes no more calls', async () => {
     let calls = 0;
-    const embed: Vendor['embed'] = async () => {
+    const embed: NonNullable<Vendor['embed']> = async () => {
       calls++;
-      const item = '{"object":"embedding","index":0,"embedding":[]}';
-      return { body: `${' '.repeat(60 * megabyte)}${item}`, usage: null };
+      return { vectors: [`[${'1'.repeat(60 * megabyte)}]`], usage: null };
     };
     const row = madeUpModel({ id: 'numbers', capability: 'embedding', embedding: { batch: 1 } } as never);
     const call = callOf({ input: Array.from({ length: 100 }, () => 'text'), encoding_format: 'float' });
