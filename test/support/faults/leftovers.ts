@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 
-/** A settled job's state may stay so long; its log less. */
+/** A settled job's state may stay so long, and the log of one that is not kept. */
 const maxMs = 121_000;
 /** And so long where its worker was killed after the settlement, before it could say so to the state. */
 const orphanedMs = 600_000;
@@ -10,14 +10,7 @@ const orphanedMs = 600_000;
 const patienceMs = 30_000;
 
 /** Keys that a gateway at rest keeps for good, by how they end. */
-const lasting = [
-  /:key:[^:]+$/,
-  /:budget:[^:]+$/,
-  /:fairness$/,
-  /^sluice:workers$/,
-  /:(meta|events|id|marker|stalled-check|limiter)$/,
-  /:metrics:/,
-];
+const lasting = [/:key:[^:]+$/, /:fairness$/, /^sluice:workers$/, /:(meta|events|marker)$/];
 
 /**
  * What finished work has left in Redis and should not have: holds, money held, running places, states without an end, queued jobs,
@@ -53,7 +46,7 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
   if (/:outbox$/.test(key)) return await describeOutbox(redis, key);
   if (/:lock$/.test(key)) return 'a lock';
   if (/:job_[0-9a-f]+/.test(key)) return 'a queued job';
-  if (/:account:[^:]+$/.test(key)) return await describeAccount(redis, key);
+  if (/:(account|budget):[^:]+$/.test(key)) return await describeMoney(redis, key);
   if (/:reserved$/.test(key)) return `${await redis.hlen(key)} reservations`;
   const ttl = await redis.pttl(key);
   if (ttl === -2) return undefined;
@@ -63,11 +56,16 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
     const isPlain = (JSON.parse(job ?? '{}') as Partial<JobIdentity>).retentionMs === 0;
     return ttl === -1 || (isPlain && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
   }
+  if (/:log:[0-9a-f]+$/.test(key)) {
+    const job = await redis.hget(key.replace(':log:', ':job:'), 'job');
+    const isPlain = job !== null && (JSON.parse(job) as Partial<JobIdentity>).retentionMs === 0;
+    return ttl === -1 || (isPlain && ttl > stateMs) ? `expires in ${ttl} ms` : undefined;
+  }
   return ttl === -1 && !lasting.some((pattern) => pattern.test(key)) ? 'never expires' : undefined;
 }
 
-/** An account stays; what it holds and has under way does not. */
-async function describeAccount(redis: Redis, key: string): Promise<string | undefined> {
+/** An account and a budget stay; what they hold and have under way does not. */
+async function describeMoney(redis: Redis, key: string): Promise<string | undefined> {
   const fields = Object.entries(await redis.hgetall(key));
   const left = fields.filter(([field, value]) => (field === 'held' || field.startsWith('n:')) && value !== '0');
   return left.length === 0 ? undefined : left.map(([field, value]) => `${field} ${value}`).join(', ');
