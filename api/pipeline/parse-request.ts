@@ -9,7 +9,7 @@ import { readForm } from '../http/body/form-body.ts';
 import { type BodyWatch, encodingOf, isForm, readBody } from '../http/body/read-body.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint } from './endpoint.ts';
-import { isLargeBody, type LargeBodies } from './large-bodies/large-bodies.ts';
+import { isLargeBody, type LargeBodies, parseAfterYield, smallBody } from './large-bodies/large-bodies.ts';
 import type { ParsedRequest } from './parsed-request.ts';
 
 /** Dependencies of reading and parsing a request. */
@@ -90,8 +90,13 @@ async function readJsonRequest(reading: Reading): Promise<Read> {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
   const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
-  const parsed = isLargeBody(body) ? await parseLarge(ctx, services.largeBodies, endpoint, body) : endpoint.parse(body);
-  return { parsed, bodyHash };
+  const { parse } = endpoint;
+  // Most bodies are small, and then nothing is awaited.
+  if (body.byteLength <= smallBody) return { parsed: parse(body), bodyHash };
+  const parsing = isLargeBody(body)
+    ? parseLarge(ctx, services.largeBodies, endpoint, body)
+    : parseAfterYield(parse, body);
+  return { parsed: await parsing, bodyHash };
 }
 
 /** Parses a body in the thread, unless its caller disconnects first. */

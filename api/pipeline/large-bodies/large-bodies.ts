@@ -1,24 +1,37 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
 import { threadFile } from '../../../shared/runtime/thread-file.ts';
+import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
-import type { ParsedRequest } from '../parsed-request.ts';
+import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
 
 /**
- * Bytes and values of bodies that are parsed at once: this takes at most 2 ms, and the way through a thread, with copies of
- * the body there and back, costs as much (benchmark case `large`).
+ * Maximum bytes and values of bodies that are parsed in the main thread: this takes at most 2 ms, and the way through another
+ * thread, with copies of the body there and back, costs as much (benchmark case `large`).
  */
-const atOnce = { bytes: 512 * 1024, values: 8192 };
-/** Smaller bodies (bytes) take less time than to count their values. */
-const surelySmall = 64 * 1024;
+const mainThread = { bytes: 512 * 1024, values: 8192 };
+/** Bodies up to this size (bytes) take less time to parse than to look at first. */
+export const smallBody = 64 * 1024;
 
-/** Whether a body takes so long to parse that this is left to a thread, and no stream waits for it. */
-export function isLargeBody(body: Uint8Array): boolean {
-  if (body.byteLength <= surelySmall) return false;
-  if (body.byteLength > atOnce.bytes) return true;
-  return exceededLimit(body, { nesting: Number.POSITIVE_INFINITY, values: atOnce.values }) !== undefined;
+/**
+ * Whether a body takes so long to parse that this is left to another thread, and no stream waits for it.
+ * @param maxBytes that the main thread parses
+ */
+export function isLargeBody(body: Uint8Array, maxBytes = mainThread.bytes): boolean {
+  if (body.byteLength <= smallBody) return false;
+  if (body.byteLength > maxBytes) return true;
+  return exceededLimit(body, { nesting: Number.POSITIVE_INFINITY, values: mainThread.values }) !== undefined;
+}
+
+/**
+ * Parses a body that is neither small nor large: one in each pass of the event loop, so that small requests that have arrived
+ * meanwhile do not wait for all of them (benchmark case `neighbour`).
+ */
+export async function parseAfterYield(parse: Parse, body: Uint8Array): Promise<ParsedRequest> {
+  await new Promise<void>((resolve) => yieldToEventLoop(resolve));
+  return parse(body);
 }
 
 /** What the thread is asked. */

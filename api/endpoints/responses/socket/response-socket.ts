@@ -87,6 +87,9 @@ function cutOff(connection: SocketConnection, error: ApiError): void {
   connection.cut(closeCodes.policyViolation, error.code);
 }
 
+/** Longer messages (bytes) are parsed only if their caller could have a request admitted. */
+const largeMessage = 256 * 1024;
+
 function sessionWork(
   context: TurnContext & { readonly services: ResponseSocketDependencies },
   intake: MessageIntake,
@@ -97,7 +100,7 @@ function sessionWork(
   return {
     parse: (message, isBinary) => {
       if (isBinary) return refusedMessage(new ApiError('invalid_request_error', 'Send text messages: JSON in UTF-8.'));
-      if (!isLargeBody(message)) return parseSocketMessage(message);
+      if (!isLargeBody(message, largeMessage)) return parseSocketMessage(message);
       const { caller } = ctx.state;
       const preparing = services.bodyGate
         .assertMayBegin(caller)
