@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
-import { type Execute, notOffered } from './execution.ts';
+import { type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent calls of one job. */
@@ -19,8 +19,7 @@ const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
 export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call }) => {
-  const embed = vendor.embed;
-  if (embed === undefined) throw notOffered(vendor, 'embed');
+  const embed = methodOf(vendor, 'embed');
   const job = JSON.parse(requestText(call.request)) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
   let length = 0;

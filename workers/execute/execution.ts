@@ -2,15 +2,7 @@ import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import type {
-  AnswerBody,
-  FrameSink,
-  JobAnswer,
-  Vendor,
-  VendorAnswer,
-  VendorCall,
-  VendorMethod,
-} from '../vendors/vendor.ts';
+import type { AnswerBody, FrameSink, JobAnswer, Vendor, VendorAnswer, VendorCall } from '../vendors/vendor.ts';
 
 /** A job to be executed by its vendor. */
 export interface Execution {
@@ -69,7 +61,7 @@ export function notOffered({ name: vendor }: Pick<Vendor, 'name'>, offering: Met
 }
 
 /** @throws ApiError 400 when the vendor does not offer it. */
-export function methodOf(vendor: Vendor, name: Exclude<MethodName, 'embed'>): VendorMethod {
+export function methodOf<Name extends MethodName>(vendor: Vendor, name: Name): NonNullable<Vendor[Name]> {
   const method = vendor[name];
   if (method === undefined) throw notOffered(vendor, name);
   return method;

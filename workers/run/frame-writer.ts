@@ -11,11 +11,10 @@ import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
  * ticks, so that their calls go out together.
  */
 const tickMs = 5;
-let due: FrameWriter[] = [];
+const due: FrameWriter[] = [];
 
 function tick(): void {
-  const writers = due;
-  due = [];
+  const writers = due.splice(0);
   for (const writer of writers) writer.flushDue();
 }
 

@@ -163,7 +163,7 @@ describe('embeddings of the OpenAI dialect', () => {
       ...expected,
       usage: counted,
     });
-    for (const broken of ['"AA\\nAA"', '"AA\nAA"', '"AA\\"AA"']) {
+    for (const broken of ['"AA\u0001AA"', '"AA AA"', '"AA!"', '"世界"', '"AA\\nAA"', '"AA\nAA"', '"AA\\"AA"']) {
       server.answer((response) => sendJson(response, 200, `{"data":[{"index":0,"embedding":${broken}}]}`));
       await assert.rejects(embed({ input: 'a' }), { code: 'server_error' }, broken);
     }

@@ -51,8 +51,7 @@ function readEmbeddings(
 
 /** Quotes inside strings are escaped, so this and a colon are never text but a key. */
 const key = Buffer.from('"embedding"');
-const [quote, openingBracket, closingBracket, colon, space, backslash] = [0x22, 0x5b, 0x5d, 0x3a, 0x20, 0x5c];
-const [lineFeed, carriageReturn] = [0x0a, 0x0d];
+const [quote, openingBracket, closingBracket, colon, space] = [0x22, 0x5b, 0x5d, 0x3a, 0x20];
 
 /** The vectors where they stand, and the text around them, in which each is replaced by its number. */
 function takeVectors(bytes: Buffer): { found: (string | Buffer)[]; rest: string } {
@@ -87,13 +86,11 @@ function endOfVector(bytes: Buffer, start: number): number | undefined {
   return last < 0 ? undefined : last + 1;
 }
 
-/** A vector: a list of numbers as text, or a string without escapes, base64, as it is. Undefined for anything else. */
+/** A vector: a list of numbers as text, or base64 as it is. Undefined for anything else, which its caller could not read. */
 function readVector(bytes: Buffer): string | Buffer | undefined {
-  if (bytes[0] === openingBracket) {
-    const text = bytes.toString('latin1');
-    return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
-  }
-  return [backslash, lineFeed, carriageReturn].some((byte) => bytes.includes(byte)) ? undefined : bytes;
+  const text = bytes.toString('latin1');
+  if (/^"[A-Za-z0-9+/=_-]*"$/.test(text)) return bytes;
+  return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
 }
 
 function unusable(): ApiError {
