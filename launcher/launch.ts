@@ -13,6 +13,7 @@ import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
 import { firstOperator } from './first-operator.ts';
+import { gatewayPrograms, type Programs } from './gateway-programs.ts';
 import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
 import type { Welcome } from './welcome.ts';
@@ -20,26 +21,8 @@ import type { Welcome } from './welcome.ts';
 const startDeadlineMs = 30_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
-/**
- * As in package.json. Collecting before the young generation is full only means more collections. Node 24 would give the young
- * generation 96 MB: with a quarter of that, requests cost the same, and 5,000 open streams 100 MB less.
- */
-const apiFlags = ['--max-semi-space-size=8', '--no-minor-gc-task'];
-/** As in package.json: about 25 MB more than an api, for fewer collections. */
-const workerFlags = ['--max-semi-space-size=16', '--no-minor-gc-task'];
-
 /** Extra time for a child, beyond its own shutdown time, to react and exit. */
 const closeGraceMs = 7000;
-
-/** Paths of the modules that run as children, and of the lock of their build. */
-export interface Programs {
-  readonly buildLock: string;
-  readonly api: string;
-  readonly worker: string;
-  readonly sandbox: string;
-  /** Node flags for all of them. */
-  readonly nodeFlags?: readonly string[];
-}
 
 export interface LaunchOptions {
   readonly config: Config;
@@ -55,8 +38,8 @@ type Closer = (limitMs: number) => Promise<void> | void;
 export class Launch {
   readonly #options: LaunchOptions;
   readonly #closers: Closer[] = [];
-  /** By name. */
-  readonly #children = new Map<string, SupervisedChild>();
+  /** By role: `api`, `worker`, `sandbox`. */
+  readonly #children = new Map<string, SupervisedChild[]>();
   /** Children that reload the settings on request. */
   readonly #reloading: SupervisedChild[] = [];
   readonly #stopped = new AbortController();
@@ -67,8 +50,8 @@ export class Launch {
   }
 
   /**
-   * Starts Redis (unless one is configured), the sandbox (if enabled), a worker and an api process, and resolves when the api
-   * accepts connections. On an error the caller calls `close`.
+   * Starts Redis (unless one is configured), the sandbox (if enabled), the worker and the api processes, and resolves when these
+   * accept connections. On an error the caller calls `close`.
    * @throws ConfigError or StartError.
    */
   async start(onRedisLost: () => void): Promise<Welcome> {
@@ -109,12 +92,15 @@ export class Launch {
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
       redis: redis.description,
       dataDir: config.dataDir,
+      apiProcesses: config.apiProcesses,
+      workerProcesses: config.workerProcesses,
     };
   }
 
-  /** Ends a child (`api`, `worker`, `sandbox`) and restarts it at once. A child that is not running stays stopped. */
-  async restart(name: string): Promise<void> {
-    await this.#children.get(name)?.restart(this.#options.config.shutdownMs);
+  /** Ends the processes of a role (`api`, `worker`, `sandbox`) and restarts them at once. One that is not running stays stopped. */
+  async restart(role: string): Promise<void> {
+    const children = this.#children.get(role) ?? [];
+    await Promise.all(children.map((child) => child.restart(this.#options.config.shutdownMs)));
   }
 
   /** Makes api and worker reload their settings. */
@@ -177,6 +163,7 @@ export class Launch {
     if (!config.sandbox || config.vendors.sandbox !== undefined) return {};
     const args = (port: number) => ['--port', String(port)];
     const child = this.#startChild(
+      'sandbox',
       { name: 'sandbox', file: programs.sandbox, args: args(0), quiet: true, settings: {} },
       sandboxCloseMs,
     );
@@ -187,32 +174,43 @@ export class Launch {
   }
 
   /**
-   * Starts the worker and the api.
-   * @param apiSettings settings for the api only
+   * Starts the worker and the api processes.
+   * @param apiSettings settings for the apis only
    */
   async #startGateway(settings: Record<string, string>, apiSettings: Record<string, string>): Promise<string> {
     const { config, programs } = this.#options;
     const closeMs = config.shutdownMs + closeGraceMs;
-    const worker = this.#startChild(
-      { name: 'worker', file: programs.worker, nodeFlags: workerFlags, settings },
-      closeMs,
-    );
-    const api = this.#startChild(
-      { name: 'api', file: programs.api, nodeFlags: apiFlags, settings: { ...settings, ...apiSettings } },
-      closeMs,
-    );
-    this.#reloading.push(worker, api);
-    worker.supervise();
-    const { url } = await api.listening(startDeadlineMs);
-    api.supervise();
+    const { workerPrograms, apiPrograms } = gatewayPrograms(config, programs, settings, apiSettings);
+    const workers = workerPrograms.map((program) => this.#startChild('worker', program, closeMs));
+    this.#reloading.push(...workers);
+    for (const worker of workers) worker.supervise();
+    const startApis = async (some: readonly Program[]): Promise<string | undefined> => {
+      const started = some.map((program) => this.#startChild('api', program, closeMs));
+      this.#reloading.push(...started);
+      const messages = await Promise.all(started.map((api) => api.listening(startDeadlineMs)));
+      for (const api of started) api.supervise();
+      return messages[0]?.url;
+    };
+    // One of them makes the tables and the first operator: the others find both.
+    const url = await startApis(apiPrograms.slice(0, 1));
+    await startApis(apiPrograms.slice(1));
     return url ?? ownBaseUrls({ ...config, port: Number(settings.PORT) })[0];
   }
 
-  #startChild(program: Program, closeMs: number): SupervisedChild {
+  /** Starts a process of a role. All those of a role are stopped together. */
+  #startChild(role: string, program: Program, closeMs: number): SupervisedChild {
     const nodeFlags = [...(this.#options.programs.nodeFlags ?? []), ...(program.nodeFlags ?? [])];
     const child = new SupervisedChild({ ...program, nodeFlags }, this.#options.warn);
-    this.#children.set(program.name, child);
-    this.#add((limitMs) => child.stop(Math.min(closeMs, limitMs)));
+    const children = this.#children.get(role) ?? [];
+    children.push(child);
+    if (children.length > 1) {
+      this.#stopped.signal.throwIfAborted();
+      return child;
+    }
+    this.#children.set(role, children);
+    this.#add(async (limitMs) => {
+      await Promise.all(children.map((started) => started.stop(Math.min(closeMs, limitMs))));
+    });
     return child;
   }
 

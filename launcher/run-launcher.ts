@@ -1,7 +1,8 @@
 import { closeSync, openSync } from 'node:fs';
 import { ConfigError, readConfig } from '../shared/config/config.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { Launch, type Programs } from './launch.ts';
+import type { Programs } from './gateway-programs.ts';
+import { Launch } from './launch.ts';
 import { StartError } from './supervised-child.ts';
 import { type Welcome, welcomeText } from './welcome.ts';
 

@@ -1,4 +1,5 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, type StdioOptions } from 'node:child_process';
+import cluster from 'node:cluster';
 import { childEnvironment } from '../shared/config/config.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 
@@ -13,13 +14,15 @@ export class StartError extends Error {
 
 /** A program to run as a child process and keep running. */
 export interface Program {
-  /** Display name: `api`, `worker`, `sandbox`. */
+  /** Display name: `api`, `worker`, `sandbox`, `api process 2`. */
   readonly name: string;
   /** Path of the module. */
   readonly file: string;
   readonly args?: readonly string[];
   /** Flags of Node itself. */
   readonly nodeFlags?: string[];
+  /** Whether it listens on the same port as others: then this process accepts the connections, and gives each to the next of them. */
+  readonly sharesPort?: boolean;
   /** Whether to discard its output. */
   readonly quiet?: boolean;
   /** Settings that replace those of this process. */
@@ -117,13 +120,7 @@ export class SupervisedChild {
   }
 
   #fork(): ChildProcess {
-    const { file, args = [], quiet, settings } = this.#program;
-    const child = fork(file, args, {
-      ...childOptions,
-      env: childEnvironment(settings),
-      execArgv: this.#program.nodeFlags ?? [],
-      stdio: ['ignore', quiet ? 'ignore' : 1, 2, 'ipc'],
-    });
+    const child = forkProgram(this.#program);
     watchChild(child);
     this.#startedAt = Date.now();
     this.#isReady = false;
@@ -159,4 +156,15 @@ export class SupervisedChild {
       this.#child = this.#fork();
     }, this.#pauseMs);
   }
+}
+
+function forkProgram({ file, args = [], nodeFlags = [], quiet, sharesPort, settings }: Program): ChildProcess {
+  const stdio: StdioOptions = ['ignore', quiet ? 'ignore' : 1, 2, 'ipc'];
+  const env = childEnvironment(settings);
+  if (!sharesPort) return fork(file, args, { ...childOptions, env, execArgv: nodeFlags, stdio });
+  // Not in a group of its own, which `cluster` does not offer: a terminal's Ctrl-C reaches it together with this process, whose
+  // own signal it then ignores. It is the first to be stopped anyway.
+  cluster.schedulingPolicy = cluster.SCHED_RR;
+  cluster.setupPrimary({ exec: file, args: [...args], execArgv: [...nodeFlags], stdio });
+  return cluster.fork(env).process;
 }

@@ -16,6 +16,8 @@ export interface Welcome {
   readonly vendors: readonly string[];
   readonly redis: string;
   readonly dataDir: string;
+  readonly apiProcesses: number;
+  readonly workerProcesses: number;
 }
 
 /** The text that `npm start` prints, with a command line to paste. */
@@ -34,7 +36,7 @@ export function welcomeText(welcome: Welcome): string {
     line('Sign in', operatorText(welcome)),
     line('Vendors', vendors.length > 0 ? vendors.join(', ') : 'none: set OPENAI_API_KEY, or SLUICE_SANDBOX=on'),
     ...(welcome.sandbox ? [line('', 'The sandbox is a built-in stand-in, not a real model.')] : []),
-    line('Processes', `api, worker${welcome.sandbox ? ', sandbox' : ''}`),
+    line('Processes', processesText(welcome)),
     line('Redis', redis),
     line('Data', dataDir),
     '',
@@ -50,6 +52,11 @@ export function welcomeText(welcome: Welcome): string {
     'Stop it with Ctrl-C.',
     '',
   ].join('\n');
+}
+
+function processesText({ apiProcesses, workerProcesses, sandbox }: Welcome): string {
+  const several = (count: number, role: string): string => (count === 1 ? role : `${count} ${role}s`);
+  return [several(apiProcesses, 'api'), several(workerProcesses, 'worker'), ...(sandbox ? ['sandbox'] : [])].join(', ');
 }
 
 /** The password is shown only once: it may have been changed since. */

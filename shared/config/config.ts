@@ -19,6 +19,7 @@ import {
   type TrustedProxies,
   trustedProxies,
 } from './ingress-settings.ts';
+import { type ProcessSettings, processSettings, readProcessSettings } from './process-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
 import {
@@ -93,13 +94,14 @@ const settings = z.object({
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
   ...accountSettings,
   ...boundsSettings,
+  ...processSettings,
 });
 
 /** The names of all settings. */
 export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
 /** Settings as used by the code. Times are milliseconds. */
-export interface Config extends AccountSettings, BoundsSettings {
+export interface Config extends AccountSettings, BoundsSettings, ProcessSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; if empty, links are built from host and port. */
@@ -218,6 +220,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     corsOrigins: env.CORS_ORIGINS,
     ...readAccountSettings(env, isLocal(env)),
     ...readBoundsSettings(env),
+    ...readProcessSettings(env),
   };
 }
 

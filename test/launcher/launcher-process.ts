@@ -34,7 +34,7 @@ export interface LauncherProcess {
   /** Resolves when the welcome is printed, with what it names. @throws when the process ends before. */
   welcome(): Promise<{ baseUrl: string; key: string }>;
   signal(name: NodeJS.Signals): void;
-  /** Its children now: process id by the name of their module (`api`, `workers`, `sandbox`) or program. */
+  /** Its children now, the oldest first: process id by the name of their module (`api`, `workers`, `sandbox`, `api 2`) or program. */
   children(): Record<string, number>;
 }
 
@@ -111,11 +111,14 @@ export async function startLauncher({
 
 function childrenOf(pid: number): Record<string, number> {
   const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+  const seen: Record<string, number> = {};
   return Object.fromEntries(
     pids.map((child) => {
       const command = readFileSync(`/proc/${child}/cmdline`, 'utf8').replaceAll('\0', ' ');
       const name = /\/(\w+)\/main\.[jt]s/.exec(command)?.[1] ?? /(\w+-server|in-memory-redis)/.exec(command)?.[1];
-      return [name ?? command, child];
+      if (name === undefined) return [command, child];
+      seen[name] = (seen[name] ?? 0) + 1;
+      return [seen[name] === 1 ? name : `${name} ${seen[name]}`, child];
     }),
   );
 }
