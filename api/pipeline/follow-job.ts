@@ -92,7 +92,7 @@ export async function assertReached(
   jobId: string,
   position: EventPosition,
 ): Promise<void> {
-  const progress = await readJobProgress(redis, jobId);
+  const progress = await readJobProgress(redis, { jobId });
   if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }
 

@@ -2,17 +2,17 @@ import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { hasLog, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
-import { type Batch, type Frame, isTerminal, parseBatch, type StoredFrame } from '../../shared/jobs/frames.ts';
+import { type Batch, type Frame, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readJobProgress, readServed, type Served } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { BlobFrame } from './blob-frame.ts';
+import { withBlobs } from './blob-frame.ts';
 import { EarlyBatches } from './early-batches.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
-/** Time without a live frame after which the log is read: a lost last frame leaves no gap to notice. */
+/** Time without a live frame after which a reader asks whether there is more: a lost last frame leaves no gap to notice. */
 const silenceMs = 5000;
 
 /** Delay after a failed read of the log, as an immediate retry would fail, too. */
@@ -142,11 +142,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#isReadingLog || this.#isPaused || this.#isClosed || Date.now() < this.#retryAt) return;
     this.#isReadingLog = true;
     this.#readLog()
-      .catch((error) => {
-        this.#retryAt = Date.now() + retryMs;
-        this.#isBehind = true;
-        this.#context.log.error({ err: error, job: this.jobId }, 'reading an answer failed');
-      })
+      .catch((error) => this.#readLater(error))
       .finally(() => {
         this.#isReadingLog = false;
         if (this.#isBehind && !this.#isPaused && !this.#isClosed) this.catchUp();
@@ -177,13 +173,30 @@ export class AnswerReader implements JobItem<AnswerReader> {
     }
     if (now - this.#lastHeardAt < silenceMs && !this.#isBehind) return;
     this.#lastHeardAt = now;
-    this.catchUp();
+    if (this.#isBehind || this.#isPaused) this.catchUp();
+    else this.#checkProgress();
   }
 
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#onClose(this);
+  }
+
+  /** Reads the log if it has more than this reader got. Readers that are silent at the same time ask in few calls. */
+  #checkProgress(): void {
+    readJobProgress(this.#context.redis, { jobId: this.jobId }).then(
+      (progress) => {
+        if (progress === undefined || progress.hasEnded || progress.seq > this.#cursor) this.catchUp();
+      },
+      (error) => this.#readLater(error),
+    );
+  }
+
+  #readLater(error: unknown): void {
+    this.#retryAt = Date.now() + retryMs;
+    this.#isBehind = true;
+    this.#context.log.error({ err: error, job: this.jobId }, 'reading an answer failed');
   }
 
   async #readLog(): Promise<void> {
@@ -215,7 +228,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
 
   /** Checks, after the log had nothing new, that frames may still follow. */
   async #checkThere(): Promise<void> {
-    const progress = await readJobProgress(this.#context.redis, this.jobId);
+    const progress = await readJobProgress(this.#context.redis, { jobId: this.jobId });
     // The end follows everything that this reader has. If Redis lost some of it (a failover), nothing follows either.
     const isOver = progress === undefined || progress.hasEnded;
     if (!isOver || this.#isClosed) return;
@@ -263,18 +276,12 @@ export class AnswerReader implements JobItem<AnswerReader> {
       return;
     }
     try {
-      const frames = await Promise.all(batch.frames.map((frame) => this.#resolveBlob(frame)));
-      if (!this.#isClosed) this.#deliver({ ...batch, frames });
+      const whole = await withBlobs(batch, this.#context.blobs.ofRecords(this.#account));
+      if (!this.#isClosed) this.#deliver(whole);
     } catch (error) {
       if (!(error instanceof MissingBlobError)) throw error;
       this.#lose();
     }
-  }
-
-  async #resolveBlob(frame: StoredFrame): Promise<StoredFrame> {
-    if (!frame.isBlob) return frame;
-    const { blob } = JSON.parse(frame.text) as { blob: string };
-    return new BlobFrame(frame, await this.#context.blobs.ofRecords(this.#account).bytes(blob));
   }
 
   /** A batch is delivered whole, even to a full sink: its size is bounded, and cursors stay on batch boundaries. */

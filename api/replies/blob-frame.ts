@@ -1,4 +1,5 @@
-import type { FrameType, StoredFrame } from '../../shared/jobs/frames.ts';
+import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
+import type { Batch, FrameType, StoredFrame } from '../../shared/jobs/frames.ts';
 
 /** A frame whose data was read from a blob. It may be megabytes, which some views send without decoding them. */
 export class BlobFrame implements StoredFrame {
@@ -18,4 +19,17 @@ export class BlobFrame implements StoredFrame {
     this.#text ??= this.bytes.toString();
     return this.#text;
   }
+}
+
+/**
+ * A batch with its frames' data, where that is in blobs.
+ * @throws MissingBlobError if one is gone.
+ */
+export async function withBlobs(batch: Batch, blobs: AccountBlobs): Promise<Batch> {
+  const readFrame = async (frame: StoredFrame): Promise<StoredFrame> => {
+    if (!frame.isBlob) return frame;
+    const { blob } = JSON.parse(frame.text) as { blob: string };
+    return new BlobFrame(frame, await blobs.bytes(blob));
+  };
+  return { ...batch, frames: await Promise.all(batch.frames.map(readFrame)) };
 }

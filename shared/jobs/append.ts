@@ -4,13 +4,14 @@ import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
 import { leaseMs } from './job-state.ts';
 
-const verdicts = ['ok', 'fenced', 'ended', 'gone', 'gap'] as const;
+/** `ok`, or why the worker must stop; see append.lua. */
+export const ownerships = ['ok', 'fenced', 'ended', 'gone'] as const;
+export type Ownership = (typeof ownerships)[number];
+
+const verdicts = [...ownerships, 'gap'] as const;
 
 /** `gap`: the log lacks the frames before these and cannot accept them. */
 export type AppendVerdict = (typeof verdicts)[number];
-
-/** `ok`, or why the worker must stop; see append.lua. */
-export type Ownership = Exclude<AppendVerdict, 'gap'>;
 
 const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
 

@@ -3,7 +3,7 @@ import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript, untilAccepted } from '../redis/script.ts';
-import { type Ownership, publishCommand } from './append.ts';
+import { type Ownership, ownerships, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { leaseMs, type Outcome } from './job-state.ts';
 import { errorDetails } from './settlement/error-details.ts';
@@ -88,12 +88,19 @@ function readPoll(own: { attempt: number; lastSeq: number }, task: string, progr
   }
 }
 
-const renewScript = loadScript<Ownership>(new URL('./renew.lua', import.meta.url));
+const renewScript = loadScript<string[]>(new URL('./renew.lua', import.meta.url), refusalScript);
 const releaseScript = loadScript<Ownership | 'released' | 'kept'>(new URL('./release.lua', import.meta.url));
 
-/** Renews the lease on a job whose vendor is silent; see renew.lua. */
-export function renewLease(redis: RedisClient, jobId: string, attempt: number): Promise<Ownership> {
-  return untilAccepted(() => renewScript(redis, [jobKeys.state(jobId)], [attempt, leaseMs]));
+/** Renews the lease on a job whose vendor is silent; see renew.lua. A process with many such jobs renews them in few calls. */
+export const renewLease = inBatches(renewAll, shareNode, 'retried');
+
+async function renewAll(
+  redis: RedisClient,
+  calls: readonly { readonly jobId: string; readonly attempt: number }[],
+): Promise<(Ownership | Error)[]> {
+  const keys = calls.map(({ jobId }) => jobKeys.state(jobId));
+  const replies = await renewScript(redis, keys, [leaseMs, ...calls.map(({ attempt }) => attempt)]);
+  return replies.map((text) => readVerdict(ownerships, text));
 }
 
 /** Requeues a job without committed output; see release.lua. */

@@ -1,5 +1,6 @@
 import type { Capability } from '../capabilities/capability.ts';
 import type { ErrorCode } from '../errors.ts';
+import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
@@ -136,17 +137,35 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
   };
 }
 
+const progressScript = loadScript<string[]>(new URL('./read-progress.lua', import.meta.url));
+
+/** How far a job is: its last committed sequence number, and whether it has ended. */
+export interface JobProgress {
+  readonly seq: number;
+  readonly hasEnded: boolean;
+}
+
 /**
- * A job's last committed sequence number, and whether it has ended; undefined if there is no such job. Called every few seconds
- * for each silent stream, so it reads no more than that.
+ * How far a job is; undefined if there is no such job. Called every few seconds for each silent stream, so it reads no more than
+ * that, and for many of them in one call.
  */
-export async function readJobProgress(
+export const readJobProgress = inBatches(readProgressOfAll, shareNode);
+
+async function readProgressOfAll(
   redis: RedisClient,
-  jobId: string,
-): Promise<{ readonly seq: number; readonly hasEnded: boolean } | undefined> {
-  const [deadline, terminal, seq] = await redis.hmget(jobKeys.state(jobId), 'deadline', 'terminal', 'seq');
-  if (!deadline) return undefined;
-  return { seq: Number(seq ?? 0), hasEnded: Boolean(terminal) };
+  calls: readonly { readonly jobId: string }[],
+): Promise<(JobProgress | undefined | Error)[]> {
+  const replies = await progressScript(
+    redis,
+    calls.map(({ jobId }) => jobKeys.state(jobId)),
+    [],
+  );
+  return replies.map((text) => {
+    if (text === '') return undefined;
+    if (text.startsWith('error ')) return new Error(text);
+    const [seq, ended] = text.split(' ');
+    return { seq: Number(seq), hasEnded: ended === '1' };
+  });
 }
 
 /** Removes the state of a job that was not admitted. */

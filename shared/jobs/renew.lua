@@ -1,10 +1,27 @@
--- Renews a worker's lease on a job while its vendor is silent, and returns whether the worker still owns the job.
--- KEYS[1] job state (hash)   ARGV[1] attempt   ARGV[2] lease in ms
--- Returns as append does: ok, fenced, ended, gone.
-local state = redis.call('HMGET', KEYS[1], 'attempt', 'terminal')
-if not state[1] then return 'gone' end
-if state[2] then return 'ended' end
-if state[1] ~= ARGV[1] then return 'fenced' end
+-- Renews a worker's leases on jobs whose vendors are silent. Loaded after refusal.lua.
+-- KEYS job states (hashes)   ARGV[1] lease in ms   ARGV[n + 1] attempt at the nth job
+-- Returns for each, as append does, whether the worker still owns the job: ok, fenced, ended, gone; 'error message' if this one
+-- could not be renewed. Returns an error for all of them if Redis refuses to write.
 local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'lease', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[2])
-return 'ok'
+local lease = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1])
+
+local function renew(key, attempt)
+  local state = redis.call('HMGET', key, 'attempt', 'terminal')
+  if not state[1] then return 'gone' end
+  if state[2] then return 'ended' end
+  if state[1] ~= attempt then return 'fenced' end
+  redis.call('HSET', key, 'lease', lease)
+  return 'ok'
+end
+
+local replies = {}
+for index, key in ipairs(KEYS) do
+  local ok, reply = pcall(renew, key, ARGV[index + 1])
+  if not ok then
+    local message, refused = refusal(reply)
+    if refused then return refused end
+    reply = 'error ' .. message
+  end
+  replies[index] = reply
+end
+return replies

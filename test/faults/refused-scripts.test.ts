@@ -57,7 +57,7 @@ const steps: Record<string, { parse: () => Promise<JobIdentity>; step: (job: Job
   },
   begin: { parse: () => jobs.create(), step: async (job) => (await jobs.take(job)).verdict === 'run' && 'ok' },
   append: { parse: begun, step: (job) => jobs.write(job, 1, 1, ['a', 'b']) },
-  renew: { parse: begun, step: (job) => renewLease(jobs.redis, job.id, 1) },
+  renew: { parse: begun, step: (job) => renewLease(jobs.redis, { jobId: job.id, attempt: 1 }) },
   'store task': { parse: begun, step: (job) => storeTask(jobs.redis, job.id, task) },
   pause: {
     parse: begun,

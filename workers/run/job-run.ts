@@ -171,7 +171,7 @@ export class RunningJobs implements InboxListener {
     if (attempt === undefined || run.isRenewing) return;
     run.isRenewing = true;
     try {
-      const ownership = await renewLease(this.#redis, run.job.id, attempt);
+      const ownership = await renewLease(this.#redis, { jobId: run.job.id, attempt });
       if (ownership === 'ok') run.confirmedAt = Date.now();
       else run.lose(ownership);
     } catch (error) {

@@ -121,7 +121,7 @@ describe('begin', () => {
     assert.equal((await jobs.take(unrepeatable, { repeatable: false })).verdict, 'wait');
     assert.equal((await jobs.take(repeatable)).verdict, 'run', 'nothing is lost by another attempt');
     assert.equal(await jobs.write(said, 1, 2, ['b']), 'ok');
-    assert.equal(await renewLease(jobs.redis, unrepeatable.id, 1), 'ok');
+    assert.equal(await renewLease(jobs.redis, { jobId: unrepeatable.id, attempt: 1 }), 'ok');
   });
 
   test('begin gives a job up after two attempts, not counting a released one', async () => {
@@ -167,7 +167,7 @@ describe('append', () => {
     await jobs.take(job);
     assert.equal(await jobs.write(job, 1, 1, ['old']), 'fenced');
     assert.equal(await jobs.write(job, 2, 1, ['new']), 'ok');
-    assert.equal(await renewLease(jobs.redis, job.id, 1), 'fenced');
+    assert.equal(await renewLease(jobs.redis, { jobId: job.id, attempt: 1 }), 'fenced');
     assert.equal((await jobs.end(job, { attempt: 1 })).verdict, 'fenced');
     assert.deepEqual(await loggedTexts(job), ['new']);
   });
@@ -234,7 +234,7 @@ describe('append', () => {
     await jobs.write(job, 1, 1, ['a']);
     await jobs.end(job, { outcome: 'cancelled' });
     assert.equal(await jobs.write(job, 1, 2, ['b']), 'ended');
-    assert.equal(await renewLease(jobs.redis, job.id, 1), 'ended');
+    assert.equal(await renewLease(jobs.redis, { jobId: job.id, attempt: 1 }), 'ended');
     assert.deepEqual(await loggedTexts(job), ['a', '{}']);
     const lost = jobs.identity();
     assert.equal(await jobs.write(lost, 1, 1, ['a']), 'gone');
