@@ -125,14 +125,19 @@ async function start(): Promise<void> {
   log.info({ host: config.host, port: config.port, cluster: redis.isCluster }, 'listening');
   const notice = everyAddressNotice(config);
   if (notice !== undefined) log.info(notice);
-  process.send?.({ type: 'listening', url: services.baseUrl });
   closeOnSignal({
     log,
     flush,
     timeoutMs: config.shutdownMs,
     faults: createFaultCounter(services.registry),
+    leave: async (signal) => {
+      isClosing = true;
+      await server.leave(signal);
+    },
     close: (signal) => closers.close(signal),
   });
+  // Whoever reads it may send signals at once.
+  process.send?.({ type: 'listening', url: services.baseUrl });
 }
 
 start().catch((error) => {

@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type Koa from 'koa';
 import { type Config, ConfigError } from '../shared/config/config.ts';
 import { unusedConnections } from './bounds/connections.ts';
@@ -14,6 +15,11 @@ import type { State } from './state.ts';
 export interface ApiServer {
   /** @throws ConfigError when the port is taken or may not be used. */
   listen(): Promise<void>;
+  /**
+   * Still takes requests, each connection's last one, for the lame duck's time or until the signal: whoever sends them has
+   * that time to see that this process is not ready, and calls others.
+   */
+  leave(signal: AbortSignal): Promise<void>;
   /** Stops accepting, lets running requests finish until the signal, then hands the rest over. */
   drain(signal: AbortSignal): Promise<void>;
 }
@@ -23,18 +29,28 @@ export function createApiServer(app: Koa<State>, services: Services): ApiServer 
   // Koa's own console output is off: the errors middleware has seen everything that matters.
   app.silent = true;
   const handle = app.callback();
-  const server = createServer(
-    { keepAliveTimeout: 65_000, requestTimeout: 300_000, noDelay: true, IncomingMessage: UpgradableRequest },
-    handle,
-  );
+  const server = createServer({
+    keepAliveTimeout: 65_000,
+    requestTimeout: 300_000,
+    noDelay: true,
+    IncomingMessage: UpgradableRequest,
+  });
+  services.connections.watch(server);
+  server.on('request', handle);
   routeUpgrades(server, handle);
   routeExpectations(server, handle);
   answerClientErrors(server, services);
-  services.connections.watch(server);
   const unused = unusedConnections(server);
   return {
     listen: () => listen(server, services.config.port, services.config),
-    drain: (signal) => drain(server, unused, services.handover, signal),
+    leave: async (signal) => {
+      services.connections.leave();
+      await delay(services.config.lameDuckMs, undefined, { signal }).catch(() => undefined);
+    },
+    drain: (signal) => {
+      services.connections.leave();
+      return drain(server, unused, services.handover, signal);
+    },
   };
 }
 

@@ -77,6 +77,8 @@ export class Launch {
       PORT: String(port),
       // Keeps the welcome readable: request logs only if LOG_LEVEL is set.
       LOG_LEVEL: childEnvironment({}).LOG_LEVEL || 'warn',
+      SLUICE_LAME_DUCK_SECONDS: String(config.lameDuckMs / 1000),
+      SLUICE_SHUTDOWN_SECONDS: String(config.shutdownMs / 1000),
       ...(await this.#startSandbox()),
     };
     const baseUrl = await this.#startGateway(settings, adminSettings(operator));
@@ -179,7 +181,7 @@ export class Launch {
    */
   async #startGateway(settings: Record<string, string>, apiSettings: Record<string, string>): Promise<string> {
     const { config, programs } = this.#options;
-    const closeMs = config.shutdownMs + closeGraceMs;
+    const closeMs = config.lameDuckMs + config.shutdownMs + closeGraceMs;
     const { workerPrograms, apiPrograms } = gatewayPrograms(config, programs, settings, apiSettings);
     const workers = workerPrograms.map((program) => this.#startChild('worker', program, closeMs));
     this.#reloading.push(...workers);

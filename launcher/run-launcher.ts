@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { ConfigError, readConfig } from '../shared/config/config.ts';
+import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import type { Programs } from './gateway-programs.ts';
 import { Launch } from './launch.ts';
@@ -8,6 +8,11 @@ import { type Welcome, welcomeText } from './welcome.ts';
 
 /** Under some versions of npm one Ctrl-C arrives twice at once, from the terminal and from npm. */
 const sameSignalMs = 1000;
+/**
+ * How it stops unless the settings say otherwise. Another process that could take over is not expected, so nobody has to be
+ * told in advance; and while it finishes what runs, new requests are refused, so it must not take long.
+ */
+const ownDefaults = { SLUICE_LAME_DUCK_SECONDS: '0', SLUICE_SHUTDOWN_SECONDS: '30' };
 /** Without Redis no request can finish, so a longer wait is useless. */
 const redisLostLimitMs = 3000;
 
@@ -22,7 +27,7 @@ export async function runLauncher(
 ): Promise<void> {
   keepFilesPrivate();
   try {
-    const launch = new Launch({ config: readConfig(), programs, warn: (sentence) => console.error(sentence) });
+    const launch = new Launch({ config: readOwnConfig(), programs, warn: (sentence) => console.error(sentence) });
     const stop = stopper(launch);
     const stopGently = () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopGently);
@@ -47,10 +52,14 @@ export async function runLauncher(
   }
 }
 
+function readOwnConfig(): Config {
+  return readConfig(undefined, ownDefaults);
+}
+
 /** Makes everything reload its settings, unless they are invalid. */
 function reload(launch: Launch): void {
   try {
-    readConfig();
+    readOwnConfig();
     launch.reload();
     console.error('The settings are read again.');
   } catch (error) {

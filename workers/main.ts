@@ -106,7 +106,6 @@ async function start(): Promise<void> {
   const stopping = new AbortController();
   closers.add(() => stopping.abort());
   if (config.checksKeys) void checkKeys(context, stopping.signal);
-  process.send?.({ type: 'consuming', capabilities: wanted });
   closeOnSignal({
     log,
     flush,
@@ -114,6 +113,8 @@ async function start(): Promise<void> {
     faults: createFaultCounter(registry),
     close: (signal) => closers.close(signal),
   });
+  // Whoever reads it may send signals at once.
+  process.send?.({ type: 'consuming', capabilities: wanted });
 }
 
 start().catch((error) => {

@@ -25,6 +25,11 @@ export interface ConnectionLimits {
 /** Reasons for closing a connection, as labels of metrics. */
 export type CutReason = 'unread' | 'unsent' | 'pipelined' | 'address' | 'full';
 
+/** A connection as the server of Node sees it, with the response under way. */
+interface ServerSocket extends Socket {
+  readonly _httpMessage?: ServerResponse | null;
+}
+
 /** A connection with unsent data. */
 interface Unread {
   readonly socket: Socket;
@@ -50,6 +55,7 @@ export class Connections {
   readonly #pipelined = new Map<Socket, Set<ServerResponse>>();
   #timer: NodeJS.Timeout | undefined;
   #unsent = 0;
+  #isLeaving = false;
 
   constructor(limits: ConnectionLimits, log: Logger, onCut: (reason: CutReason) => void = () => undefined) {
     this.#limits = limits;
@@ -67,18 +73,33 @@ export class Connections {
     return this.#unsent;
   }
 
-  /** Starts to watch a server's connections. */
+  /** Starts to watch a server's connections. Called before the server's own listener for requests is added. */
   watch(server: Server): void {
     const { maxConnections, unreadMs } = this.#limits;
     server.maxConnections = maxConnections;
     server.on('drop', () => this.#onCut('full'));
     server.on('connection', (socket) => this.#opened(socket));
-    server.on('request', (request, response) => {
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      if (this.#isLeaving) response.shouldKeepAlive = false;
       // The response has no socket until the one before it is sent.
       if (response.socket === null) this.#wait(request, response);
-    });
+    };
+    server.on('request', onRequest);
+    server.on('checkExpectation', onRequest);
     this.#timer = setInterval(() => this.sweep(), Math.min(usualSweepMs, unreadMs / 4));
     this.#timer.unref();
+  }
+
+  /**
+   * From now on each connection ends with its next response (`Connection: close`), or the last of its pipelined ones. A
+   * response whose head is sent already goes on, and so does its connection.
+   */
+  leave(): void {
+    this.#isLeaving = true;
+    for (const socket of this.#open) {
+      const last = [...(this.#pipelined.get(socket) ?? [])].at(-1) ?? (socket as ServerSocket)._httpMessage;
+      if (last) last.shouldKeepAlive = false;
+    }
   }
 
   /** Announces a response of `bytes`. If it exceeds the limit, other connections are closed to make room. */

@@ -80,7 +80,8 @@ const settings = z.object({
   SLUICE_VENDOR_SILENCE_SECONDS: whole(...limitBounds.vendor_silence_seconds).default(300),
   SLUICE_RESULT_SECONDS: whole(60, 2_592_000).default(86_400),
   SLUICE_RETENTION_DAYS: whole(1, 36_500).default(30),
-  SLUICE_SHUTDOWN_SECONDS: whole(0, 3_600).default(30),
+  SLUICE_LAME_DUCK_SECONDS: whole(0, 3_600).default(10),
+  SLUICE_SHUTDOWN_SECONDS: whole(0, 86_400).optional(),
   SLUICE_OUTBOX_MEGABYTES: whole(1, 1_000_000).default(64),
   SLUICE_SPOOL_MEGABYTES: whole(0, 1_000_000_000).default(4096),
   SLUICE_SOCKET_IDLE_SECONDS: whole(1, 3_600).default(600),
@@ -153,7 +154,9 @@ export interface Config extends AccountSettings, BoundsSettings, ProcessSettings
   readonly resultMs: number;
   /** How long the database keeps the requests and answers of asynchronous and keyed jobs. */
   readonly bodyRetentionMs: number;
-  /** How long running work may continue after SIGTERM. */
+  /** How long an api still takes requests after SIGTERM, while it reports that it is not ready. */
+  readonly lameDuckMs: number;
+  /** How long running work may continue after that: by default as long as a waiting caller's request may take. */
   readonly shutdownMs: number;
   /** Maximum size in Redis, in bytes, of data waiting for an unavailable database; more goes to the spool. */
   readonly outboxBytes: number;
@@ -170,10 +173,15 @@ type Vendors = Readonly<Record<string, VendorSettings>>;
 
 /**
  * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
+ * @param defaults of this program, which replace the usual ones
  * @throws ConfigError naming the setting and its requirement.
  */
-export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+export function readConfig(
+  environment: NodeJS.ProcessEnv = process.env,
+  defaults: Readonly<Record<string, string>> = {},
+): Config {
+  const set = Object.entries(environment).filter(([, value]) => value !== '');
+  const given = { ...defaults, ...Object.fromEntries(set) };
   // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
   const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
@@ -213,7 +221,8 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     vendorSilenceMs: env.SLUICE_VENDOR_SILENCE_SECONDS * 1000,
     resultMs: env.SLUICE_RESULT_SECONDS * 1000,
     bodyRetentionMs: env.SLUICE_RETENTION_DAYS * 86_400_000,
-    shutdownMs: env.SLUICE_SHUTDOWN_SECONDS * 1000,
+    lameDuckMs: env.SLUICE_LAME_DUCK_SECONDS * 1000,
+    shutdownMs: (env.SLUICE_SHUTDOWN_SECONDS ?? env.SLUICE_DEADLINE_SECONDS) * 1000,
     outboxBytes: env.SLUICE_OUTBOX_MEGABYTES * 1_000_000,
     spoolBytes: env.SLUICE_SPOOL_MEGABYTES * 1_000_000,
     socketIdleMs: env.SLUICE_SOCKET_IDLE_SECONDS * 1000,

@@ -9,6 +9,8 @@ const sameSignalMs = 1000;
 
 /** Shutdown settings of a process. */
 export interface ClosingOptions {
+  /** Runs before `close`, and before its timeout, on SIGTERM only; its signal is aborted when there is no time for it. */
+  readonly leave?: Closer;
   readonly close: Closer;
   /** Timeout for `close`, in ms. */
   readonly timeoutMs: number;
@@ -20,14 +22,16 @@ export interface ClosingOptions {
 
 /**
  * Runs `close` once on SIGTERM or SIGINT (or when a parent that started this process through an IPC channel is gone), with
- * `timeoutMs` as timeout, and ends the process. A second signal ends it at once.
+ * `timeoutMs` as timeout, and ends the process. A second signal ends it at once. SIGTERM comes from what runs many processes,
+ * and gives `leave` its time; SIGINT is a Ctrl-C.
  *
  * Unhandled rejections and uncaught exceptions are defects: they may have broken any state, so the process accepts no new work
  * and is replaced. It shuts down gracefully, because hundreds of unrelated requests are still in flight; its exit code is 1.
  */
-export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingOptions): void {
+export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: ClosingOptions): void {
   let closingSince: number | undefined;
   let code = 0;
+  const hurry = new AbortController();
   const stop = async (reason: string): Promise<void> => {
     if (closingSince !== undefined) {
       if (Date.now() - closingSince < sameSignalMs) return;
@@ -36,6 +40,7 @@ export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingO
     }
     closingSince = Date.now();
     log.info({ reason }, 'shutting down');
+    if (reason === 'SIGTERM') await leave?.(hurry.signal);
     // The grace period lets the closers react to the aborted signal before the process ends.
     const hardStop = setTimeout(() => {
       log.error('shutdown timed out');
@@ -57,6 +62,7 @@ export function closeOnSignal({ close, timeoutMs, log, flush, faults }: ClosingO
     faults.inc({ kind });
     code = 1;
     log.error({ err: error, kind }, 'unhandled error; the process shuts down');
+    hurry.abort();
     if (closingSince === undefined) void stop(kind);
   };
   process.on('unhandledRejection', (error) => onFault('unhandled_rejection', error));

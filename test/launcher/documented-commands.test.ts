@@ -135,7 +135,8 @@ describe('the roles as the documentation starts them', () => {
       const key = 'sk-sluice-documented-commands';
       const settings = {
         ...{ PORT: String(port), SLUICE_DATA_DIR: data, SLUICE_BOOTSTRAP_KEY: key, SLUICE_SANDBOX: 'on' },
-        ...{ SANDBOX_BASE_URL: `${sandbox.url}/v1`, LOG_LEVEL: 'error', SLUICE_SHUTDOWN_SECONDS: '2' },
+        ...{ SANDBOX_BASE_URL: `${sandbox.url}/v1`, LOG_LEVEL: 'error' },
+        ...{ SLUICE_LAME_DUCK_SECONDS: '0', SLUICE_SHUTDOWN_SECONDS: '2' },
       };
       const started: ChildProcess[] = [];
       try {

@@ -189,6 +189,8 @@ export class TestGateway {
       SLUICE_CHECK_KEYS: 'off',
       SLUICE_SANDBOX: 'priced',
       SANDBOX_BASE_URL: `${this.sandbox.url}/v1`,
+      // No suite but those about it waits for a load balancer.
+      SLUICE_LAME_DUCK_SECONDS: '0',
       SLUICE_SHUTDOWN_SECONDS: '5',
       ...this.#settings,
       ...more,

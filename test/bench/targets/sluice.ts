@@ -111,6 +111,7 @@ function environmentOf(options: TargetOptions, port: number, redisSocket: string
     OPENAI_API_KEY: 'bench',
     OPENAI_BASE_URL: `${options.vendorOrigin}/v1`,
     LOG_LEVEL: 'info',
+    SLUICE_LAME_DUCK_SECONDS: '0',
     SLUICE_SHUTDOWN_SECONDS: '5',
     ...(options.concurrency ? { WORKER_CONCURRENCY_CHAT: String(options.concurrency) } : {}),
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { held, streamed } from '../../support/chat-requests.ts';
@@ -35,6 +36,22 @@ describe('SIGTERM to an api process', () => {
     return gateway.fetch(path, { url: api.url, method: 'POST', body: JSON.stringify(body) });
   }
 
+  /** One request by an agent that keeps its connections: the answer's head, and the connection it came on. */
+  async function ask(
+    api: ApiProcess,
+    agent: Agent,
+    body: object,
+  ): Promise<{ status: number | undefined; headers: IncomingHttpHeaders; socket: Socket }> {
+    const headers = { authorization: `Bearer ${gateway.apiKey}`, 'content-type': 'application/json' };
+    const sent = request(`${api.url}${path}`, { agent, method: 'POST', headers });
+    sent.end(JSON.stringify(body));
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const { socket } = answer;
+    answer.resume();
+    await once(answer, 'end');
+    return { status: answer.statusCode, headers: answer.headers, socket };
+  }
+
   it('an api process finishes running streams and held requests after SIGTERM, and refuses new connections', async () => {
     const api = await gateway.startApi();
     const stream = await post(api, streamed('WORDS:60@50', { user: 'finishes' }));
@@ -47,6 +64,48 @@ describe('SIGTERM to an api process', () => {
     assert.equal(answer.choices[0]?.message.content, words(60));
     assert.equal(await stopped, 0);
     await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+  });
+
+  it('an api process still takes requests in its lame duck time while /readyz is 503, and each connection ends with its next answer', async () => {
+    const api = await gateway.startApi({ SLUICE_LAME_DUCK_SECONDS: '600' });
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    const idle = new Agent({ keepAlive: true, maxSockets: 1 });
+    const stream = await post(api, streamed('WORDS:60@50', { user: 'lame-duck' }));
+    const running = ask(api, kept, held('WORDS:60@50', { user: 'lame-duck' }));
+    const before = await ask(api, idle, held('Hi'));
+    assert.equal(before.headers.connection, 'keep-alive');
+    await called(gateway, 'lame-duck', 2);
+    const exited = once(api.child, 'exit');
+    api.child.kill('SIGTERM');
+    await eventually(async () => {
+      const ready = await fetch(`${api.url}/readyz`);
+      assert.equal(ready.status, 503);
+      assert.equal(((await ready.json()) as { checks: { accepting: string } }).checks.accepting, 'closing');
+    });
+    assert.equal((await fetch(`${api.url}/healthz`)).status, 200);
+    // One that ran before, one on a connection from before, one on a new connection.
+    const again = await ask(api, idle, held('Hi'));
+    assert.equal(again.socket, before.socket);
+    const answers = [await running, again, await ask(api, new Agent({ keepAlive: true }), held('Hi'))];
+    for (const { status, headers, socket } of answers) {
+      assert.deepEqual([status, headers.connection], [200, 'close']);
+      await eventually(() => assert.ok(socket.closed));
+    }
+    assert.equal(textOf(await collect(stream)), words(60));
+    assert.equal(textOf(await collect(await post(api, streamed('WORDS:60')))), words(60));
+    // A second signal says that there is no time.
+    await eventually(() => {
+      api.child.kill('SIGTERM');
+      assert.notEqual(api.child.exitCode, null);
+    });
+    assert.deepEqual(await exited, [1, null]);
+  });
+
+  it('an api process that gets a Ctrl-C has no lame duck time', async () => {
+    const api = await gateway.startApi({ SLUICE_LAME_DUCK_SECONDS: '600' });
+    const exited = once(api.child, 'exit');
+    api.child.kill('SIGINT');
+    assert.deepEqual(await exited, [0, null]);
   });
 
   it('an api process ends a long stream with a resume hint after SIGTERM, and another api process continues it', async () => {

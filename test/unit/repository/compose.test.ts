@@ -31,6 +31,7 @@ interface Service {
   readonly security_opt?: readonly string[];
   readonly mem_limit?: string;
   readonly pids_limit?: number;
+  readonly stop_grace_period?: string;
 }
 
 /** What a setting of compose comes to with these variables: `${NAME:-default}`, `${NAME:+where it is set}`. */
@@ -69,7 +70,7 @@ const apisOwn = new Set([
   ...['SLUICE_OUTBOX_MEGABYTES', 'SLUICE_SPOOL_MEGABYTES', 'SLUICE_SOCKET_IDLE_SECONDS', 'SLUICE_KEY_SOCKETS'],
   ...['SLUICE_ACCOUNT_QUEUE_SHARE', 'SLUICE_BODIES_MIB', 'SLUICE_ACCOUNT_UPLOADS_MIB', 'SLUICE_DISK_FLOOR_MIB'],
   ...['SLUICE_MAX_CONNECTIONS', 'SLUICE_ADDRESS_CONNECTIONS', 'SLUICE_WRONG_KEYS_PER_MINUTE'],
-  ...['SLUICE_UNREAD_SECONDS', 'SLUICE_UNSENT_MIB'],
+  ...['SLUICE_UNREAD_SECONDS', 'SLUICE_UNSENT_MIB', 'SLUICE_LAME_DUCK_SECONDS'],
 ]);
 const ofWorkers = /^WORKER_|^SLUICE_REGION$/;
 
@@ -164,6 +165,19 @@ describe('docker-compose.yml', () => {
       if (build === undefined) continue;
       const given = Object.entries(environment).map(([name, value]) => [name, byDefault(String(value))]);
       assert.doesNotThrow(() => readConfig(Object.fromEntries(given)), role);
+    }
+  });
+
+  test('docker-compose.yml gives each role at least 10 seconds more to stop than it takes at most by its settings', () => {
+    const roles = all.filter(([, { build }]) => build !== undefined).filter(([name]) => name !== 'sandbox');
+    assert.ok(roles.length >= 7);
+    for (const [role, { environment = {}, stop_grace_period: grace = '' }] of roles) {
+      const given = Object.entries(environment).map(([name, value]) => [name, byDefault(String(value))]);
+      const { lameDuckMs, shutdownMs } = readConfig(Object.fromEntries(given));
+      // A worker takes no requests that could be announced to anybody.
+      const mostMs = shutdownMs + (role === 'api' ? lameDuckMs : 0);
+      const [, seconds] = /^(\d+)s$/.exec(byDefault(grace)) ?? [];
+      assert.ok(Number(seconds) * 1000 >= mostMs + 10_000, `${role}: ${byDefault(grace)} for ${mostMs} ms`);
     }
   });
 

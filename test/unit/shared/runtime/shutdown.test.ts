@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+/** A process that closes on a signal, and sends a message for each of its steps. */
+const closing = fileURLToPath(new URL('./closing-process.ts', import.meta.url));
+
+/** What a process sends until it ends, and its exit code. */
+async function stepsOf(act: (child: ChildProcess, step: string) => void): Promise<unknown[]> {
+  const child = fork(closing, { execArgv: ['--import', import.meta.resolve('tsx')] });
+  const steps: unknown[] = [];
+  child.on('message', (step: string) => {
+    steps.push(step);
+    act(child, step);
+  });
+  const [code] = await once(child, 'exit');
+  return [...steps, code];
+}
+
+describe('closeOnSignal', () => {
+  test('SIGTERM lets the process leave before it closes, and a defect meanwhile ends that at once', async () => {
+    const steps = await stepsOf((child, step) => {
+      if (step === 'ready') child.kill('SIGTERM');
+      if (step === 'leaving') child.send('fail');
+    });
+    assert.deepEqual(steps, ['ready', 'leaving', 'left', 'closing', 1]);
+  });
+
+  test('SIGINT and a defect close the process without leaving first', async () => {
+    const byHand = await stepsOf((child, step) => step === 'ready' && child.kill('SIGINT'));
+    assert.deepEqual(byHand, ['ready', 'closing', 0]);
+    const byDefect = await stepsOf((child, step) => step === 'ready' && child.send('fail'));
+    assert.deepEqual(byDefect, ['ready', 'closing', 1]);
+  });
+});
