@@ -89,8 +89,11 @@ async function start(): Promise<void> {
   closers.add(async (signal) => {
     // Claims no more jobs from here on, and resolves when the running ones have ended.
     const closed = Promise.all(consumers.map((consumer) => consumer.close()));
+    const { drained, ...counts } = running.drain();
+    log.info(counts, 'waiting for running jobs');
     signal.addEventListener('abort', () => running.requeueAll(), { once: true });
     await closed;
+    log.info(drained, 'running jobs are over');
   });
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
   // Before the message that it is ready: the launcher sends the signal on from then on.

@@ -7,8 +7,11 @@ import type { JobRecord } from '../../shared/jobs/settlement/outbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { type StoppingPoint, startDoomedWorker } from '../support/faults/doomed-worker.ts';
 import { picture, type QueuedVideo, VideoJobs } from '../support/faults/video-jobs.ts';
+import { linesOf, loadProduct } from '../support/gateway.ts';
 import { type JournalEntry, vendorCalls } from '../support/vendor-journal.ts';
 import { sendJson, startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
+
+const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 
 /** Takes longer than a dead worker goes unnoticed, and says on the way that it is less far than it was. */
 const video = { duration_ms: 14_000, queued_ms: 0, progress: [41, 20] };
@@ -180,8 +183,8 @@ describe('video jobs across faults', { concurrency: 3 }, () => {
     }
   });
 
-  test('video jobs move to another worker when theirs shuts down, during a poll or between two', async () => {
-    const jobs = await VideoJobs.start({ settings: { SLUICE_SHUTDOWN_SECONDS: '1' } });
+  test('video jobs move to another worker at once when theirs shuts down, during a poll or between two', async () => {
+    const jobs = await VideoJobs.start({ settings: { SLUICE_SHUTDOWN_SECONDS: '600' } });
     try {
       const first = await jobs.gateway.startWorker();
       const silent = { video: { ...video, poll_fault: { ...silentOnce, after: 1 } } };
@@ -190,10 +193,32 @@ describe('video jobs across faults', { concurrency: 3 }, () => {
         assert.equal((await vendorCalls(jobs.gateway, polled.id))[0]?.video?.polls, 2, 'the silent poll has not come');
       }, 30_000);
       assert.equal(await first.stop(), 0);
+      assert.ok((linesOf(first, 'waiting for running jobs')[0]?.requeued ?? 0) >= 1, first.output());
+      assert.equal(linesOf(first, 'running jobs are over')[0]?.interrupted, 0);
       await jobs.gateway.startWorker();
       for (const job of [polled, waiting]) {
         await checkEnd(jobs, job, await jobs.over(job, 20_000), { name: 'drained', kill: at('', 'before') });
       }
+    } finally {
+      await jobs.stop();
+    }
+  });
+
+  test('a job that waits for the lease of another worker is requeued at once when its own worker shuts down', async () => {
+    const jobs = await VideoJobs.start({ settings: { SLUICE_SHUTDOWN_SECONDS: '600' } });
+    try {
+      const job = await jobs.add({ video: { duration_ms: 0 } });
+      const leased = { attempt: 1, worker: 'another', lease: Date.now() + 3_600_000 };
+      await jobs.redis.hset(jobKeys.state(job.id), leased);
+      const first = await jobs.gateway.startWorker();
+      const list = (name: string): Promise<string[]> => jobs.redis.lrange(`sluice:{q-video}:video:${name}`, 0, -1);
+      await eventually(async () => assert.deepEqual(await list('active'), [`job_${job.id}`]), 30_000);
+      assert.equal(await first.stop(), 0);
+      assert.deepEqual([await list('active'), await list('wait')], [[], [`job_${job.id}`]]);
+      assert.equal(linesOf(first, 'running jobs are over')[0]?.requeued, 1);
+      await jobs.redis.hset(jobKeys.state(job.id), { lease: 0 });
+      await jobs.gateway.startWorker();
+      assert.equal((await jobs.over(job, 20_000)).outcome, 'completed');
     } finally {
       await jobs.stop();
     }

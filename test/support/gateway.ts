@@ -57,6 +57,12 @@ export interface ApiProcess extends GatewayProcess {
   readonly url: string;
 }
 
+/** Lines of a process's log with this message. */
+export function linesOf(process: GatewayProcess, message: string): Record<string, number>[] {
+  const lines = process.output().split('\n');
+  return lines.filter((line) => line.includes(`"msg":"${message}"`)).map((line) => JSON.parse(line));
+}
+
 /** The operator's file, as plain data. */
 export type Configuration = z.input<typeof configurationFile>;
 

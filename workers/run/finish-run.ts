@@ -13,7 +13,7 @@ import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
-import { type JobRun, logLifetime, vendorLabel } from './job-run.ts';
+import { type JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
 import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
 
 /** How a vendor call ended. */
@@ -21,12 +21,6 @@ export type Ending =
   | { readonly outcome: 'completed'; readonly answer: JobAnswer }
   | { readonly outcome: 'failed'; readonly error: ApiError }
   | ({ readonly outcome: 'paused' } & Pause);
-
-/**
- * The outcome of a claim. `done`: the job has ended or belongs to another worker. `requeued`: it returns to the queue.
- * Otherwise it returns after a pause in ms.
- */
-export type RunOutcome = 'done' | 'requeued' | { readonly pauseMs: number };
 
 /** Ends the job as its vendor call ended, unless it no longer belongs to this run. */
 export async function finishRun(

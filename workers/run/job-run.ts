@@ -1,4 +1,4 @@
-import type { Capability } from '../../shared/capabilities/capability.ts';
+import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Ownership } from '../../shared/jobs/append.ts';
 import { renewLease } from '../../shared/jobs/attempt.ts';
@@ -12,6 +12,12 @@ import type { Logger } from '../../shared/runtime/log.ts';
 
 /** Why a run stops before its vendor has finished. */
 export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
+
+/**
+ * The outcome of a claim. `done`: the job has ended or belongs to another worker. `requeued`: it returns to the queue.
+ * Otherwise it returns after a pause in ms.
+ */
+export type RunOutcome = 'done' | 'requeued' | { readonly pauseMs: number };
 
 /** One claim of a job from the queue by this process, from before `begin` to its end. */
 export class JobRun implements JobItem<JobRun> {
@@ -88,6 +94,20 @@ export function logLifetime(job: QueuedJob): number {
 const renewAfterMs = 3000;
 const roundMs = 1000;
 
+/** What became of the jobs of a process since it began to shut down. */
+interface Drained {
+  finished: number;
+  /** Another worker goes on with them. */
+  requeued: number;
+  /** Their answers were cut, or it is unknown what their vendor did. */
+  interrupted: number;
+}
+
+/** Whether another worker can go on with a requeued job; else the next claim ends it. */
+function canGoOn({ attempt, task, job }: JobRun): boolean {
+  return attempt === undefined || task !== undefined || repeatable[job.capability];
+}
+
 /** How many aborts of jobs that are not (yet) here are remembered. */
 const maxAborted = 128;
 
@@ -102,6 +122,8 @@ export class RunningJobs implements InboxListener {
   /** A ring of the most recent ones. */
   readonly #aborted: string[] = [];
   #abortedNext = 0;
+  /** Undefined while this process is not shutting down. */
+  #drained: Drained | undefined;
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
@@ -118,8 +140,12 @@ export class RunningJobs implements InboxListener {
     if (this.#aborted.includes(run.jobId)) run.lose('ended');
   }
 
-  delete(run: JobRun): void {
+  /** @param outcome of the claim; undefined if it failed, and the job will be claimed again */
+  delete(run: JobRun, outcome: RunOutcome | undefined): void {
     this.#runs.delete(run);
+    if (this.#drained === undefined) return;
+    if (outcome !== 'done') this.#drained[canGoOn(run) ? 'requeued' : 'interrupted']++;
+    else this.#drained[run.stopReason === 'requeued' ? 'interrupted' : 'finished']++;
   }
 
   /** Number of jobs running here. */
@@ -141,6 +167,28 @@ export class RunningJobs implements InboxListener {
   /** An abort may have been missed: renewing every lease reveals the jobs that have ended. */
   resubscribed(): void {
     for (const run of this.#runs) void this.#renew(run);
+  }
+
+  /** Whether this process is shutting down: what has not begun here begins elsewhere. */
+  get isDraining(): boolean {
+    return this.#drained !== undefined;
+  }
+
+  /**
+   * This process is shutting down: requeues what another worker can go on with at once, which are polls of tasks. The others run
+   * on, until `requeueAll`. (A job that waits for its lease is requeued by its own loop: its `begin` may be under way, and what
+   * has begun is not repeated in each case.)
+   * @returns how many run on, how many are requeued; and what became of all, which is complete once none runs
+   */
+  drain(): { readonly running: number; readonly requeued: number; readonly drained: Readonly<Drained> } {
+    this.#drained ??= { finished: 0, requeued: 0, interrupted: 0 };
+    let requeued = 0;
+    for (const run of this.#runs) {
+      if (run.task === undefined) continue;
+      run.requeue();
+      requeued++;
+    }
+    return { running: this.size - requeued, requeued, drained: this.#drained };
   }
 
   /** Stops every run because this process is shutting down; those without output are requeued. */

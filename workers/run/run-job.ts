@@ -6,9 +6,9 @@ import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
 import { discardUnwantedTask } from './discard-task.ts';
-import { finishRun, type RunOutcome } from './finish-run.ts';
+import { finishRun } from './finish-run.ts';
 import { FrameWriter } from './frame-writer.ts';
-import { JobRun, logLifetime, vendorLabel } from './job-run.ts';
+import { JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 
 /**
@@ -26,17 +26,21 @@ export async function runJob(
   const run = new JobRun(job);
   // Before `begin`: from the moment it returns "run", cancellations are sent to this process.
   context.running.add(run);
+  let outcome: RunOutcome | undefined;
   try {
     const verdict =
       claimVerdict && claimVerdict.verdict !== 'wait' ? claimVerdict : await beginWhenFree(context, run, claim);
-    if (verdict === 'requeued') return verdict;
-    let outcome: RunOutcome = 'done';
+    if (verdict === 'requeued') {
+      outcome = verdict;
+      return outcome;
+    }
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
       run.attempt = verdict.attempt;
       run.beganAt = context.clock.now();
       if (verdict.verdict === 'poll') {
         run.task = verdict.task;
         run.progress = verdict.progress;
+        if (context.running.isDraining) run.requeue();
       }
       outcome = await relay(context, run, verdict.attempt, verdict.lastSeq);
     } else {
@@ -44,13 +48,14 @@ export async function runJob(
         context.log.error({ job: job.id, reason: verdict.reason }, 'job state is unreadable; the job is ended');
       }
       await endWithoutRunning(context, job, verdict.verdict);
+      outcome = 'done';
     }
     // If this attempt was fenced off, another one may still need the request.
     const isOver = outcome === 'done' && run.stopReason !== 'fenced';
     if (isOver && leavesThings(job)) await cleanUp(context, job);
     return outcome;
   } finally {
-    context.running.delete(run);
+    context.running.delete(run, outcome);
   }
 }
 
@@ -84,7 +89,7 @@ async function beginWhenFree(
       repeatable: repeatable[run.job.capability],
     });
     if (verdict.verdict !== 'wait') return verdict;
-    if (run.stopReason === 'requeued') return 'requeued';
+    if (context.running.isDraining) return 'requeued';
     const { waitMs } = verdict;
     await new Promise((resolve) => setTimeout(resolve, Math.min(waitMs, 1000) + 10));
   }

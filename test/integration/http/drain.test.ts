@@ -7,7 +7,7 @@ import type OpenAI from 'openai';
 import { held, streamed } from '../../support/chat-requests.ts';
 import { errorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ApiProcess, type GatewayProcess, TestGateway } from '../../support/gateway.ts';
+import { type ApiProcess, type GatewayProcess, linesOf, TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { readSse, sseEvents, textOf, type WireEvent } from '../../support/sse-events.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
@@ -171,6 +171,14 @@ describe('SIGTERM to a worker', () => {
     assert.equal(await worker.stop(), 0, worker.output());
   }
 
+  /** What a worker with one job says that it waited for, and what became of the job. */
+  function assertDrained(worker: GatewayProcess, drained: Record<string, number>): void {
+    const [begun, over] = ['waiting for running jobs', 'running jobs are over'].map((text) => linesOf(worker, text));
+    assert.deepEqual([begun?.[0]?.running, begun?.[0]?.requeued], [1, 0]);
+    const { finished, requeued, interrupted } = over?.[0] ?? {};
+    assert.deepEqual({ finished, requeued, interrupted }, drained);
+  }
+
   it('a worker finishes its running job after SIGTERM', async () => {
     const worker = await gateway.startWorker({ SLUICE_SHUTDOWN_SECONDS: '10' });
     const stream = await post(streamed('WORDS:60@50', { user: 'finishes' }));
@@ -179,6 +187,7 @@ describe('SIGTERM to a worker', () => {
     assert.equal(textOf(await collect(stream)), words(60));
     await stopped;
     assert.equal((await vendorCalls(gateway, 'finishes'))[0]?.ended, 'completed');
+    assertDrained(worker, { finished: 1, requeued: 0, interrupted: 0 });
   });
 
   it('a worker requeues a job without output after the drain time, and another worker runs it', async () => {
@@ -187,6 +196,7 @@ describe('SIGTERM to a worker', () => {
     const answered = post(held('Reply with exactly: by another', { user: 'given-back', sandbox }));
     await called(gateway, 'given-back');
     await stops(worker);
+    assertDrained(worker, { finished: 0, requeued: 1, interrupted: 0 });
     const next = await gateway.startWorker();
     const answer = (await (await answered).json()) as OpenAI.Chat.ChatCompletion;
     assert.equal(answer.choices[0]?.message.content, 'by another');
@@ -205,6 +215,7 @@ describe('SIGTERM to a worker', () => {
     const [events] = await Promise.all([collect(stream), stops(worker)]);
     const error = errorDetails(JSON.parse(events.pop()?.data ?? ''));
     assert.equal(error.code, 'stream_interrupted');
+    assertDrained(worker, { finished: 0, requeued: 0, interrupted: 1 });
     const text = textOf(events);
     assert.equal(text, words(text.split(' ').length));
     const next = await gateway.startWorker();
