@@ -25,6 +25,7 @@ const programs = [
     'sandbox/main',
     'launcher/main',
     'launcher/keys',
+    'launcher/migrate',
     'launcher/users',
     'launcher/in-memory-redis',
   ],

@@ -20,7 +20,7 @@ Settings are environment variables, also from a file .env; docs/configuration.md
   SLUICE_DATA_DIR   the folder of the data (./data)
   SLUICE_CONFIG     a YAML file of vendors, models, prices and limits (see sluice.example.yaml)
 
-More commands: npm run keys -- --help, npm run users -- --help`;
+More commands: npm run keys -- --help, npm run users -- --help, npm run migrate -- --help`;
 
 /** Ends with one sentence. */
 function fail(sentence, exitCode) {

@@ -6,6 +6,7 @@ import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.t
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import { ConfigError, parseSettings } from './config-error.ts';
+import { type DatabaseUse, databaseSettings, readDatabaseSettings } from './database-settings.ts';
 import { applyConfiguration } from './file/apply-configuration.ts';
 import { addressSettings, sandboxSetting } from './file/apply-vendors.ts';
 import { limitBounds } from './file/limit-bounds.ts';
@@ -96,13 +97,14 @@ const settings = z.object({
   ...accountSettings,
   ...boundsSettings,
   ...processSettings,
+  ...databaseSettings,
 });
 
 /** The names of all settings. */
 export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
 /** Settings as used by the code. Times are milliseconds. */
-export interface Config extends AccountSettings, BoundsSettings, ProcessSettings {
+export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, ProcessSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; if empty, links are built from host and port. */
@@ -230,6 +232,7 @@ export function readConfig(
     ...readAccountSettings(env, isLocal(env)),
     ...readBoundsSettings(env),
     ...readProcessSettings(env),
+    ...readDatabaseSettings(env),
   };
 }
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
-import { SqliteError, sqliteDialect } from './sqlite-dialect.ts';
+import { sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
 /** The gateway's tables through kysely; `destroy()` closes it. */
@@ -11,42 +11,65 @@ export type Database = Kysely<Tables>;
 /** Name of the database file in the data folder. */
 export const databaseFile = 'sluice.db';
 
-/** The database's location: a Postgres server, or without a URL a file in the data folder. */
-export type DatabaseSettings = Pick<Config, 'databaseUrl' | 'dataDir'>;
+/**
+ * The database's location: a Postgres server, or without a URL a file in the data folder; and whether opening it runs the
+ * migrations that it lacks (by default it does).
+ */
+export type DatabaseSettings = Pick<Config, 'databaseUrl' | 'dataDir'> & Partial<Pick<Config, 'migratesAtStart'>>;
 
 /**
  * Opens the database, creates the data folder and its file if missing, and brings the tables up to date. Several processes may
  * have it open: an SQLite file those of one host, Postgres all.
- * @throws ConfigError when the folder, the file or the server cannot be used.
+ * @throws ConfigError when the folder, the file or the server cannot be used, or lacks migrations that are not to run here.
  */
-export async function openDatabase({ databaseUrl, dataDir }: DatabaseSettings): Promise<Database> {
-  return databaseUrl === undefined ? await openSqlite(dataDir) : await openPostgres(databaseUrl);
+export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
+  const { databaseUrl, migratesAtStart = true } = settings;
+  const isMigrationOff = !migratesAtStart;
+  return databaseUrl === undefined
+    ? await openSqlite(settings, isMigrationOff)
+    : await openPostgres(settings, databaseUrl, isMigrationOff);
 }
 
-async function openSqlite(dataDir: string): Promise<Database> {
-  await ensureDataDir(dataDir);
-  const path = join(dataDir, databaseFile);
-  const db = new Kysely<Tables>({ dialect: sqliteDialect(path) });
+/**
+ * Runs `work` on the database.
+ * @throws ConfigError, one sentence, when the database cannot be used.
+ */
+export async function orConfigError<Result>(
+  { databaseUrl, dataDir }: DatabaseSettings,
+  work: () => Promise<Result>,
+): Promise<Result> {
   try {
+    return await work();
+  } catch (error) {
+    if (databaseUrl !== undefined) {
+      const { postgresFailure } = await import('./postgres-dialect.ts');
+      throw new ConfigError(`The database of DATABASE_URL cannot be used: ${postgresFailure(error)}.`);
+    }
+    const known = error as SqliteFailure;
+    if (!['SqliteError', 'SchemaError'].includes(known.name)) throw error;
+    throw new ConfigError(`The database ${join(dataDir, databaseFile)} cannot be used: ${reasonOf(known)}.`);
+  }
+}
+
+async function openSqlite(settings: DatabaseSettings, isMigrationOff: boolean): Promise<Database> {
+  const { dataDir } = settings;
+  await ensureDataDir(dataDir);
+  const db = new Kysely<Tables>({ dialect: sqliteDialect({ path: join(dataDir, databaseFile), isMigrationOff }) });
+  return await orConfigError(settings, async () => {
     // kysely opens lazily at the first statement, and closes only what it has opened.
     await sql`select 1`.execute(db);
     return db;
-  } catch (error) {
-    if (!(error instanceof SqliteError)) throw error;
-    throw new ConfigError(`The database ${path} cannot be used: ${reasonOf(error)}.`);
-  }
+  });
 }
 
-async function openPostgres(url: string): Promise<Database> {
+async function openPostgres(settings: DatabaseSettings, url: string, isOff: boolean): Promise<Database> {
   // Lazy: its client costs time to load, and SQLite does not need it.
-  const { postgresDialect, postgresFailure } = await import('./postgres-dialect.ts');
+  const { postgresDialect } = await import('./postgres-dialect.ts');
   const { migratePostgres } = await import('./migrate-postgres.ts');
-  try {
-    await migratePostgres(url);
+  return await orConfigError(settings, async () => {
+    await migratePostgres(url, { isOff });
     return new Kysely<Tables>({ dialect: postgresDialect(url) });
-  } catch (error) {
-    throw new ConfigError(`The database of DATABASE_URL cannot be used: ${postgresFailure(error)}.`);
-  }
+  });
 }
 
 /**
@@ -86,7 +109,13 @@ const folderReasons: Record<string, string> = {
   ENOSPC: 'the disk is full',
 };
 
-function reasonOf({ code, message }: SqliteError): string {
+interface SqliteFailure {
+  readonly name: string;
+  readonly code?: string | undefined;
+  readonly message: string;
+}
+
+function reasonOf({ code, message }: SqliteFailure): string {
   if (code === undefined) return message.replace(/^ConnectionFailed\("(.*)"\)$/, '$1');
   if (code.startsWith('SQLITE_BUSY')) return 'another process keeps it locked';
   if (code.startsWith('SQLITE_READONLY')) return 'it may not be written to';

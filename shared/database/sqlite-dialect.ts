@@ -10,7 +10,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { threadFile } from '../runtime/thread-file.ts';
-import type { ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
+import type { ThreadData, ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 
 /** A statement rejected by SQLite, or a file it could not open. */
 export class SqliteError extends Error {
@@ -48,8 +48,8 @@ class SqliteThread implements DatabaseConnection {
    * Starts the thread and opens the file.
    * @throws SqliteError when the file cannot be opened or migrated.
    */
-  static async open(path: string): Promise<SqliteThread> {
-    const worker = new Worker(threadFile('./sqlite-thread', import.meta.url), { workerData: { path }, execArgv: [] });
+  static async open(workerData: ThreadData): Promise<SqliteThread> {
+    const worker = new Worker(threadFile('./sqlite-thread', import.meta.url), { workerData, execArgv: [] });
     const thread = new SqliteThread(worker);
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (reply: ThreadReply) => {
@@ -104,17 +104,17 @@ class SqliteThread implements DatabaseConnection {
  * so transactions never mix.
  */
 class SqliteThreadDriver implements Driver {
-  readonly #path: string;
+  readonly #data: ThreadData;
   #thread: SqliteThread | undefined;
   #lastLoan: Promise<void> = Promise.resolve();
   #endLoan: () => void = () => {};
 
-  constructor(path: string) {
-    this.#path = path;
+  constructor(data: ThreadData) {
+    this.#data = data;
   }
 
   async init(): Promise<void> {
-    this.#thread = await SqliteThread.open(this.#path);
+    this.#thread = await SqliteThread.open(this.#data);
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
@@ -152,10 +152,10 @@ class SqliteThreadDriver implements Driver {
 }
 
 /** kysely's dialect over a dedicated thread, which opens the file at the first statement and ends with `destroy`. */
-export function sqliteDialect(path: string): Dialect {
+export function sqliteDialect(data: ThreadData): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new SqliteThreadDriver(path),
+    createDriver: () => new SqliteThreadDriver(data),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };

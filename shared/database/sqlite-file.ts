@@ -1,14 +1,27 @@
+import { existsSync } from 'node:fs';
 import Libsql from 'libsql';
-import { type Migration, missingMigrations } from './migrations.ts';
+import {
+  emptySchema,
+  type Migration,
+  missingMigrations,
+  recordQueries,
+  recordTableOf,
+  recordTables,
+  requireMigrated,
+  type SchemaState,
+} from './migrations.ts';
 
 /** How long a statement waits for another process's lock, in milliseconds. */
 const busyTimeoutMs = 5000;
 
 /**
  * Opens the file, creates it if missing, and runs the migrations it lacks.
- * @throws SqliteError of libsql.
+ * @param isOff refuse a file that lacks migrations, in place of migrating it
+ * @throws SqliteError of libsql, or SchemaError.
  */
-export function openSqliteFile(path: string, migrations: readonly Migration[]): Libsql.Database {
+export function openSqliteFile(path: string, migrations: readonly Migration[], isOff = false): Libsql.Database {
+  // Before the file is opened, which would create it.
+  if (isOff) requireMigrated(missingMigrations(migrations, readSqliteSchema(path)));
   const file = new Libsql(path, { timeout: busyTimeoutMs });
   try {
     setWriteAheadLog(file);
@@ -41,17 +54,38 @@ function setWriteAheadLog(file: Libsql.Database): void {
   }
 }
 
+/** Reads what a file says of its schema, and changes nothing. A missing file has none. */
+export function readSqliteSchema(path: string): SchemaState {
+  if (!existsSync(path)) return emptySchema;
+  const file = new Libsql(path, { timeout: busyTimeoutMs, readonly: true });
+  try {
+    return readSchema(file);
+  } finally {
+    file.close();
+  }
+}
+
+function readSchema(file: Libsql.Database): SchemaState {
+  const tables = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[];
+  const found = tables.flatMap(({ name }) => {
+    const query = recordQueries[name as keyof typeof recordQueries];
+    return query === undefined ? [] : (file.prepare(query).all() as { name?: string; min_version?: number }[]);
+  });
+  return {
+    done: new Set(found.flatMap(({ name }) => name ?? [])),
+    minVersion: Math.max(0, ...found.map(({ min_version: version }) => version ?? 0)),
+  };
+}
+
 /** One transaction takes the write lock before it reads the state, so of several processes the first migrates and the rest find it done. */
 function migrate(file: Libsql.Database, migrations: readonly Migration[]): void {
   file.exec('BEGIN IMMEDIATE');
   try {
-    file.exec(
-      'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY NOT NULL, done_at INTEGER NOT NULL) STRICT',
-    );
-    const rows = file.prepare('SELECT name FROM migrations').all() as { name: string }[];
-    for (const migration of missingMigrations(migrations, new Set(rows.map((row) => row.name)))) {
+    for (const statement of recordTables) file.exec(statement);
+    for (const migration of missingMigrations(migrations, readSchema(file))) {
       file.exec(migration.sql);
-      file.prepare('INSERT INTO migrations (name, done_at) VALUES (?, ?)').run([migration.name, Date.now()]);
+      const record = `INSERT INTO ${recordTableOf(migration)} (name, done_at) VALUES (?, ?)`;
+      file.prepare(record).run([migration.name, Date.now()]);
     }
     file.exec('COMMIT');
   } catch (error) {

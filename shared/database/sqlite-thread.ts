@@ -16,6 +16,13 @@ export type ThreadReply =
   | { readonly type: 'result'; readonly rows: unknown[]; readonly changes?: number }
   | { readonly type: 'error'; readonly error: ThreadError };
 
+/** What the thread is started with. */
+export interface ThreadData {
+  readonly path: string;
+  /** Whether a file that lacks migrations is refused. */
+  readonly isMigrationOff: boolean;
+}
+
 export interface ThreadError {
   readonly message: string;
   /** SQLite's error code, such as `SQLITE_CONSTRAINT_UNIQUE`. */
@@ -58,7 +65,8 @@ function serve(file: Libsql.Database): void {
 }
 
 try {
-  serve(openSqliteFile((workerData as { path: string }).path, readMigrations('sqlite')));
+  const { path, isMigrationOff } = workerData as ThreadData;
+  serve(openSqliteFile(path, readMigrations('sqlite'), isMigrationOff));
 } catch (error) {
   post({ type: 'failed', error: errorOf(error) });
 }

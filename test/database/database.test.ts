@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
-import Libsql from 'libsql';
 import { ConfigError } from '../../shared/config/config.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
@@ -159,15 +158,6 @@ describe('the SQLite database', () => {
       await mkdir(path);
       await writeFile(join(path, databaseFile), 'something else entirely, and long enough to be read. '.repeat(30));
       await assert.rejects(openSqlite(path), sentence(/The database .* cannot be used: it is not an SQLite file/));
-    });
-
-    test('a database of a newer version', async () => {
-      const path = newFolder();
-      await (await openSqlite(path)).destroy();
-      const file = new Libsql(join(path, databaseFile));
-      file.exec("INSERT INTO migrations VALUES ('999-later', 1)");
-      file.close();
-      await assert.rejects(openSqlite(path), sentence(/cannot be used: it was written by a newer version/));
     });
   });
 });

@@ -79,7 +79,10 @@ describe('the Postgres database', () => {
     assert.deepEqual(codes, [0, 0, 0, 0]);
     const db = await open(url);
     assert.equal((await accountIds(db)).length, 101);
-    const { rows } = await sql<{ count: number }>`select count(*) from migrations`.execute(db);
+    const { rows } = await sql<{ count: number }>`
+      select count(*) from (select name from migrations union all select name from schema_changes) as steps`.execute(
+      db,
+    );
     assert.equal(rows[0]?.count, readMigrations('postgres').length);
     await db.destroy();
   });
@@ -251,14 +254,6 @@ describe('the Postgres database', () => {
         () => readConfig({ DATABASE_URL: 'mysql://sluice:geheim@127.0.0.1/sluice' }),
         sentence(/^DATABASE_URL must begin with postgres:\/\/\.$/),
       );
-    });
-
-    test('a database of a newer version', async () => {
-      const url = await server.createDatabase();
-      const db = await open(url);
-      await sql`insert into migrations values ('999-later', 1)`.execute(db);
-      await db.destroy();
-      await assert.rejects(open(url), sentence(/cannot be used: it was written by a newer version/));
     });
   });
 });

@@ -1,0 +1,54 @@
+/** `npm run migrate`: runs the database's migrations apart from a start, or shows which ones it lacks. */
+import { parseArgs } from 'node:util';
+import { ConfigError, readConfig } from '../shared/config/config.ts';
+import { migrateDatabase, readSchemaStatus, type SchemaStatus } from '../shared/database/schema-status.ts';
+import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+
+const usage = `usage:
+  npm run migrate                      runs the migrations that the database lacks; gateways may run meanwhile
+  npm run migrate -- --status [--json] shows them, and changes nothing; exits with 3 if there are any`;
+
+/** Exit code of `--status` if migrations are missing. */
+const missingCode = 3;
+
+function describe({ version, minVersion, missing, newer }: SchemaStatus): string {
+  return [
+    `This gateway's schema has version ${version}; the database can be used from version ${minVersion} on.`,
+    missing.length === 0 ? 'No migration is missing.' : `Missing: ${missing.join(', ')}.`,
+    ...(newer.length === 0 ? [] : [`Run by a newer version: ${newer.join(', ')}.`]),
+  ].join('\n');
+}
+
+async function run(isStatus: boolean, isJson: boolean): Promise<number> {
+  const config = readConfig();
+  if (isStatus) {
+    const status = await readSchemaStatus(config);
+    console.log(isJson ? JSON.stringify(status, null, 2) : describe(status));
+    return status.missing.length === 0 ? 0 : missingCode;
+  }
+  const done = await migrateDatabase(config);
+  console.log(done.length === 0 ? 'No migration is missing.' : `Migrated: ${done.join(', ')}.`);
+  return 0;
+}
+
+async function main(): Promise<number> {
+  keepFilesPrivate();
+  try {
+    const { values } = parseArgs({
+      options: {
+        status: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+    if (values.help) console.log(usage);
+    return values.help ? 0 : await run(values.status, values.json);
+  } catch (error) {
+    const isUsage = ((error as { code?: unknown }).code ?? '').toString().startsWith('ERR_PARSE_ARGS');
+    if (isUsage) console.error(`migrate: ${(error as Error).message}\n\n${usage}`);
+    else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
+    return isUsage ? 2 : 1;
+  }
+}
+
+process.exitCode = await main();
