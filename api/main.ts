@@ -6,7 +6,8 @@ import { type Database, openDatabase } from '../shared/database/database.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
 import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
-import { connectRedis, redisWarnings } from '../shared/redis/redis.ts';
+import { connectRedis } from '../shared/redis/redis.ts';
+import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter } from '../shared/runtime/metrics.ts';
@@ -89,8 +90,8 @@ async function start(): Promise<void> {
   const closers = new Closers();
   const db = await openDatabase(config);
   closers.add(() => db.destroy());
-  const redis = closers.use(await connectRedis(config.redisUrl, log));
-  for (const warning of await redisWarnings(redis.client)) log.warn(warning);
+  const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
+  for (const warning of await checkRedisMemory(redis.client, config.allowsEviction)) log.warn(warning);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
   }

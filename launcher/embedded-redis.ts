@@ -7,8 +7,10 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { ConfigError } from '../shared/config/config.ts';
+import { openOnce } from '../shared/redis/open-redis.ts';
+import { parseRedisUrl } from '../shared/redis/redis-address.ts';
 import { childOptions, endChild, hasEnded, watchChild } from './child-process.ts';
 import type { ListeningMessage, StartMessage } from './in-memory-redis.ts';
 import { readRedisAddress, removeRedisAddress, writeRedisAddress } from './redis-address.ts';
@@ -223,8 +225,8 @@ async function answers(child: ChildProcess, url: string): Promise<boolean> {
 }
 
 function openConnection(url: string): Redis {
-  const options = { lazyConnect: true, enableReadyCheck: false, connectTimeout: 2000, socketTimeout: 5000 };
-  const redis = new Redis(url, { ...options, retryStrategy: () => null });
+  const options = { enableReadyCheck: false, connectTimeout: 2000, socketTimeout: 5000 };
+  const redis = openOnce({ address: parseRedisUrl(url), tls: () => ({}) }, options);
   redis.on('error', () => {});
   return redis;
 }

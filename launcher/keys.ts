@@ -104,7 +104,7 @@ async function revoke(db: Database, config: Config, args: Arguments): Promise<vo
     return;
   }
   try {
-    await tellRedis(db, url, key);
+    await tellRedis(db, url, config, key);
   } catch (error) {
     throw new ConfigError(
       `Revoking ${key.id} is not complete (${(error as Error).message.replace(/\.$/, '')}): a gateway that runs may still take the key, so run this again.`,
@@ -113,8 +113,8 @@ async function revoke(db: Database, config: Config, args: Arguments): Promise<vo
   say(args, { id: key.id, revoked: true, redis: true }, `Revoked ${key.id}: it is refused from now on.`);
 }
 
-async function tellRedis(db: Database, url: string, key: ApiKey): Promise<void> {
-  const redis = await connectRedis(url, createLogger('silent', 'keys').log);
+async function tellRedis(db: Database, url: string, { redisTls }: Config, key: ApiKey): Promise<void> {
+  const redis = await connectRedis(url, createLogger('silent', 'keys').log, redisTls);
   const deadline = setTimeout(() => void redis.close(), redisDeadlineMs);
   try {
     await revokeApiKey(db, redis.client, key);

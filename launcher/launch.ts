@@ -1,14 +1,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { ensureApiKey } from '../shared/accounts/api-keys.ts';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice, ownBaseUrls } from '../shared/config/own-addresses.ts';
 import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
-import { connectRedis, redisWarnings } from '../shared/redis/redis.ts';
+import { connectRedis } from '../shared/redis/redis.ts';
+import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { tightenDataDir } from '../shared/runtime/private-files.ts';
+import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
@@ -125,10 +126,10 @@ export class Launch {
   async #startRedis(onLost: () => void): Promise<{ url: string; description: string }> {
     const { config, warn } = this.#options;
     if (config.redisUrl !== undefined) {
-      const redis = await connectRedis(config.redisUrl, createLogger('silent', 'launcher').log);
+      const redis = await connectRedis(config.redisUrl, createLogger('silent', 'launcher').log, config.redisTls);
       try {
-        const patience = delay(startDeadlineMs, undefined, { ref: false });
-        for (const warning of (await Promise.race([redisWarnings(redis.client), patience])) ?? []) warn(warning);
+        const checked = checkRedisMemory(redis.client, config.allowsEviction);
+        for (const warning of (await withTimeout(checked, startDeadlineMs)) ?? []) warn(warning);
       } finally {
         await redis.close();
       }

@@ -1,8 +1,9 @@
 // Installs packages that only tests need, apart from the project's own: each folder has a package.json and a lock file.
 // Does nothing where they are already there, so that it needs a registry only once.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** A registry that is silent, or a build that hangs, is a failure. */
@@ -43,6 +44,20 @@ export async function runTool(command, args, cwd) {
   const child = spawn(command, args, { cwd, stdio: 'inherit', timeout: deadlineMs, killSignal: 'SIGKILL' });
   const [status] = await once(child, 'exit');
   if (status !== 0) throw new Error(`${command} ${args.slice(0, 3).join(' ')} … failed: see above.`);
+}
+
+/** Runs `install` into an empty folder, unless it was done from the same files. */
+export async function installOnce(target, files, what, install) {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(readFileSync(file)).update('\0');
+  const wanted = hash.digest('hex');
+  const installedFrom = join(target, '.installed-from');
+  if (existsSync(installedFrom) && readFileSync(installedFrom, 'utf8') === wanted) return;
+  console.error(`Installing ${what} …`);
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  await install();
+  writeFileSync(installedFrom, wanted);
 }
 
 function readIfThere(path) {

@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installClients, languageNames, missingTool } from './clients/languages.mjs';
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
+import { installValkey } from './valkey/valkey.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 /** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
@@ -46,6 +47,9 @@ const nodeSuites = [
 
 /** Of a version that is yet to become the one that counts: streams. */
 const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
+
+/** Every kind of Redis, Valkey too. */
+const redisSuites = 'integration/redis/';
 
 /** Published clients, by language, which are installed first. See `npm run clients`. */
 const clientSuites = 'clients/';
@@ -85,6 +89,7 @@ async function installFor(suites) {
   const isAgents = suites.some((path) => path.startsWith('agents') || path === 'launcher/documented-commands.test.ts');
   const outcomes = await Promise.allSettled([
     isAgents ? import('./agents/install.mjs') : undefined,
+    suites.some((path) => path.startsWith(redisSuites)) ? installValkey() : undefined,
     ...languages.map(installClients),
   ]);
   const failed = outcomes.find(({ status }) => status === 'rejected');
@@ -94,7 +99,7 @@ async function installFor(suites) {
 /** This shell's settings must neither change what the tests see nor let them call a vendor with a real key. */
 function cleanEnvironment() {
   const settings =
-    /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_URL|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
+    /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_\w+|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
   const wanted = new Set([
     ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE'],
     // Which requests and faults are drawn again; see test/campaign and test/fuzz.

@@ -9,6 +9,7 @@ import { CapabilityQueue } from '../shared/queue/queue.ts';
 import { setBatchDelay } from '../shared/redis/command-batcher.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
+import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { createFaultCounter, createRegistry } from '../shared/runtime/metrics.ts';
@@ -50,7 +51,9 @@ async function start(): Promise<void> {
     throw new ConfigError('REDIS_URL is not set: a worker process needs it (npm start brings its own Redis).');
   }
   const closers = new Closers();
-  const redis = closers.use(await connectRedis(config.redisUrl, log));
+  const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
+  // An api warns of what is not refused.
+  await checkRedisMemory(redis.client, config.allowsEviction);
   const workerId = newProcessId('worker');
   const registry = createRegistry('worker', redis.client);
   const queues = new Map(

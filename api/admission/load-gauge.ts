@@ -1,6 +1,7 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
 import type { CapabilityQueue } from '../../shared/queue/queue.ts';
-import { memoryUse, type RedisClient, type RedisMemory } from '../../shared/redis/redis.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { memoryUse, type RedisMemory } from '../../shared/redis/redis-memory.ts';
 import type { Shedding } from './admit.ts';
 
 /** Maximum age of the queue length for admission. */

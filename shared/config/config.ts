@@ -21,6 +21,7 @@ import {
   trustedProxies,
 } from './ingress-settings.ts';
 import { type ProcessSettings, processSettings, readProcessSettings } from './process-settings.ts';
+import { type RedisSettings, readRedisSettings, redisSettings } from './redis-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
 import {
@@ -57,7 +58,7 @@ const settings = z.object({
     .string()
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
     .optional(),
-  REDIS_URL: z.string().optional(),
+  ...redisSettings,
   BLOBS_URL: z.string().optional(),
   AWS_ACCESS_KEY_ID: z.string().optional(),
   AWS_SECRET_ACCESS_KEY: z.string().optional(),
@@ -104,7 +105,7 @@ const settings = z.object({
 export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
 /** Settings as used by the code. Times are milliseconds. */
-export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, ProcessSettings {
+export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, ProcessSettings, RedisSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; if empty, links are built from host and port. */
@@ -115,7 +116,6 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly dataDir: string;
   /** A Postgres database; undefined: an SQLite file in the data folder. May contain a password. */
   readonly databaseUrl: string | undefined;
-  readonly redisUrl: string | undefined;
   /** The source of the gateway's own secrets; undefined: they are stored with the data. */
   readonly secret: string | undefined;
   /** The bucket of the blobs; undefined: they are stored in the data folder. */
@@ -197,7 +197,7 @@ export function readConfig(
     trustedProxies: env.TRUST_PROXY,
     dataDir: resolve(env.SLUICE_DATA_DIR),
     databaseUrl: env.DATABASE_URL,
-    redisUrl: env.REDIS_URL,
+    ...readRedisSettings(env),
     secret: env.SLUICE_SECRET,
     bucket: env.BLOBS_URL === undefined ? undefined : readBucket(env.BLOBS_URL, env),
     apiKey: env.SLUICE_BOOTSTRAP_KEY ?? env.SLUICE_API_KEY,

@@ -73,6 +73,9 @@ export const accountKeys = {
   tag: tagOf,
 };
 
+/** A key that is never written, and a channel on which nothing is published: for checks of rights at the start. */
+export const rightsKey = `${root}:rights`;
+
 /** Reports of the workers. */
 export const workerKeys = {
   /** Sorted set of live workers: member worker id, score when it last reported. */

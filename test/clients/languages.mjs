@@ -1,11 +1,10 @@
 // The languages whose published clients are tested, and agents of the command line beside them: which toolchain each needs, how its
 // clients are installed, and the programs that use them.
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installPackages, runTool } from '../install-packages.mjs';
+import { installOnce, installPackages, runTool } from '../install-packages.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 
@@ -149,18 +148,4 @@ function sourcesIn(source) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
     .filter((path) => !path.startsWith(join(source, '.installed')))
     .sort();
-}
-
-/** Runs `install` into an empty folder, unless it was done from the same files. */
-async function installOnce(target, files, what, install) {
-  const hash = createHash('sha256');
-  for (const file of files) hash.update(readFileSync(file)).update('\0');
-  const wanted = hash.digest('hex');
-  const installedFrom = join(target, '.installed-from');
-  if (existsSync(installedFrom) && readFileSync(installedFrom, 'utf8') === wanted) return;
-  console.error(`Installing ${what} …`);
-  rmSync(target, { recursive: true, force: true });
-  mkdirSync(target, { recursive: true });
-  await install();
-  writeFileSync(installedFrom, wanted);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { startEmbeddedRedis } from '../../launcher/embedded-redis.ts';
-import { memoryUse, redisWarnings } from '../../shared/redis/redis.ts';
+import { checkRedisMemory, memoryUse } from '../../shared/redis/redis-memory.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { startRedis } from '../support/redis.ts';
@@ -17,7 +17,7 @@ async function embeddedLimit(setting?: string): Promise<number> {
   const redis = new Redis(embedded.url);
   try {
     assert.deepEqual(await redis.config('GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction']);
-    assert.deepEqual(await redisWarnings(redis), []);
+    assert.deepEqual(await checkRedisMemory(redis, true), []);
     return (await memoryUse(redis)).limit;
   } finally {
     redis.disconnect();
@@ -36,7 +36,7 @@ describe('the memory of Redis', () => {
     const gateway = await TestGateway.start({ workers: 0 });
     const redis = new Redis(gateway.redisUrl);
     try {
-      assert.match((await redisWarnings(redis)).join(), /has no maxmemory/);
+      assert.match((await checkRedisMemory(redis, true)).join(), /has no maxmemory/);
       const { share, limit } = await memoryUse(redis);
       assert.equal(limit, 0);
       assert.ok(share > 0 && share < 1, `${share}`);
@@ -52,10 +52,10 @@ describe('the memory of Redis', () => {
   test('the memory of Redis is not warned of where it has one and evicts nothing', async () => {
     const server = await startRedis({ args: ['--maxmemory', '100mb'] });
     const redis = new Redis(server.url);
-    assert.deepEqual(await redisWarnings(redis), []);
+    assert.deepEqual(await checkRedisMemory(redis, true), []);
     assert.equal((await memoryUse(redis)).limit, 100 * 1024 * 1024);
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    assert.match((await redisWarnings(redis)).join(), /allkeys-lru/);
+    assert.match((await checkRedisMemory(redis, true)).join(), /allkeys-lru/);
     redis.disconnect();
     await server.stop();
   });

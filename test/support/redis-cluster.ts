@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { freePort } from './free-port.ts';
-import { startRedis, type TestRedis } from './redis.ts';
+import { adminTls, type ServerTls, startRedis, type TestRedis } from './redis.ts';
 
 const masters = 3;
 const slots = 16_384;
@@ -15,20 +15,36 @@ export interface TestRedisCluster {
   stop(): Promise<void>;
 }
 
+export interface TestRedisClusterOptions {
+  readonly tls?: ServerTls;
+  /** The name under which the nodes announce themselves, instead of by their address. */
+  readonly announced?: string;
+  /** Further arguments of each node. */
+  readonly args?: readonly string[];
+  /** Another program than `redis-server`. */
+  readonly program?: string | undefined;
+}
+
 /** Starts a Cluster and waits until every node says that it is complete. */
-export async function startRedisCluster(): Promise<TestRedisCluster> {
+export async function startRedisCluster(options: TestRedisClusterOptions = {}): Promise<TestRedisCluster> {
+  const { tls, announced, args = [], program } = options;
   const buses = await Promise.all(Array.from({ length: masters }, () => freePort()));
   const nodes = await Promise.all(
     buses.map((bus) =>
       startRedis({
         args: [
           ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf', '--cluster-port', String(bus)],
-          ...['--cluster-node-timeout', '5000'],
+          ...['--cluster-node-timeout', '5000', ...args],
+          ...(tls === undefined ? [] : ['--tls-cluster', 'yes']),
+          ...(announced === undefined ? [] : ['--cluster-announce-hostname', announced]),
+          ...(announced === undefined ? [] : ['--cluster-preferred-endpoint-type', 'hostname']),
         ],
+        program,
+        ...(tls !== undefined && { tls }),
       }),
     ),
   );
-  const clients = nodes.map((node) => new Redis(node.url));
+  const clients = nodes.map((node) => new Redis(node.url, tls === undefined ? {} : { tls: adminTls(tls) }));
   const stop = async (): Promise<void> => {
     await Promise.all(nodes.map((node) => node.stop()));
   };
@@ -40,7 +56,8 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
   } finally {
     for (const client of clients) client.disconnect();
   }
-  return { url: nodes.map((node) => node.url).join(','), nodes, stop };
+  const urls = nodes.map(({ url }) => (announced === undefined ? url : url.replace('127.0.0.1', announced)));
+  return { url: urls.join(','), nodes, stop };
 }
 
 async function form(nodes: readonly TestRedis[], buses: readonly number[], clients: readonly Redis[]): Promise<void> {

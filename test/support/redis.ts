@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { freePort } from './free-port.ts';
 
 const readyDeadlineMs = 15_000;
@@ -14,6 +16,18 @@ export interface TestRedisOptions {
   aof?: boolean;
   /** Further arguments of redis-server, such as `['--maxmemory', '64mb']`. */
   args?: string[];
+  /** It speaks TLS only, with these PEM files. */
+  tls?: ServerTls;
+  /** Another program than `redis-server`. */
+  program?: string | undefined;
+}
+
+/** PEM files of a server. It accepts only clients that show a certificate of the authority, if it `asksForCertificate`. */
+export interface ServerTls {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  readonly asksForCertificate?: boolean;
 }
 
 /** A redis-server of a test suite's own: 127.0.0.1, a free port, a folder of its own, `noeviction`, no snapshots. */
@@ -43,38 +57,55 @@ export async function startRedis(options: TestRedisOptions = {}): Promise<TestRe
   const dir = await mkdtemp(join(tmpdir(), 'sluice-test-redis-'));
   const persistence = options.aof ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
   const argumentsFor = (port: number): string[] => [
-    ...['--port', String(port), '--bind', '127.0.0.1', '--dir', dir, '--save', '', '--loglevel', 'warning'],
+    ...portArguments(port, options.tls),
+    ...['--bind', '127.0.0.1', '--dir', dir, '--save', '', '--loglevel', 'warning'],
     ...['--maxmemory-policy', 'noeviction', ...persistence, ...(options.args ?? [])],
   ];
   const port = await freePort();
   let current: ChildProcess;
   try {
-    current = await launch(argumentsFor(port), port);
+    current = await launchServer({ ...options, args: argumentsFor(port), port });
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
     throw error;
   }
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `${options.tls === undefined ? 'redis' : 'rediss'}://127.0.0.1:${port}`,
     port,
     dir,
     get pid() {
       return current.pid as number;
     },
     stop: async () => {
-      await end(current, 'SIGTERM');
+      await endServer(current, 'SIGTERM');
       await rm(dir, { recursive: true, force: true });
     },
-    kill: () => end(current, 'SIGKILL'),
+    kill: () => endServer(current, 'SIGKILL'),
     restart: async () => {
-      await end(current, 'SIGTERM');
-      current = await launch(argumentsFor(port), port);
+      await endServer(current, 'SIGTERM');
+      current = await launchServer({ ...options, args: argumentsFor(port), port });
     },
   };
 }
 
-async function launch(args: string[], port: number): Promise<ChildProcess> {
-  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+/** Arguments by which a server listens on a port. */
+export function portArguments(port: number, tls: ServerTls | undefined): string[] {
+  if (tls === undefined) return ['--port', String(port)];
+  return [
+    ...['--port', '0', '--tls-port', String(port), '--tls-replication', 'yes'],
+    ...['--tls-ca-cert-file', tls.ca, '--tls-cert-file', tls.cert, '--tls-key-file', tls.key],
+    ...['--tls-auth-clients', tls.asksForCertificate === true ? 'yes' : 'no'],
+  ];
+}
+
+interface ServerProcess extends Pick<TestRedisOptions, 'tls' | 'program'> {
+  readonly args: readonly string[];
+  readonly port: number;
+}
+
+/** Starts a server and waits until it answers on its port of 127.0.0.1. @throws when it does not within 15 seconds. */
+export async function launchServer(server: ServerProcess): Promise<ChildProcess> {
+  const child = spawn(server.program ?? 'redis-server', server.args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   const keep = (chunk: Buffer): void => {
     output = (output + chunk.toString()).slice(-4000);
@@ -90,10 +121,10 @@ async function launch(args: string[], port: number): Promise<ChildProcess> {
   // A suite that fails before its own `stop` ends all the same, and the server with it.
   for (const handle of [child, child.stdout as Socket, child.stderr as Socket]) handle.unref();
   const deadline = Date.now() + readyDeadlineMs;
-  while (!(await answers(port))) {
+  while (!(await answers(server))) {
     if (failure !== undefined) throw failure;
     if (hasEnded(child) || Date.now() > deadline) {
-      await end(child, 'SIGKILL');
+      await endServer(child, 'SIGKILL');
       throw new Error(`redis-server did not start: ${output}`);
     }
     await delay(20);
@@ -104,25 +135,33 @@ async function launch(args: string[], port: number): Promise<ChildProcess> {
 }
 
 /** Whether a server takes commands: it does not while it loads its append-only file, and it does when it asks for a password. */
-function answers(port: number): Promise<boolean> {
+function answers({ port, tls }: ServerProcess): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1', timeout: 1000 });
+    const address = { port, host: '127.0.0.1', timeout: 1000 };
+    const socket = tls === undefined ? connect(address) : connectTls({ ...address, ...adminTls(tls) });
     const settle = (ready: boolean): void => {
       socket.destroy();
       resolve(ready);
     };
-    socket.on('connect', () => socket.write('PING\r\n'));
+    socket.on(tls === undefined ? 'connect' : 'secureConnect', () => socket.write('PING\r\n'));
     socket.on('data', (reply) => settle(/^(\+PONG|-NOAUTH)/.test(reply.toString())));
     socket.on('error', () => settle(false));
     socket.on('timeout', () => settle(false));
   });
 }
 
+/** Options of a test's own connection, past what is tested: any name will do, and the server's certificate serves as the client's. */
+export function adminTls({ ca, cert, key }: ServerTls): ConnectionOptions {
+  const read = (file: string): string => readFileSync(file, 'utf8');
+  return { ca: read(ca), cert: read(cert), key: read(key), checkServerIdentity: () => undefined };
+}
+
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+/** Ends a server of `launchServer`. */
+export async function endServer(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   if (hasEnded(child)) return;
   const exit = once(child, 'exit');
   child.ref();

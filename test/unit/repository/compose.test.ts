@@ -59,8 +59,15 @@ const exactImage = /^[\w./-]+:\d+\.\d+(\.\d+)?-\w+(-\w+)?@sha256:[0-9a-f]{64}$/;
 
 /** Settings that the image or compose itself has to set. */
 const fixed = ['HOST', 'PORT', 'SLUICE_DATA_DIR', 'REDIS_URL', 'SANDBOX_BASE_URL', 'WORKER_PORT'];
-/** The sandbox is asked without a key; SLUICE_REDIS_MAXMEMORY is for the Redis service; `npm start` alone counts processes. */
-const elsewhere = ['SANDBOX_API_KEY', 'SLUICE_REDIS_MAXMEMORY', 'SLUICE_API_PROCESSES', 'SLUICE_WORKER_PROCESSES'];
+/**
+ * The sandbox is asked without a key; SLUICE_REDIS_MAXMEMORY is for the Redis service, which has no TLS and evicts nothing; `npm
+ * start` alone counts processes.
+ */
+const elsewhere = [
+  ...['SANDBOX_API_KEY', 'SLUICE_REDIS_MAXMEMORY', 'SLUICE_REDIS_EVICTION', 'REDIS_TLS_CA_CERT_FILE'],
+  ...['REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE', 'REDIS_TLS_SERVER_NAME'],
+  ...['SLUICE_API_PROCESSES', 'SLUICE_WORKER_PROCESSES'],
+];
 /** Read by api processes alone: users, callers, links, the database. What is not listed here every role gets. */
 const apisOwn = new Set([
   ...['PUBLIC_URL', 'TRUST_PROXY', 'DATABASE_URL', 'CORS_ORIGINS', 'METRICS_PORT', 'SLUICE_DEFAULT_MODELS'],

@@ -1,0 +1,95 @@
+import type { ConnectionOptions } from 'node:tls';
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { batchCommands } from './command-batcher.ts';
+import type { RedisAddress, RedisNode } from './redis-address.ts';
+
+/** How long a connection may take to be made. */
+export const connectDeadlineMs = 5000;
+/** How long a Sentinel may take to name the master before the next one is asked. */
+const sentinelDeadlineMs = 2000;
+
+const retryDelay = (attempt: number): number => Math.min(50 * 2 ** Math.min(attempt, 6), 1000);
+
+/**
+ * Commands wait for a lost connection to return and are then resent (every script tolerates a repeat), so
+ * `maxRetriesPerRequest` is off and `commandTimeout` never set: a command that "timed out" may still run. Callers bound their
+ * own waits. `socketTimeout` ends a half-open connection, which would otherwise hang for over a minute.
+ */
+const options = {
+  maxRetriesPerRequest: null,
+  enableReadyCheck: true,
+  keepAlive: 10_000,
+  connectTimeout: connectDeadlineMs,
+  socketTimeout: 15_000,
+  retryStrategy: retryDelay,
+  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
+} satisfies RedisOptions;
+
+/** ioredis infers its replies' types from the option left out. */
+type SingleOptions = Omit<RedisOptions, 'replyMapping'>;
+
+/** How to reach a Redis. */
+export interface RedisTarget {
+  readonly address: RedisAddress;
+  /** Options of TLS, if the address uses it: to one node, or to several. */
+  readonly tls: (node?: RedisNode) => ConnectionOptions;
+}
+
+/** Opens a connection to the one node of an address, or to the master that its Sentinels name. */
+export function openSingle(target: RedisTarget): Redis {
+  const redis = new Redis(singleOptions(target));
+  batchCommands(redis);
+  return redis;
+}
+
+/**
+ * Makes a connection that is neither retried nor restored, to find out what there is; `connect` opens it. Its errors are the
+ * caller's.
+ */
+export function openOnce(target: RedisTarget, more: SingleOptions = {}): Redis {
+  const once = { lazyConnect: true, retryStrategy: () => null, sentinelRetryStrategy: () => null };
+  return new Redis({ ...singleOptions(target), maxRetriesPerRequest: 0, ...once, ...more });
+}
+
+function singleOptions({ address, tls }: RedisTarget): SingleOptions {
+  const { nodes, path, sentinel, usesTls, login } = address;
+  if (sentinel !== undefined) {
+    return {
+      ...options,
+      ...login,
+      sentinels: [...nodes],
+      name: sentinel.masterName,
+      ...(sentinel.username !== undefined && { sentinelUsername: sentinel.username }),
+      ...(sentinel.password !== undefined && { sentinelPassword: sentinel.password }),
+      // Only reads: unlike a command of Redis, one that timed out is safely asked again.
+      sentinelCommandTimeout: sentinelDeadlineMs,
+      ...(usesTls && { tls: tls(), sentinelTLS: tls(), enableTLSForSentinelMode: true }),
+    };
+  }
+  return {
+    ...options,
+    ...login,
+    ...(path === undefined ? nodes[0] : { path }),
+    ...(usesTls && { tls: tls(nodes[0]) }),
+  };
+}
+
+/** Opens a client of a Cluster. All nodes take the same login; a Cluster has only database 0. */
+export function openCluster({ address, tls }: RedisTarget): Cluster {
+  const { retryStrategy: _, ...nodeOptions } = options;
+  const { db: _db, ...login } = address.login;
+  const clusterOptions = {
+    shardedSubscribers: true,
+    clusterRetryStrategy: retryDelay,
+    // Names stay names, so that certificates for them are accepted, and each connection finds their current address.
+    dnsLookup: (host, found) => found(null, host),
+    // A failover takes seconds; giving up earlier would fail requests that only have to wait.
+    maxRedirections: 64,
+    retryDelayOnFailover: 200,
+    retryDelayOnClusterDown: 200,
+    redisOptions: { ...nodeOptions, ...login, ...(address.usesTls && { tls: tls() }) },
+  } satisfies ClusterOptions;
+  const cluster = new Cluster([...address.nodes], clusterOptions);
+  cluster.on('+node', batchCommands);
+  return cluster;
+}
