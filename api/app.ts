@@ -56,7 +56,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/openapi.json', reference.openapi);
   router.get('/llms.txt', reference.llms);
   for (const path of livenessPaths) router.get(path, healthz);
-  for (const path of readinessPaths) router.get(path, readyz(services, db, isClosing));
+  for (const path of readinessPaths) router.get(path, readyz(services, isClosing));
   router.get('/metrics', metrics(services));
   router.get('/results/:hour/:name', readResult(services));
 

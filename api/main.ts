@@ -1,8 +1,8 @@
-import { ensureApiKey } from '../shared/accounts/api-keys.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
-import { type Database, openDatabase } from '../shared/database/database.ts';
+import { type Database, tryDatabase } from '../shared/database/database.ts';
+import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
 import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
@@ -18,9 +18,11 @@ import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { idempotencyMs } from './admission/admit.ts';
 import { createApp } from './app.ts';
 import { endpoints } from './endpoints/endpoints.ts';
+import { DatabaseHealth } from './ledger/database-health.ts';
 import { JobLedger } from './ledger/job-ledger.ts';
 import { LedgerProcess } from './ledger/ledger-process.ts';
-import { RedisWatch, redisIdentity } from './ledger/redis-watch.ts';
+import { RedisWatch } from './ledger/redis-watch.ts';
+import { setUpDatabase } from './ledger/set-up-database.ts';
 import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
 import type { View } from './replies/view.ts';
 import { createApiServer, listen } from './server.ts';
@@ -88,23 +90,28 @@ async function start(): Promise<void> {
   }
   await warnOfOpenSecrets(config, log);
   const closers = new Closers();
-  const db = await openDatabase(config);
+  const tried = await tryDatabase(config);
+  const { db } = tried;
   closers.add(() => db.destroy());
   const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
   for (const warning of await checkRedisMemory(redis.client, config.allowsEviction)) log.warn(warning);
-  if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
-    log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
-  }
-  const identity = await redisIdentity(redis.client);
-  await syncRedis(db, redis.client);
-  const services = await openServices({ config, redis, db, log }, closers);
+  const database = new DatabaseHealth(db);
+  const watch = closers.use(
+    new RedisWatch({
+      redis: redis.client,
+      raise: () => syncRedis(db, redis.client),
+      isDatabaseThere: (ms) => database.isThere(ms),
+      log,
+    }),
+  );
+  const secrets = new Secrets();
+  closers.use(await setUpDatabase({ config, tried, watch, secrets, log }));
+  const services = await openServices({ config, redis, db, database, secrets, watch, log }, closers);
   closers.use(await StorageClaim.open(redis.client, services.blobs, log));
   closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
   closers.use(await openLedger(services, db));
   // Closed before the ledger, which writes what it settles.
   closers.use(new Sweeper(services, log));
-  const onChange = (): Promise<void> => syncRedis(db, redis.client);
-  closers.use(RedisWatch.open({ redis: redis.client, onChange, log }, identity));
   const housekeeping = startHousekeeping(services);
   closers.add(() => clearInterval(housekeeping));
   if (config.metricsPort !== undefined) {

@@ -4,7 +4,7 @@ import { type Catalogue, createCatalogue } from '../shared/catalogue/catalogue.t
 import type { Config } from '../shared/config/config.ts';
 import { ownBaseUrls } from '../shared/config/own-addresses.ts';
 import type { Database } from '../shared/database/database.ts';
-import { readSecret } from '../shared/database/secrets.ts';
+import type { Secrets } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import { CapabilityQueue } from '../shared/queue/queue.ts';
@@ -26,12 +26,13 @@ import { SocketShares } from './bounds/socket-shares.ts';
 import { BaseUrls } from './http/request-address.ts';
 import { ForwardedHeaders } from './http/trusted-proxies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
+import type { DatabaseHealth } from './ledger/database-health.ts';
+import type { RedisWatch } from './ledger/redis-watch.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
 import { Mailer } from './management/mail/mailer.ts';
 import { AttemptLimits } from './management/sign-in/attempt-limits.ts';
-import { ensureOperator } from './management/sign-in/ensure-operator.ts';
 import { KnownDevices } from './management/sign-in/known-devices.ts';
-import { type SessionsContext, UserSessions } from './management/sign-in/user-sessions.ts';
+import { UserSessions } from './management/sign-in/user-sessions.ts';
 import { LargeBodies } from './pipeline/large-bodies/large-bodies.ts';
 import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { AnswerReaders } from './replies/answer-readers.ts';
@@ -76,6 +77,8 @@ export interface Services extends EndJobContext {
   readonly disk: DiskFloor;
   readonly sockets: SocketShares;
   readonly connections: Connections;
+  readonly database: DatabaseHealth;
+  readonly watch: RedisWatch;
   readonly metrics: ApiMetrics;
   readonly registry: Registry;
   readonly scrapes: Scrapes;
@@ -97,11 +100,15 @@ export interface ProcessContext {
   readonly config: Config;
   readonly redis: RedisHandle;
   readonly db: Database;
+  readonly database: DatabaseHealth;
+  readonly secrets: Secrets;
+  readonly watch: RedisWatch;
   readonly log: Logger;
 }
 
 /** Opens the services. @param closers closes what of them needs it, in reverse */
-export async function openServices({ config, redis, db, log }: ProcessContext, closers: Closers): Promise<Services> {
+export async function openServices(context: ProcessContext, closers: Closers): Promise<Services> {
+  const { config, redis, db, database, secrets, watch, log } = context;
   const queues = new Map(
     capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
   );
@@ -115,11 +122,12 @@ export async function openServices({ config, redis, db, log }: ProcessContext, c
   await Promise.all([load.refresh(), disk.refresh()]);
   const clock = closers.use(await RedisClock.open(redis.client));
   const accounts = new AccountLoader(db, redis.client, clock);
-  const callers = closers.use(new CallerDirectory(db, redis.client, log, config.wrongKeysPerMinute));
+  const callers = closers.use(new CallerDirectory({ ...config, db, redis: redis.client, log, watch }));
   const catalogue = createCatalogue(config);
   const bodies = Math.max(minBodies, config.keyConcurrency);
   const mailer = config.mail === undefined ? undefined : closers.use(new Mailer(config.mail, log));
-  const sessionSecret = await readSecret(db, config, 'sessions');
+  const { all, origins } = baseUrls;
+  const sessionSecret = (): Buffer => secrets.get('sessions');
   return {
     config,
     processId: newProcessId('api'),
@@ -137,9 +145,9 @@ export async function openServices({ config, redis, db, log }: ProcessContext, c
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
-    resultLinks: new ResultLinks(await readSecret(db, config, 'result-links')),
+    resultLinks: new ResultLinks(() => secrets.get('result-links')),
     callers,
-    sessions: await openSessions({ db, config, log, mailer, secret: sessionSecret.toString('hex') }, baseUrls),
+    sessions: new UserSessions({ db, config, log, mailer, secret: sessionSecret, baseUrls: all, origins }),
     mailer,
     devices: new KnownDevices(sessionSecret),
     attempts: new AttemptLimits(redis.client),
@@ -151,6 +159,8 @@ export async function openServices({ config, redis, db, log }: ProcessContext, c
     disk,
     sockets: new SocketShares(config.keySockets),
     connections: closers.use(openConnections(config, forwarded, metrics, log)),
+    database,
+    watch,
     metrics,
     registry,
     scrapes: new Scrapes(registry),
@@ -165,13 +175,4 @@ export async function openServices({ config, redis, db, log }: ProcessContext, c
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
   const isShared = (address: string): boolean => forwarded.isShared(address);
   return new Connections({ ...config, isShared }, log, (reason) => metrics.closedConnections.inc({ reason }));
-}
-
-/** Who signs in to the console; and the operator of the settings, who is there before anybody else can be. */
-async function openSessions(context: SessionsContext, baseUrls: BaseUrls): Promise<UserSessions> {
-  const { config, db, log } = context;
-  if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
-    log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
-  }
-  return new UserSessions({ ...context, baseUrls: baseUrls.all, origins: baseUrls.origins });
 }

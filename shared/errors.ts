@@ -1,4 +1,5 @@
 import { BlobStorageError } from './blobs/blob-storage.ts';
+import { isDatabaseUnreachable } from './database/database-error.ts';
 import { isRefusal } from './redis/script.ts';
 
 /** One row of the error table: a code's meaning on the wire. */
@@ -173,12 +174,16 @@ export class ApiError extends Error {
 
   /**
    * Converts any thrown value to an ApiError. Errors not meant for callers become a bare 500 with the value as cause; temporary
-   * refusals by Redis or the blob storage become a 503, as the same request may succeed a moment later.
+   * refusals by Redis or the blob storage, and a database that is away, become a 503, as the same request may succeed later.
    */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
     if (isRefusal(thrown) || thrown instanceof BlobStorageError) {
       const message = 'The service cannot do this for now. Send the request again.';
+      return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
+    }
+    if (isDatabaseUnreachable(thrown)) {
+      const message = 'The database is unavailable for now. Try again later.';
       return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
     }
     return new ApiError('server_error', 'The server had an error while processing your request.', { cause: thrown });

@@ -1,8 +1,9 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Middleware } from 'koa';
+import { keyStatus } from '../../shared/accounts/api-key.ts';
 import { type ApiKey, ensureConsoleKey, findApiKeyByHash, hashApiKey } from '../../shared/accounts/api-keys.ts';
 import { announceKey } from '../../shared/accounts/change-api-key.ts';
 import { writeKeyFlag } from '../../shared/accounts/key-flag.ts';
+import { forgetKey, recallKey, rememberKey } from '../../shared/accounts/known-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
@@ -11,12 +12,23 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';
 import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
+import type { RedisWatch } from '../ledger/redis-watch.ts';
 import type { State } from '../state.ts';
 import { type Caller, KeyUses } from './caller.ts';
+import { readKey } from './read-key.ts';
 
 const cachedCallers = 10_000;
 /** Timeout for reading a key from the database. */
 const lookUpMs = 2000;
+
+export interface CallerDirectoryOptions {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly log: Logger;
+  readonly watch: Pick<RedisWatch, 'isBehind'>;
+  /** Unknown keys that one network may try. */
+  readonly wrongKeysPerMinute: number;
+}
 
 /**
  * Finds callers by their keys. A caller may be cached for long, because each request checks in Redis that it is current (in
@@ -25,18 +37,20 @@ const lookUpMs = 2000;
 export class CallerDirectory {
   readonly #db: Database;
   readonly #redis: RedisClient;
+  readonly #log: Logger;
+  readonly #watch: Pick<RedisWatch, 'isBehind'>;
   readonly #uses: KeyUses;
   /** By the hash of the key. */
   readonly #callers = new Map<string, Caller>();
   /** Hashes of the playground's keys, by account. */
   readonly #consoleHashes = new Map<string, string>();
   readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
-
   readonly #wrongKeys: WrongKeys;
 
-  /** @param wrongKeysPerMinute unknown keys that one network may try */
-  constructor(db: Database, redis: RedisClient, log: Logger, wrongKeysPerMinute = Number.POSITIVE_INFINITY) {
+  constructor({ db, redis, log, watch, wrongKeysPerMinute }: CallerDirectoryOptions) {
     this.#db = db;
+    this.#log = log;
+    this.#watch = watch;
     this.#wrongKeys = new WrongKeys(db, wrongKeysPerMinute);
     this.#redis = redis;
     this.#uses = new KeyUses(db, log);
@@ -46,7 +60,7 @@ export class CallerDirectory {
    * Returns the caller with this key.
    * @param from returns the network of the request, called if the key is unknown; undefined for a network that many share
    * @throws ApiError 401 when the key is unknown or has expired, 429 when too many wrong keys came from the network, 503
-   * when the database does not respond in time.
+   * when neither the database nor Redis has it for now, or Redis may lack charges and revocations that only the database has.
    */
   async find(key: string, from?: () => string | undefined): Promise<Caller> {
     try {
@@ -62,6 +76,7 @@ export class CallerDirectory {
   }
 
   async #find(hash: string, from: () => string | undefined = () => undefined): Promise<Caller> {
+    this.#assertRaised();
     let caller = this.#callers.get(hash);
     // The cached caller may be stale: the key's expiry may have been extended.
     if (caller === undefined || isExpired(caller)) caller = await this.#lookUp(hash, from());
@@ -74,6 +89,7 @@ export class CallerDirectory {
    * @throws ApiError 503 when the database does not respond in time.
    */
   async consoleCallerOf(account: string): Promise<Caller> {
+    this.#assertRaised();
     const known = this.#callers.get(this.#consoleHashes.get(account) ?? '');
     if (known !== undefined) return known;
     const apiKey = await this.#lookUps.read(() => ensureConsoleKey(this.#db, account));
@@ -103,6 +119,7 @@ export class CallerDirectory {
     const current = await this.#lookUps.read(() => this.#announce(caller));
     if (current === undefined) throw notValid();
     const reloaded = this.#keep(current);
+    this.#copy(rememberKey(this.#redis, current));
     assertNotExpired(reloaded);
     return reloaded;
   }
@@ -124,6 +141,7 @@ export class CallerDirectory {
     if (apiKey.revokedAt === undefined) return await announceKey(this.#db, this.#redis, apiKey);
     // The revocation did not reach Redis.
     await writeKeyFlag(this.#redis, apiKey, 0);
+    this.#copy(forgetKey(this.#redis, hash));
     return undefined;
   }
 
@@ -141,9 +159,41 @@ export class CallerDirectory {
   }
 
   async #read(hash: string): Promise<Caller> {
-    const apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
-    if (apiKey === undefined || apiKey.revokedAt !== undefined) throw notValid();
+    let apiKey: ApiKey | undefined;
+    try {
+      apiKey = await this.#lookUps.read(() => findApiKeyByHash(this.#db, hash));
+    } catch (error) {
+      return this.#keep(await this.#recall(hash, error));
+    }
+    if (apiKey === undefined) throw notValid();
+    if (apiKey.revokedAt !== undefined) {
+      this.#copy(forgetKey(this.#redis, hash));
+      throw notValid();
+    }
+    this.#copy(rememberKey(this.#redis, apiKey));
     return this.#keep(apiKey);
+  }
+
+  /**
+   * Returns the key as another process has read it, while the database is away. Its flag in Redis decides whether that is
+   * current, as for each cached caller. @throws `error` if it is unknown, or may have been extended since it expired.
+   */
+  async #recall(hash: string, error: unknown): Promise<ApiKey> {
+    const apiKey = await recallKey(this.#redis, hash).catch(() => undefined);
+    if (apiKey === undefined || keyStatus(apiKey, Date.now()) !== 'active') throw error;
+    return apiKey;
+  }
+
+  /** A failed copy is made by the next process that reads the key. */
+  #copy(copied: Promise<void>): void {
+    copied.catch((error) => this.#log.warn({ err: error }, 'copying an API key to Redis failed'));
+  }
+
+  #assertRaised(): void {
+    if (!this.#watch.isBehind) return;
+    const message =
+      'Accounts cannot be checked for now: Redis was restarted while the database is away. Try again later.';
+    throw new ApiError('service_unavailable', message, { retryAfterMs: 5000 });
   }
 
   #keep(apiKey: ApiKey): Caller {
@@ -225,32 +275,4 @@ export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
     ctx.state.caller = await callers.assertActive(ctx.state.caller);
     await next();
   };
-}
-
-/** Returns the API key of a request. @throws ApiError 401. */
-export function readKey(headers: IncomingHttpHeaders): string {
-  const { authorization } = headers;
-  const apiKey = headers['x-api-key'] || headers['api-key'];
-  if (authorization === undefined && typeof apiKey === 'string' && apiKey !== '') return apiKey.trim();
-  const protocolKey = readProtocolKey(headers['sec-websocket-protocol']);
-  if (authorization === undefined && protocolKey !== undefined) return protocolKey;
-  if (authorization === undefined || authorization === '') {
-    throw new ApiError(
-      'invalid_api_key',
-      "You didn't provide an API key. Send it as a header: Authorization: Bearer YOUR_KEY.",
-    );
-  }
-  const key = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-  if (key === undefined) {
-    throw new ApiError('invalid_api_key', 'The Authorization header is malformed: it must be "Bearer YOUR_KEY".');
-  }
-  return key;
-}
-
-const keyProtocol = 'openai-insecure-api-key.';
-
-/** Returns the key among a WebSocket's offered subprotocols. Both the prefix and its warning are OpenAI's. */
-function readProtocolKey(offered: string | undefined): string | undefined {
-  const protocols = offered?.split(',').map((name) => name.trim());
-  return protocols?.find((name) => name.startsWith(keyProtocol))?.slice(keyProtocol.length);
 }

@@ -1,9 +1,7 @@
 import type { Middleware } from 'koa';
-import { sql } from 'kysely';
 import { Gauge } from 'prom-client';
 import { capabilities } from '../../shared/capabilities/capability.ts';
 import type { Config } from '../../shared/config/config.ts';
-import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { outboxLag } from '../../shared/jobs/settlement/outbox.ts';
@@ -18,6 +16,8 @@ import type { LoadGauge } from '../admission/load-gauge.ts';
 import type { BodyShares } from '../bounds/body-shares.ts';
 import type { Connections } from '../bounds/connections.ts';
 import type { DiskFloor } from '../bounds/disk-floor.ts';
+import type { DatabaseHealth } from '../ledger/database-health.ts';
+import type { RedisWatch } from '../ledger/redis-watch.ts';
 import type { Handover } from '../replies/client-connection.ts';
 import type { State } from '../state.ts';
 
@@ -28,6 +28,8 @@ export interface HealthDependencies {
   readonly scrapes: Scrapes;
   readonly registry: Registry;
   readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+  readonly database: DatabaseHealth;
+  readonly watch: Pick<RedisWatch, 'isBehind'>;
   readonly handover: Handover;
   readonly connections: Connections;
   readonly bodies: BodyShares;
@@ -35,9 +37,6 @@ export interface HealthDependencies {
   readonly disk: DiskFloor;
   readonly load: LoadGauge;
 }
-
-/** How long the database may take to answer that it is there. */
-const databaseMs = 2000;
 
 /** Paths of the liveness check: the common ones, and those of other gateways that tools use. */
 export const livenessPaths = ['/healthz', '/health', '/health/liveliness', '/health/liveness'] as const;
@@ -50,28 +49,23 @@ export const healthz: Middleware<State> = (ctx) => {
   ctx.body = { status: 'ok' };
 };
 
-/** `GET /readyz`: 200 while it can take requests, else 503 with what is missing. */
-export function readyz(services: HealthDependencies, db: Database, isClosing: () => boolean): Middleware<State> {
+/**
+ * `GET /readyz`: 200 while it can take requests, else 503 with what is missing. Without the database it takes those of known
+ * keys, and is degraded: if it was not ready, load balancers would take every api process out for that.
+ */
+export function readyz(services: HealthDependencies, isClosing: () => boolean): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'readyz';
-    const [lag, database] = await Promise.all([
-      redisLag(services.redis),
-      withTimeout(
-        sql`select 1`.execute(db).then(
-          () => 'ok',
-          () => 'unavailable',
-        ),
-        databaseMs,
-      ),
-    ]);
+    const [lag, isDatabaseThere] = await Promise.all([redisLag(services.redis), services.database.isThere()]);
+    const behind = services.watch.isBehind ? 'behind' : 'ok';
     const checks = {
-      redis: lag >= 0 ? 'ok' : 'unavailable',
-      database: database ?? 'unavailable',
+      redis: lag >= 0 ? behind : 'unavailable',
+      database: isDatabaseThere ? 'ok' : 'unavailable',
       accepting: isClosing() ? 'closing' : 'ok',
     };
-    const isReady = Object.values(checks).every((check) => check === 'ok');
+    const isReady = checks.redis === 'ok' && checks.accepting === 'ok';
     ctx.status = isReady ? 200 : 503;
-    ctx.body = { status: isReady ? 'ok' : 'unavailable', checks };
+    ctx.body = { status: isReady ? (isDatabaseThere ? 'ok' : 'degraded') : 'unavailable', checks };
   };
 }
 
@@ -82,6 +76,7 @@ export function readyz(services: HealthDependencies, db: Database, isClosing: ()
 export function metrics(services: HealthDependencies): Middleware<State> {
   registerQueueMetrics(services);
   registerOutboxMetrics(services);
+  registerDatabaseMetric(services);
   registerBoundsMetrics(services);
   const { metricsPort, metricsToken } = services.config;
   return async (ctx) => {
@@ -146,6 +141,18 @@ function registerOutboxMetrics({ redis, registry }: HealthDependencies): void {
   };
   gauge('sluice_outbox_records', 'Job records that are not in the database yet.', (lag) => lag.records);
   gauge('sluice_outbox_oldest_seconds', 'Age of the oldest of them.', (lag) => lag.oldestMs / 1000);
+}
+
+/** Whether the database is there, without which a process is ready, too. */
+function registerDatabaseMetric({ registry, database }: HealthDependencies): void {
+  new Gauge({
+    name: 'sluice_database_up',
+    help: 'Whether the database answers (1 or 0).',
+    registers: [registry],
+    async collect() {
+      this.set((await database.isThere()) ? 1 : 0);
+    },
+  });
 }
 
 /** What callers take of this process, and what is left of what it stands on. */

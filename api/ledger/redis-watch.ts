@@ -1,24 +1,34 @@
 import { Cluster } from 'ioredis';
+import { raisedKey } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
 /** Interval between checks of Redis's identity, besides one after each new connection. */
 const intervalMs = 5000;
 
+/** How long the database may take to show that it is there, before a changed Redis is not used. */
+const patienceMs = 2000;
+
 export interface RedisWatchOptions {
   readonly redis: RedisClient;
-  /** Called when Redis has changed: restarted, restored, failed over. */
-  readonly onChange: () => Promise<void>;
+  /** Raises Redis to the ledger. @throws an error of the database that is away */
+  readonly raise: () => Promise<void>;
+  /** Whether the database answers within a time, in ms. */
+  readonly isDatabaseThere: (ms: number) => Promise<boolean>;
   readonly log: Logger;
   /** Override of the default (5 s), for tests. */
   readonly intervalMs?: number;
 }
 
 /**
- * Detects that Redis is another process than before, or has its data from another one: it may lack the latest writes. A
- * failed `onChange` is retried.
+ * Detects that Redis is another process than before, or has its data from another one: it may lack the latest writes, and
+ * accounts could spend their balance twice. So it is raised to the ledger, which is retried until it succeeds. While that is
+ * impossible because the database is away, Redis is behind, and nothing may be admitted. The identity of the Redis that was
+ * raised last is kept there: one process raises it for all.
  */
 export class RedisWatch {
+  /** Whether Redis may lack writes that only the ledger has. A plain field: each request reads it. */
+  isBehind = false;
   readonly #options: RedisWatchOptions;
   readonly #timer: NodeJS.Timeout;
   readonly #look = (): void => {
@@ -28,23 +38,31 @@ export class RedisWatch {
         this.#looking = undefined;
       });
   };
-  #known: string;
+  /** Undefined: nothing is known yet. */
+  #known: string | undefined;
   #looking: Promise<void> | undefined;
 
-  private constructor(options: RedisWatchOptions, known: string) {
+  /** It watches once `raise` has succeeded, or `trust` has returned true. */
+  constructor(options: RedisWatchOptions) {
     this.#options = options;
-    this.#known = known;
     this.#timer = setInterval(this.#look, options.intervalMs ?? intervalMs);
     this.#timer.unref();
     options.redis.on('ready', this.#look);
   }
 
-  /**
-   * Starts watching.
-   * @param known result of `redisIdentity` from before Redis was last synced
-   */
-  static open(options: RedisWatchOptions, known: string): RedisWatch {
-    return new RedisWatch(options, known);
+  /** Raises Redis to the ledger. @throws an error of the database */
+  async raise(): Promise<void> {
+    const identity = await redisIdentity(this.#options.redis);
+    await this.#options.raise();
+    await this.#noteRaised(identity);
+  }
+
+  /** Uses Redis as it is, if it is the one that was raised last. Returns whether it is. */
+  async trust(): Promise<boolean> {
+    const identity = await redisIdentity(this.#options.redis);
+    if (!(await this.#wasRaised(identity))) return false;
+    this.#known = identity;
+    return true;
   }
 
   async close(): Promise<void> {
@@ -55,10 +73,31 @@ export class RedisWatch {
 
   async #compare(): Promise<void> {
     const identity = await redisIdentity(this.#options.redis);
-    if (identity === this.#known) return;
-    this.#options.log.warn('Redis was restarted or replaced; raising it to the ledger');
-    await this.#options.onChange();
+    if (this.#known === undefined || identity === this.#known) return;
+    const { log, raise, isDatabaseThere } = this.#options;
+    log.warn('Redis was restarted or replaced; raising it to the ledger');
+    const raising = raise();
+    try {
+      // A database that is away may take long to fail.
+      const isPossible = await Promise.race([raising.then(() => true), isDatabaseThere(patienceMs)]);
+      if (!isPossible) this.isBehind = !(await this.#wasRaised(identity));
+      await raising;
+    } catch (error) {
+      this.isBehind = !(await this.#wasRaised(identity));
+      throw error;
+    }
+    await this.#noteRaised(identity);
+  }
+
+  async #noteRaised(identity: string): Promise<void> {
+    await this.#options.redis.set(raisedKey, identity);
     this.#known = identity;
+    this.isBehind = false;
+  }
+
+  /** Whether any api process has raised this very Redis. */
+  async #wasRaised(identity: string): Promise<boolean> {
+    return (await this.#options.redis.get(raisedKey).catch(() => null)) === identity;
   }
 }
 

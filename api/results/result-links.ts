@@ -15,10 +15,10 @@ export interface OwnFile {
  * Equal files and expiries have equal links in every api process.
  */
 export class ResultLinks {
-  readonly #key: Buffer;
+  readonly #key: () => Buffer;
 
-  /** @param key shared by all api processes, 32 bytes */
-  constructor(key: Buffer) {
+  /** @param key returns the key that all api processes share, 32 bytes. @throws ApiError 503 while it is not known */
+  constructor(key: () => Buffer) {
     this.#key = key;
   }
 
@@ -44,6 +44,6 @@ export class ResultLinks {
   }
 
   #sign(file: string, expires: number): string {
-    return createHmac('sha256', this.#key).update(`${file} ${expires}`).digest('base64url');
+    return createHmac('sha256', this.#key()).update(`${file} ${expires}`).digest('base64url');
   }
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
+import { isDatabaseUnreachable } from './database-error.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
 
@@ -23,11 +24,28 @@ export type DatabaseSettings = Pick<Config, 'databaseUrl' | 'dataDir'> & Partial
  * @throws ConfigError when the folder, the file or the server cannot be used, or lacks migrations that are not to run here.
  */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
+  const { db, absence } = await tryDatabase(settings);
+  if (absence === undefined) return db;
+  await db.destroy();
+  throw absence;
+}
+
+/** A database that may be away for now. */
+export interface TriedDatabase {
+  /** Its statements fail at once until the database has been reached. */
+  readonly db: Database;
+  /** Why it cannot be reached; undefined: it is there. */
+  readonly absence: ConfigError | undefined;
+  /** Tries again, and brings the tables up to date. @throws ConfigError when it cannot be used. */
+  readonly reach: () => Promise<void>;
+}
+
+/** Same as `openDatabase`, except that a Postgres server that cannot be reached may be reached later. @throws the same */
+export async function tryDatabase(settings: DatabaseSettings): Promise<TriedDatabase> {
   const { databaseUrl, migratesAtStart = true } = settings;
   const isMigrationOff = !migratesAtStart;
-  return databaseUrl === undefined
-    ? await openSqlite(settings, isMigrationOff)
-    : await openPostgres(settings, databaseUrl, isMigrationOff);
+  if (databaseUrl !== undefined) return await tryPostgres(settings, databaseUrl, isMigrationOff);
+  return { db: await openSqlite(settings, isMigrationOff), absence: undefined, reach: async () => undefined };
 }
 
 /**
@@ -43,7 +61,8 @@ export async function orConfigError<Result>(
   } catch (error) {
     if (databaseUrl !== undefined) {
       const { postgresFailure } = await import('./postgres-dialect.ts');
-      throw new ConfigError(`The database of DATABASE_URL cannot be used: ${postgresFailure(error)}.`);
+      const message = `The database of DATABASE_URL cannot be used: ${postgresFailure(error)}.`;
+      throw new ConfigError(message, { cause: error });
     }
     const known = error as SqliteFailure;
     if (!['SqliteError', 'SchemaError'].includes(known.name)) throw error;
@@ -62,14 +81,24 @@ async function openSqlite(settings: DatabaseSettings, isMigrationOff: boolean): 
   });
 }
 
-async function openPostgres(settings: DatabaseSettings, url: string, isOff: boolean): Promise<Database> {
+async function tryPostgres(settings: DatabaseSettings, url: string, isOff: boolean): Promise<TriedDatabase> {
   // Lazy: its client costs time to load, and SQLite does not need it.
-  const { postgresDialect } = await import('./postgres-dialect.ts');
+  const { PostgresError, postgresDialect } = await import('./postgres-dialect.ts');
   const { migratePostgres } = await import('./migrate-postgres.ts');
-  return await orConfigError(settings, async () => {
-    await migratePostgres(url, { isOff });
-    return new Kysely<Tables>({ dialect: postgresDialect(url) });
-  });
+  let isReady = false;
+  const reach = (): Promise<void> =>
+    orConfigError(settings, async () => {
+      await migratePostgres(url, { isOff });
+      isReady = true;
+    });
+  let absence: ConfigError | undefined;
+  try {
+    await reach();
+  } catch (error) {
+    if (!(error instanceof ConfigError) || !isDatabaseUnreachable(new PostgresError(error.cause))) throw error;
+    absence = error;
+  }
+  return { db: new Kysely<Tables>({ dialect: postgresDialect(url, () => isReady) }), absence, reach };
 }
 
 /**

@@ -105,8 +105,10 @@ class LentConnection implements PostgresPoolClient {
 
 class ConnectionPool implements PostgresPool {
   readonly #pool: pg.Pool;
+  readonly #isReady: () => boolean;
 
-  constructor(url: string) {
+  constructor(url: string, isReady: () => boolean) {
+    this.#isReady = isReady;
     this.#pool = new pg.Pool({
       ...connectionSettings(url),
       max: maxConnections,
@@ -119,6 +121,9 @@ class ConnectionPool implements PostgresPool {
   }
 
   async connect(): Promise<PostgresPoolClient> {
+    if (!this.#isReady()) {
+      throw new PostgresError({ code: 'ECONNREFUSED', message: 'the database has not been reached since the start' });
+    }
     try {
       return new LentConnection(await this.#pool.connect());
     } catch (error) {
@@ -133,10 +138,11 @@ class ConnectionPool implements PostgresPool {
 
 /**
  * kysely's dialect over a bounded pool of connections, each created on demand.
+ * @param isReady while it returns false, each statement fails at once, as if no server listened
  * @throws TypeError for an invalid URL.
  */
-export function postgresDialect(url: string): Dialect {
-  return new PostgresDialect({ pool: new ConnectionPool(url) });
+export function postgresDialect(url: string, isReady: () => boolean = () => true): Dialect {
+  return new PostgresDialect({ pool: new ConnectionPool(url, isReady) });
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -2,10 +2,12 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { ApiError } from '../errors.ts';
 import type { Database } from './database.ts';
 
 /** Purposes of the gateway's signing secrets. */
-export type SecretName = 'sessions' | 'result-links';
+const secretNames = ['sessions', 'result-links'] as const;
+export type SecretName = (typeof secretNames)[number];
 
 type SecretSettings = Pick<Config, 'secret' | 'databaseUrl' | 'dataDir'>;
 
@@ -19,6 +21,25 @@ export async function readSecret(db: Database, settings: SecretSettings, name: S
   if (settings.databaseUrl !== undefined) return await secretOfDatabase(db, name);
   const file = join(settings.dataDir, `${name}.secret`);
   return (await readSecretFile(file)) ?? (await moveToFile(db, name, file));
+}
+
+/** The secrets of this process. Those that lie in the database are missing until that has been reached. */
+export class Secrets {
+  readonly #known = new Map<SecretName, Buffer>();
+
+  /** Reads all of them. @throws an error of the database if they lie there. */
+  async read(db: Database, settings: SecretSettings): Promise<void> {
+    for (const name of secretNames) this.#known.set(name, await readSecret(db, settings, name));
+  }
+
+  /** @throws ApiError 503 while the secret has not been read. */
+  get(name: SecretName): Buffer {
+    const secret = this.#known.get(name);
+    if (secret !== undefined) return secret;
+    throw new ApiError('service_unavailable', 'The database is unavailable for now. Try again later.', {
+      retryAfterMs: 2000,
+    });
+  }
 }
 
 async function secretOfDatabase(db: Database, name: SecretName): Promise<Buffer> {

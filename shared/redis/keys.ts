@@ -95,6 +95,14 @@ export const refusedKeys = {
   accounts: `${root}:{refused}:of:`,
 };
 
+/** A key's settings by the hash of its text (string), see shared/accounts/known-keys.ts. */
+export function knownKey(hash: string): string {
+  return `${root}:known-key:${hash}`;
+}
+
+/** Identity of the Redis that was last raised to the ledger (string), see api/ledger/redis-watch.ts. */
+export const raisedKey = `${root}:raised`;
+
 /** Name of the storage that holds the blobs of all processes, kept while one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 

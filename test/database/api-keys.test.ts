@@ -71,7 +71,11 @@ describe('API keys', () => {
     return key;
   };
   const flagOf = (key: Pick<ApiKey, 'id' | 'accountId'>) => redis.get(accountKeys.keyActive(key.accountId, key.id));
-  const newDirectory = () => new CallerDirectory(db, redis, createLogger('silent', 'test').log);
+  const newDirectory = () =>
+    new CallerDirectory({
+      ...{ db, redis, log: createLogger('silent', 'test').log },
+      ...{ watch: { isBehind: false }, wrongKeysPerMinute: 60 },
+    });
   const addAccount = (id: string) => db.insertInto('accounts').values({ id, name: id, created_at: 1 }).execute();
 
   test('a new key has 256 random bits and is found by its hash, with its settings', async () => {

@@ -78,6 +78,8 @@ export interface GatewayOptions {
   redisUrl?: string;
   /** What the operator's file (`SLUICE_CONFIG`) says; left out: there is none. */
   configuration?: Configuration;
+  /** Its database on Postgres, instead of the one that the suites use. */
+  databaseUrl?: string;
   /** Keep Redis's data on disk, so that it survives a kill. */
   aof?: boolean;
   /** Folder of the build to run, instead of the usual one; or `sourceProduct`. */
@@ -137,7 +139,10 @@ export class TestGateway {
       redis,
       redisUrl: options.redisUrl ?? (redis as TestRedis).url,
       sandbox: await startSandbox({ port: 0, journal: true }),
-      database: await databaseSettings(dataDir),
+      database:
+        options.databaseUrl === undefined
+          ? await databaseSettings(dataDir)
+          : { dataDir, databaseUrl: options.databaseUrl },
       settings: { ...(await configurationSetting(dataDir, options.configuration)), ...options.settings },
       product: options.product ?? builtProduct,
     });

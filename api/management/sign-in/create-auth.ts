@@ -22,8 +22,8 @@ export interface AuthContext {
   readonly db: Database;
   readonly config: Config;
   readonly log: Logger;
-  /** Signs cookies. */
-  readonly secret: string;
+  /** Returns the secret that signs cookies. @throws ApiError 503 while it is not known */
+  readonly secret: () => Buffer;
   /** The base URL of its requests. */
   readonly baseUrl: string;
   /** Origins of all base URLs. */
@@ -47,7 +47,7 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     appName: 'Sluice',
     baseURL: new URL(baseUrl).origin,
     basePath: authPath,
-    secret,
+    secret: secret().toString('hex'),
     trustedOrigins: [...origins],
     // `sqlite` selects how values are written, also on Postgres: dates as text, booleans as numbers.
     database: { db: context.db, type: 'sqlite', transaction: true },

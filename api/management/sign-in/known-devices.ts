@@ -8,11 +8,11 @@ const keptSeconds = 400 * 86_400;
  * failed attempts do not lock out the user's own browsers. The cookie alone grants no access.
  */
 export class KnownDevices {
-  readonly #key: Buffer;
+  readonly #secret: () => Buffer;
 
-  /** @param secret shared by all api processes */
-  constructor(secret: Buffer) {
-    this.#key = createHmac('sha256', secret).update('known devices').digest();
+  /** @param secret returns the secret that all api processes share. @throws ApiError 503 while it is not known */
+  constructor(secret: () => Buffer) {
+    this.#secret = secret;
   }
 
   /** Returns the id of a request's browser if the user has signed in with it before. */
@@ -39,7 +39,8 @@ export class KnownDevices {
   }
 
   #sign(text: string): string {
-    return createHmac('sha256', this.#key).update(text).digest('base64url');
+    const key = createHmac('sha256', this.#secret()).update('known devices').digest();
+    return createHmac('sha256', key).update(text).digest('base64url');
   }
 }
 

@@ -8,10 +8,7 @@ import type { Session } from './session.ts';
 /** Timeout for reading a session from the database. */
 const lookUpMs = 2000;
 
-/** The context shared by all base URLs. */
-export type SessionsContext = Omit<AuthContext, 'baseUrl' | 'origins'>;
-
-interface SessionsOptions extends SessionsContext {
+interface SessionsOptions extends Omit<AuthContext, 'baseUrl' | 'origins'> {
   readonly origins: readonly string[];
   readonly baseUrls: readonly string[];
 }
@@ -121,6 +118,8 @@ export class UserSessions {
 
   #auth(baseUrl: string, withOidc = false): Promise<GatewayAuth> {
     const entrance = this.#entrance(baseUrl);
+    // A failed creation would be kept.
+    entrance.context.secret();
     const kind = withOidc ? 'withOidc' : 'auth';
     entrance[kind] ??= import('./create-auth.ts').then(({ createAuth }) => createAuth(entrance.context, withOidc));
     return entrance[kind];

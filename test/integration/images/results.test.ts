@@ -36,7 +36,8 @@ async function keyOf(gateway: TestGateway): Promise<Buffer> {
 }
 
 async function linksOf(gateway: TestGateway): Promise<ResultLinks> {
-  return new ResultLinks(await keyOf(gateway));
+  const key = await keyOf(gateway);
+  return new ResultLinks(() => key);
 }
 
 async function errorOf(response: Response): Promise<[status: number, code: string, type: string]> {

@@ -8,6 +8,7 @@ import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { Caller } from '../../../api/auth/caller.ts';
 import type { OutboxConsumer as Consumer } from '../../../api/ledger/outbox/outbox-consumer.ts';
+import type { RedisWatch as Watch } from '../../../api/ledger/redis-watch.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { JobRecord } from '../../../shared/jobs/settlement/outbox.ts';
@@ -16,9 +17,10 @@ import { databaseSettings } from '../../support/database-settings.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
-import { startRedis } from '../../support/redis.ts';
+import { startRedis, type TestRedis } from '../../support/redis.ts';
 
-const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { accountKeys, jobKeys, raisedKey } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { openDatabase } =
   await loadProduct<typeof import('../../../shared/database/database.ts')>('shared/database/database');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
@@ -430,27 +432,92 @@ describe('budget of a key in the ledger', () => {
   });
 });
 
-test('RedisWatch notices a restarted Redis and retries its update until it succeeds', async () => {
-  const server = await startRedis();
-  const redis = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 50 });
-  redis.on('error', () => undefined);
-  let calls = 0;
-  let watch: ReturnType<typeof RedisWatch.open> | undefined;
-  try {
-    const onChange = async () => {
-      calls++;
-      if (calls === 1) throw new Error('the database is away');
-    };
-    watch = RedisWatch.open({ redis, onChange, log, intervalMs: 50 }, await redisIdentity(redis));
-    await delay(200);
-    assert.equal(calls, 0);
-    await server.restart();
-    await eventually(() => assert.equal(calls, 2));
-    await delay(200);
-    assert.equal(calls, 2);
-  } finally {
-    await watch?.close();
+describe('RedisWatch', () => {
+  let server: TestRedis;
+  let redis: Redis;
+  const watches: Watch[] = [];
+  /** What raising Redis does, and whether a database is there. */
+  let raise: () => Promise<void>;
+  let isThere: boolean;
+  beforeEach(async () => {
+    server = await startRedis({ aof: true });
+    redis = new Redis(server.url, { maxRetriesPerRequest: null, retryStrategy: () => 50 });
+    redis.on('error', () => undefined);
+    isThere = true;
+  });
+  afterEach(async () => {
+    await Promise.all(watches.splice(0).map((watch) => watch.close()));
     redis.disconnect();
     await server.stop();
+  });
+
+  function newWatch(): Watch {
+    const isDatabaseThere = async (): Promise<boolean> => isThere;
+    const watch = new RedisWatch({ redis, raise: () => raise(), isDatabaseThere, log, intervalMs: 50 });
+    watches.push(watch);
+    return watch;
   }
+
+  test('RedisWatch notices a restarted Redis and retries its update until it succeeds', async () => {
+    let calls = 0;
+    raise = async () => {
+      calls++;
+      if (calls === 2) throw new Error('the database is away');
+    };
+    const watch = newWatch();
+    await watch.raise();
+    await delay(200);
+    assert.equal(calls, 1);
+    await server.restart();
+    await eventually(() => assert.equal(calls, 3));
+    await delay(200);
+    assert.deepEqual([calls, watch.isBehind], [3, false]);
+  });
+
+  test('a restarted Redis is behind while the database is away, also while that only keeps silent, and no longer once it is raised', async () => {
+    raise = async () => undefined;
+    const watch = newWatch();
+    await watch.raise();
+    assert.equal(watch.isBehind, false);
+    isThere = false;
+    let bringBack = (): void => undefined;
+    raise = () =>
+      new Promise((resolve) => {
+        bringBack = resolve;
+      });
+    await server.restart();
+    await eventually(() => assert.equal(watch.isBehind, true));
+    bringBack();
+    await eventually(() => assert.equal(watch.isBehind, false));
+    raise = () => Promise.reject(new Error('the database is away'));
+    await server.restart();
+    await eventually(() => assert.equal(watch.isBehind, true));
+    raise = async () => undefined;
+    await eventually(() => assert.equal(watch.isBehind, false));
+  });
+
+  test('a Redis is trusted without the database only if it is the very one that was raised last', async () => {
+    assert.equal(await newWatch().trust(), false);
+    raise = async () => undefined;
+    await newWatch().raise();
+    assert.equal(await newWatch().trust(), true);
+    raise = () => Promise.reject(new Error('the database is away'));
+    isThere = false;
+    await server.restart();
+    await eventually(async () => assert.equal(await newWatch().trust(), false));
+    // What it lacks now cannot be known from itself: it has all that it had.
+    assert.notEqual(await redis.get(raisedKey), null);
+  });
+
+  test('a Redis that another process has raised is not behind for one that cannot reach the database', async () => {
+    raise = async () => undefined;
+    const watch = newWatch();
+    await watch.raise();
+    isThere = false;
+    raise = () => Promise.reject(new Error('the database is away'));
+    await server.restart();
+    await eventually(() => assert.equal(watch.isBehind, true));
+    await redis.set(raisedKey, await redisIdentity(redis));
+    await eventually(() => assert.equal(watch.isBehind, false));
+  });
 });

@@ -1,0 +1,48 @@
+import { ensureApiKey } from '../../shared/accounts/api-keys.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { TriedDatabase } from '../../shared/database/database.ts';
+import type { Secrets } from '../../shared/database/secrets.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+import { ensureOperator } from '../management/sign-in/ensure-operator.ts';
+import { DatabaseArrival } from './database-arrival.ts';
+import type { RedisWatch } from './redis-watch.ts';
+
+/** What the start of a process has opened before it. */
+export interface StartContext {
+  readonly config: Config;
+  readonly tried: TriedDatabase;
+  readonly watch: RedisWatch;
+  readonly secrets: Secrets;
+  readonly log: Logger;
+}
+
+/**
+ * Sets up the database and what depends on it; if it is away, as soon as it is there. Without it the process can only serve
+ * keys that others have read, and only from a Redis that has lost nothing since it was raised to the ledger.
+ * @throws ConfigError when the database cannot be used, and is not just away, or Redis cannot be used without it.
+ */
+export async function setUpDatabase(context: StartContext): Promise<{ close(): Promise<void> }> {
+  const { config, tried, watch, secrets, log } = context;
+  const { db, absence, reach } = tried;
+  const done = { close: async () => undefined };
+  if (absence === undefined) {
+    await setUp(context);
+    return done;
+  }
+  if (!(await watch.trust())) throw absence;
+  log.warn({ reason: absence.message }, 'starting without the database; what needs it gets 503 until it is there');
+  if (config.secret !== undefined) await secrets.read(db, config);
+  return new DatabaseArrival({ reach, setUp: () => setUp(context), log });
+}
+
+/** Each step may be repeated. The first key and Redis come before all that may admit anything. */
+async function setUp({ config, tried: { db }, watch, secrets, log }: StartContext): Promise<void> {
+  if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
+    log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
+  }
+  await watch.raise();
+  await secrets.read(db, config);
+  if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
+    log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
+  }
+}
