@@ -40,6 +40,8 @@ export interface TestSentinel {
   readonly servers: readonly [TestRedis, TestRedis];
   /** The port of the master as the first Sentinel sees it. */
   masterPort(): Promise<number>;
+  /** Has the Sentinels make the replica the master. */
+  failover(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -82,10 +84,11 @@ export async function startSentinel(options: TestSentinelOptions): Promise<TestS
       hosts,
       servers: [master, replica],
       masterPort: async () => {
-        const client = sentinelClient(ports[0] as number, options);
-        const address = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName)) as string[];
-        client.disconnect();
-        return Number(address[1]);
+        const address = await ask(ports[0] as number, options, 'GET-MASTER-ADDR-BY-NAME');
+        return Number((address as string[])[1]);
+      },
+      failover: async () => {
+        await ask(ports[0] as number, options, 'FAILOVER');
       },
       stop,
     };
@@ -129,6 +132,15 @@ async function isInStep(replica: TestRedis, { tls, password }: TestSentinelOptio
       if (!/^master_link_status:up/m.test(await client.info('replication')))
         throw new Error('the replica is not in step');
     }, 30_000);
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function ask(port: number, options: TestSentinelOptions, command: string): Promise<unknown> {
+  const client = sentinelClient(port, options);
+  try {
+    return await client.call('SENTINEL', command, masterName);
   } finally {
     client.disconnect();
   }
