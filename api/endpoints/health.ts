@@ -117,6 +117,16 @@ function registerQueueMetrics(services: HealthDependencies): void {
     (depth) => depth.oldestWaitMs / 1000,
   );
   new Gauge({
+    name: 'sluice_queue_delayed',
+    help: 'Videos between two polls. They wait for a time and for a worker, without which none returns to its queue.',
+    labelNames: ['capability'],
+    registers: [services.registry],
+    async collect() {
+      const delayed = await withTimeout(services.queue('video').delayed(), 1000);
+      if (delayed !== undefined) this.set({ capability: 'video' }, delayed);
+    },
+  });
+  new Gauge({
     name: 'sluice_requests_running',
     help: 'Requests under way in this process.',
     registers: [services.registry],

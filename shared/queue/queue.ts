@@ -166,6 +166,11 @@ export class CapabilityQueue {
     return untimed + timed;
   }
 
+  /** Number of jobs that wait for a time: for their next poll. */
+  async delayed(): Promise<number> {
+    return await this.#redis.zcard(this.#queue.keys.delayed as string);
+  }
+
   /** Number of jobs ahead of this one in the queue; undefined if it does not wait. */
   async position(jobId: string): Promise<number | undefined> {
     const { wait, prioritized } = this.#queue.keys;
