@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { settingName } from '../shared/config/vendor-settings.ts';
 import { vendorRows } from '../shared/vendors/vendors.ts';
+import { chartValuesSchema } from './chart-values.ts';
 import { environmentExample } from './environment-example.ts';
 import { vendorTable } from './vendors-page.ts';
 
@@ -15,6 +16,7 @@ export interface GeneratedDocument {
 /** All files written by `npm run documents`. A test compares each with this. */
 export const generatedDocuments: readonly GeneratedDocument[] = [
   { path: '.env.example', text: environmentExample },
+  { path: 'deploy/helm/sluice/values.schema.json', text: chartValuesSchema },
   {
     path: 'docs/vendors.md',
     text: () => withPart('docs/vendors.md', /^\| vendor \|[\s\S]*?(?=\n\n)/m, vendorTable()),

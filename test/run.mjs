@@ -90,6 +90,7 @@ async function installFor(suites) {
   const outcomes = await Promise.allSettled([
     isAgents ? import('./agents/install.mjs') : undefined,
     suites.some((path) => path.startsWith(redisSuites)) ? installValkey() : undefined,
+    suites.some((path) => path.startsWith('deploy/chart')) ? import('./deploy/helm/install.mjs') : undefined,
     ...languages.map(installClients),
   ]);
   const failed = outcomes.find(({ status }) => status === 'rejected');
