@@ -117,7 +117,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const baseUrls = new BaseUrls(ownBaseUrls(config), forwarded);
   const registry = createRegistry('api', redis.client);
   const metrics = createApiMetrics(registry);
-  const load = closers.use(new LoadGauge(redis.client, queues, config.queueLimit));
+  const load = closers.use(new LoadGauge(redis.client, queues, config));
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
   await Promise.all([load.refresh(), disk.refresh()]);
   const clock = closers.use(await RedisClock.open(redis.client));

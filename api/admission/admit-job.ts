@@ -145,7 +145,7 @@ async function admitAndQueue(
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true, limits: undefined };
     throw refusal(admission, services, submission.parsed?.unpriced);
   }
-  services.load.added(job.capability);
+  services.load.added(job);
   if (isRecordedFirst(job)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.parsed = undefined;
@@ -218,7 +218,7 @@ async function withdraw(services: AdmitJobDependencies, { job, placed }: Submiss
 async function enqueue(
   services: AdmitJobDependencies,
   submission: Submission,
-  { turn, lowered }: Pick<AdmitReply, 'turn' | 'lowered'>,
+  { hasPriority, lowered }: Pick<AdmitReply, 'hasPriority' | 'lowered'>,
   giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
@@ -227,7 +227,10 @@ async function enqueue(
     placed ??= await placeRequest(services, submission);
     const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
     const queue = services.queue(job.capability);
-    const verdict = await untilAdmitted(() => queue.enqueue(queued, turn, services.clock.at(giveUpAt)), giveUpAt);
+    const verdict = await untilAdmitted(
+      () => queue.enqueue(queued, hasPriority, services.clock.at(giveUpAt)),
+      giveUpAt,
+    );
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', { cause: error });

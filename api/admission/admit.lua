@@ -9,9 +9,9 @@
 -- ARGV[7] ms until the sweeper first checks the holds
 -- ARGV[8] '' or why new work is shed (the caller reads queue length and memory, which have other tags)
 -- ARGV[9] lifetime in ms of the binding of an idempotency key
--- ARGV[10] '<jobs> <time> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a
---          priority (0 unless the queue flows); the highest priority that workers have claimed; jobs that wait in the queue,
---          active jobs, and the maximum of waiting ones; the share of the rest that an account may fill while others wait
+-- ARGV[10] '<jobs> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a priority
+--          (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share of the
+--          rest that an account may fill while others wait
 -- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[12] 'requests tokens': the key's limits per minute, 0 for none
 -- ARGV[13] prefix of the queue's keys; '' on a Cluster
@@ -26,7 +26,7 @@
 --   5 lifetime of its state in ms   6 its deadline   7 its identity as JSON   8, 9 '' or another field of its state, its value
 --   10 '' or further fields for its queue, as the rest of a JSON object, if it is to be queued in the same step
 --   11 time in ms by Redis's clock after which it must not be admitted: its client has given up by then
--- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, priority (0: none), lowered
+-- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, 1 if it gets a priority, lowered
 -- maximum of tokens (0: unchanged), the rest of the key's limits ('requests reset-ms tokens reset-ms' or ''), 1 if it is queued,
 -- else 0. Verdicts:
 --   unknown      the flag is not in Redis: load it from the database and retry
@@ -54,8 +54,8 @@ local firstJob, perJob = 15, 11
 local account, running = prefix .. 'account:' .. ARGV[2], prefix .. 'running:' .. key
 local rate, budgetKey, reserved = prefix .. 'rate:' .. key, prefix .. 'budget:' .. key, prefix .. 'reserved'
 
-local function answer(verdict, detail, count, turn, lowered, left, queued)
-  return table.concat({verdict, detail or '', count or 0, turn or 0, lowered or 0, left or '', queued or 0}, '\t')
+local function answer(verdict, detail, count, hasPriority, lowered, left, queued)
+  return table.concat({verdict, detail or '', count or 0, hasPriority or 0, lowered or 0, left or '', queued or 0}, '\t')
 end
 
 local function answerAll(verdict, detail)
@@ -69,18 +69,17 @@ local flag = redis.call('GET', prefix .. 'key:' .. key)
 if not flag then return answerAll('unknown') end
 if flag == '0' then return answerAll('revoked') end
 if flag ~= ARGV[5] then return answerAll('changed') end
-local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. capability, 'last:' .. capability)
+local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. capability)
 if not money[1] then return answerAll('unloaded', 'account') end
 if money[4] == '1' then return answerAll('suspended') end
-local held, unfinished, lastTurn = tonumber(money[3] or 0), tonumber(money[5] or 0), tonumber(money[6] or 0)
+local held, unfinished = tonumber(money[3] or 0), tonumber(money[5] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutTurn, virtualTime, queue = string.match(ARGV[10], '^(%S+) (%S+) (.+)$')
-local waiting, active, queueLimit, queueShare = string.match(queue, '^(%S+) (%S+) (%S+) (%S+)$')
+local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[10], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
-withoutTurn, virtualTime = tonumber(withoutTurn), tonumber(virtualTime)
+withoutPriority = tonumber(withoutPriority)
 local keyLimits = {string.match(ARGV[12], '^(%S+) (%S+)$')}
-local hasTurn, runningNow, holds, reservations, queued = false, {}, {}, {}, {}
+local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
 -- Rates: each limit has a bucket of used amounts that drains evenly over a minute. Its field is '<what> <model>'.
 local buckets, filled = {}, {}
@@ -186,16 +185,6 @@ local function price(hold)
   return nil, cost, lowered
 end
 
--- Fairness (start-time fair queueing): a job has no priority only while the queue flows and its account has few jobs. Otherwise
--- its priority follows that of the account's last job, and is not before those that workers claim now.
-local function nextTurn()
-  if unfinished < withoutTurn then return 0 end
-  -- Jobs that were cancelled while waiting also had priorities, which must not delay later jobs. (The last priority of an account
-  -- with few and quick jobs may be ahead by the staleness of the virtual time.)
-  local furthest = virtualTime + unfinished + 256
-  return math.max(virtualTime, math.min(lastTurn, furthest)) + 1
-end
-
 -- Whether the account fills its share of the queue, which always leaves room for the next account. The number of its waiting jobs
 -- is estimated from the ratio of all. If no other account surely waits, it may fill nearly the whole queue; a few jobs are
 -- never a flood.
@@ -230,7 +219,7 @@ local function admit(at, state)
   if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
   if isRepeat then
     local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
-    return answer('admitted', '', count, money[6], lowered)
+    return answer('admitted', '', count, 1, lowered)
   end
   if now > tonumber(notAfter) then return answer('late', '', count) end
   if ARGV[8] ~= '' then return answer(ARGV[8], '', count) end
@@ -244,7 +233,9 @@ local function admit(at, state)
   if budget == false then return answer('unloaded', 'budget') end
   local short, cost, lowered = price(hold)
   if short then return answer(short, cost, count) end
-  local turn = nextTurn()
+  -- Fairness: a job has no priority only while the queue flows and its account has few jobs. Others get one from the queue, which
+  -- keeps their account behind its own jobs (see lines.lua).
+  local hasPriority = unfinished >= withoutPriority
   local amount = lowered and string.format('%.0f', cost) or '-'
   lowered = lowered or 0
 
@@ -261,7 +252,6 @@ local function admit(at, state)
   count, unfinished, held = count + 1, unfinished + 1, held + cost
   waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
-  if turn > 0 then lastTurn, hasTurn = turn, true end
   for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
   if amount ~= '-' or tokens > 0 then
     local counted = limits ~= '' and ARGV[12] .. ' ' .. limits or ''
@@ -270,9 +260,9 @@ local function admit(at, state)
   end
   runningNow[#runningNow + 1], runningNow[#runningNow + 2] = nowText, job
   holds[#holds + 1], holds[#holds + 2] = firstLook, member
-  local isQueued = rest ~= '' and turn == 0
+  local isQueued = rest ~= '' and not hasPriority
   if isQueued then enqueue(job, identity, rest, lowered, state) end
-  return answer('admitted', '', count, string.format('%.0f', turn), string.format('%.0f', lowered), left, isQueued and 1 or 0)
+  return answer('admitted', '', count, hasPriority and 1 or 0, string.format('%.0f', lowered), left, isQueued and 1 or 0)
 end
 
 local replies = {}
@@ -292,7 +282,6 @@ if #holds == 0 then return replies end
 redis.call('ZADD', KEYS[1], unpack(holds))
 redis.call('ZADD', running, unpack(runningNow))
 local fields = {'n:' .. capability, string.format('%.0f', unfinished)}
-if hasTurn then fields[3], fields[4] = 'last:' .. capability, string.format('%.0f', lastTurn) end
 if held > tonumber(money[3] or 0) then fields[#fields + 1], fields[#fields + 2] = 'held', string.format('%.0f', held) end
 redis.call('HSET', account, unpack(fields))
 if budget then

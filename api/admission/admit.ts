@@ -15,8 +15,8 @@ export const idempotencyMs = 24 * 3_600_000;
 
 const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript, addJobScript);
 
-/** Why new work of any caller is refused. */
-export type Shedding = 'shed' | 'queue_full';
+/** Why new work is refused: of any caller, or (`line_wait`) of one whose own jobs wait too long. */
+export type Shedding = 'shed' | 'queue_full' | 'queue_wait' | 'line_wait';
 
 /** The minimum to which an answer is lowered when funds are short: OpenAI accepts no lower limit. */
 const minTokens = 16;
@@ -25,7 +25,7 @@ const minTokens = 16;
  * Unfinished jobs of an account and capability up to which its next job has no priority while the queue flows. Such jobs
  * precede all others until the queue is next checked, which costs little if jobs are quick.
  */
-const jobsWithoutTurn: Readonly<Record<Capability, number>> = {
+const jobsWithoutPriority: Readonly<Record<Capability, number>> = {
   chat: 256,
   embedding: 256,
   image: 64,
@@ -57,8 +57,6 @@ export interface AdmitCall {
   readonly shedding: Shedding | undefined;
   /** Whether jobs are claimed as soon as they are queued. */
   readonly flows: boolean;
-  /** The highest priority that workers have claimed. */
-  readonly virtualTime: number;
   /** Current time of Redis's clock, which determines a budget's period. */
   readonly time: number;
   /** Time after which it must not be admitted, by Redis's clock: its caller has another response by then. */
@@ -81,7 +79,7 @@ export interface AdmitCall {
 const verdicts = [
   ...(['admitted', 'replay', 'reused'] as const),
   ...(['unknown', 'changed', 'revoked', 'unloaded', 'unasked', 'suspended'] as const),
-  ...(['shed', 'queue_full', 'queue_share', 'concurrency', 'rate'] as const),
+  ...(['shed', 'queue_full', 'queue_wait', 'line_wait', 'queue_share', 'concurrency', 'rate'] as const),
   ...(['unpriced', 'balance', 'budget', 'late'] as const),
 ];
 
@@ -92,8 +90,8 @@ export interface AdmitReply {
   readonly detail: string;
   /** Unfinished jobs of the API key, including this one. */
   readonly running: number;
-  /** Its priority in the queue, in the virtual time of `FairnessClock`; 0: before all with a priority. */
-  readonly turn: number;
+  /** Whether the queue gives it a priority; else it precedes all that have one. */
+  readonly hasPriority: boolean;
   /** Lowered maximum tokens of each choice's answer, else 0. */
   readonly lowered: number;
   /** The rest of the key's limits per minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
@@ -122,17 +120,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key and capability. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const {
-    job,
-    caller,
-    concurrency,
-    shedding,
-    flows,
-    virtualTime,
-    reader,
-    time,
-    fill = endless,
-  } = calls.at(-1) as AdmitCall;
+  const { job, caller, concurrency, shedding, flows, reader, time, fill = endless } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
   const keys = [accountKeys.holds(account)];
   const args = [
@@ -145,7 +133,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     sweepAfterMs,
     shedding ?? '',
     idempotencyMs,
-    `${flows ? jobsWithoutTurn[capability] : 0} ${virtualTime} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
+    `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
     caller.budget ? budgetText(caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability),
@@ -182,7 +170,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
 }
 
 function readReply(text: string): AdmitReply | Error {
-  const [name, detail = '', running, turn, lowered, left = '', isQueued] = text.split('\t');
+  const [name, detail = '', running, hasPriority, lowered, left = '', isQueued] = text.split('\t');
   if (name === 'error') return new Error(detail);
   const verdict = readVerdict(verdicts, name);
   if (verdict instanceof Error) return verdict;
@@ -190,7 +178,7 @@ function readReply(text: string): AdmitReply | Error {
     verdict,
     detail,
     running: Number(running),
-    turn: Number(turn),
+    hasPriority: hasPriority === '1',
     lowered: Number(lowered),
     left,
     isQueued: isQueued === '1',

@@ -12,8 +12,9 @@ import { assertInScope, type Caller } from '../auth/caller.ts';
 import type { Limits } from '../http/request-report.ts';
 import { assertVendorIds } from '../pipeline/vendor-facts.ts';
 import type { AccountLoader } from './account-loader.ts';
-import { type AdmitCall, type AdmitReply, admit } from './admit.ts';
+import { type AdmitCall, type AdmitReply, admit, type Shedding } from './admit.ts';
 import type { LoadGauge } from './load-gauge.ts';
+import type { ForecastRefusal } from './queue-forecast.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submission.ts';
 
@@ -45,6 +46,8 @@ export interface Admission {
   readonly reply: AdmitReply;
   /** The caller as admitted: differs from the submission's if its key has changed. */
   readonly caller: Caller;
+  /** Why it would wait too long, if it would. */
+  readonly tooLong: ForecastRefusal | undefined;
 }
 
 /**
@@ -64,12 +67,13 @@ export async function askAdmission(
   let { caller } = submission;
   // The local count only grows: jobs that have left the queue must not cause a refusal.
   if (load.shedding(submission.job.capability) === 'queue_full') await load.refreshQueues();
+  const tooLong = forecast(services, submission);
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const asking = { submission, caller, hold, queued, giveUpAt };
+    const asking = { submission, caller, hold, queued, giveUpAt, shedding: shedding(services, submission, tooLong) };
     const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
-    if (askings >= maxAskings) return { reply, caller };
+    if (askings >= maxAskings) return { reply, caller, tooLong };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
     else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
@@ -83,12 +87,32 @@ export async function askAdmission(
       // A caller may react to an answer before its job is settled, which closely follows its end.
       hasPaused = true;
       await new Promise((resolve) => setTimeout(resolve, settlementMs));
-    } else return { reply, caller };
+    } else return { reply, caller, tooLong };
   }
 }
 
+/** Judges a request by how long it would wait, against how long its caller, or its deadline, allows. */
+function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAwaited }: Submission) {
+  return load.refusal(job.capability, {
+    account: job.account,
+    at: performance.now(),
+    queueWaitMs: isAwaited ? config.queueWaitMs : Number.POSITIVE_INFINITY,
+    deadlineMs: job.deadlineAt - clock.now(),
+  });
+}
+
+function shedding(
+  { load }: AskAdmissionDependencies,
+  { job }: Submission,
+  tooLong: ForecastRefusal | undefined,
+): Shedding | undefined {
+  const reason = load.shedding(job.capability);
+  if (reason !== undefined || tooLong === undefined) return reason;
+  return tooLong.isOwnLine ? 'line_wait' : 'queue_wait';
+}
+
 /** One attempt. */
-interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued'> {
+interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued' | 'shedding'> {
   readonly submission: Submission;
   readonly giveUpAt: number;
 }
@@ -112,19 +136,17 @@ export function notAdmitted(cause?: unknown): ApiError {
 
 function ask(
   services: AskAdmissionDependencies,
-  { submission, caller, hold, queued, giveUpAt }: Asking,
+  { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
 ): Promise<AdmitReply> {
   const { job, bodyHash, placed: stored, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
-  const { flows, virtualTime } = load.clock(job.capability);
   const call: AdmitCall = {
     job,
     caller,
     concurrency: caller.concurrency ?? config.keyConcurrency,
     bodyHash,
-    shedding: load.shedding(job.capability),
-    flows,
-    virtualTime,
+    shedding,
+    flows: load.flows(job.capability),
     time: clock.now(),
     notAfter: clock.at(giveUpAt),
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },

@@ -1,8 +1,12 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
+import type { Config } from '../../shared/config/config.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { CapabilityQueue } from '../../shared/queue/queue.ts';
+import { targetWaitMs } from '../../shared/queue/target-wait.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { memoryUse, type RedisMemory } from '../../shared/redis/redis-memory.ts';
 import type { Shedding } from './admit.ts';
+import { type ForecastRefusal, type ForecastRequest, QueueForecast } from './queue-forecast.ts';
 
 /** Maximum age of the queue length for admission. */
 const queueAgeMs = 100;
@@ -16,15 +20,17 @@ const memoryLimit = 0.7;
 /** Waiting time of a job above which its queue does not flow: the usual hand-over takes this long. */
 const flowingMs = 25;
 
-/** The progress of a queue. */
-export interface QueueClock {
-  /** Whether jobs are claimed as soon as they are queued. */
-  readonly flows: boolean;
-  /** The highest priority that workers have claimed; see `FairnessClock`. */
-  readonly virtualTime: number;
-}
+/** Jobs that a process may admit without a priority between two looks at a queue: as many, or a multiple of what it admitted before. */
+const minBurst = 16;
+const burstGrowth = 4;
 
-const start: QueueClock = { flows: true, virtualTime: 0 };
+/** Admissions of one capability in this process. */
+interface Admissions {
+  /** Since the last look at the queue. */
+  now: number;
+  /** Between the looks before, the latest counting most. */
+  before: number;
+}
 
 /**
  * The load as known to admission: queue lengths and Redis's memory. Figures are cached, because their hash tags differ from
@@ -36,7 +42,10 @@ export class LoadGauge {
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
   readonly #active = new Map<Capability, number>();
-  readonly #clocks = new Map<Capability, QueueClock>();
+  readonly #forecasts: ReadonlyMap<Capability, QueueForecast>;
+  readonly #admissions = new Map<Capability, Admissions>();
+  /** Queues whose jobs wait for longer than their hand-over takes. */
+  readonly #backedUp = new Set<Capability>();
   readonly #timer: NodeJS.Timeout;
   #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
@@ -45,10 +54,15 @@ export class LoadGauge {
   #readingQueues: Promise<void> | undefined;
   #readingMemory: Promise<void> | undefined;
 
-  constructor(redis: RedisClient, queues: ReadonlyMap<Capability, CapabilityQueue>, queueLimit: number) {
+  constructor(
+    redis: RedisClient,
+    queues: ReadonlyMap<Capability, CapabilityQueue>,
+    config: Pick<Config, 'queueLimit' | 'queueWaitMs'>,
+  ) {
     this.#redis = redis;
     this.#queues = queues;
-    this.#queueLimit = queueLimit;
+    this.#queueLimit = config.queueLimit;
+    this.#forecasts = new Map([...queues.keys()].map((name) => [name, new QueueForecast(targetWaitMs(config))]));
     // Without it an idle process would judge its next burst by stale figures.
     this.#timer = setInterval(() => this.#refreshOld(), memoryAgeMs);
     this.#timer.unref();
@@ -72,10 +86,20 @@ export class LoadGauge {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
-  /** Inputs to a new job's priority. Refreshes the figures in the background. */
-  clock(capability: Capability): QueueClock {
+  /**
+   * Whether jobs are claimed as soon as they are queued, so that they need no priority. A burst that is larger than what the queue
+   * has lately taken does not count as such: it would precede everybody. Refreshes the figures in the background.
+   */
+  flows(capability: Capability): boolean {
     this.#refreshOld();
-    return this.#clocks.get(capability) ?? start;
+    const { now, before } = this.#admissions.get(capability) ?? { now: 0, before: 0 };
+    return !this.#backedUp.has(capability) && now < Math.max(minBurst, burstGrowth * before);
+  }
+
+  /** Why a request would wait too long, and is to be refused; undefined if it would not, or if that is not known. */
+  refusal(capability: Capability, request: ForecastRequest): ForecastRefusal | undefined {
+    this.#refreshOld();
+    return this.#forecasts.get(capability)?.refusal(request);
   }
 
   /** Redis's memory use, as of a second ago. */
@@ -84,8 +108,12 @@ export class LoadGauge {
   }
 
   /** Counts a job that was just admitted here, and is in its queue or about to be. */
-  added(capability: Capability): void {
+  added({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
+    this.#forecasts.get(capability)?.added(account);
+    const admissions = this.#admissions.get(capability);
+    if (admissions === undefined) this.#admissions.set(capability, { now: 1, before: 0 });
+    else admissions.now++;
   }
 
   /** Reads the figures once at start, so that the first requests are judged by real ones. */
@@ -122,16 +150,27 @@ export class LoadGauge {
   }
 
   async #readQueues(): Promise<void> {
-    const read = [...this.#queues].map(async ([capability, queue]) => {
-      const [waiting, virtualTime] = await Promise.all([queue.waiting(), queue.clock.read()]);
-      this.#waiting.set(capability, waiting);
-      // Usually nothing waits, and the depth is not needed.
-      const depth = waiting === 0 ? undefined : await queue.depth();
-      const flows = depth === undefined || depth.oldestWaitMs <= flowingMs;
-      this.#active.set(capability, depth?.active ?? 0);
-      this.#clocks.set(capability, { flows, virtualTime });
-    });
+    const read = [...this.#queues].map(([capability, queue]) => this.#readQueue(capability, queue));
     await Promise.all(read);
+  }
+
+  async #readQueue(capability: Capability, queue: CapabilityQueue): Promise<void> {
+    const waiting = await queue.waiting();
+    // Usually nothing waits, and the rest is not needed.
+    const [depth, progress] = waiting === 0 ? [] : await Promise.all([queue.depth(), queue.progress()]);
+    const isBackedUp = depth !== undefined && depth.oldestWaitMs > flowingMs;
+    const active = depth?.active ?? 0;
+    this.#waiting.set(capability, waiting);
+    this.#active.set(capability, active);
+    if (isBackedUp) this.#backedUp.add(capability);
+    else this.#backedUp.delete(capability);
+    const admissions = this.#admissions.get(capability);
+    if (admissions !== undefined) {
+      admissions.before = Math.max(admissions.now, admissions.before / 2);
+      admissions.now = 0;
+    }
+    const { claimed, lines } = progress ?? { claimed: 0, lines: new Map() };
+    this.#forecasts.get(capability)?.note({ at: performance.now(), isBackedUp, waiting, active, claimed, lines });
   }
 
   async #readMemory(): Promise<void> {

@@ -19,6 +19,7 @@ export function refusal(
   const {
     reply: { verdict, detail },
     caller,
+    tooLong,
   } = admission;
   switch (verdict) {
     case 'reused':
@@ -55,6 +56,18 @@ export function refusal(
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
         retryAfterMs: Math.min(config.queueWaitMs, 10_000),
       });
+    case 'queue_wait':
+      return new ApiError(
+        'service_unavailable',
+        `The queue is too long: this request would wait about ${seconds(tooLong?.waitMs)} s. Try again later.`,
+        { retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
+      );
+    case 'line_wait':
+      return new ApiError(
+        'rate_limit_exceeded',
+        `This account has too many waiting requests: this one would wait about ${seconds(tooLong?.waitMs)} s. Try again later.`,
+        { retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
+      );
     case 'queue_share':
       return new ApiError(
         'rate_limit_exceeded',
@@ -72,6 +85,10 @@ export function refusal(
     case 'replay':
       throw new Error(`a job that is ${verdict} is not refused`);
   }
+}
+
+function seconds(ms = 0): number {
+  return Math.ceil(ms / 1000);
 }
 
 function modelUnpriced(): ApiError {

@@ -14,6 +14,8 @@ export interface Submission {
   readonly bodyHash: string;
   /** Whether the job is cancelled when its caller disconnects. */
   readonly cancelsOnLeave: boolean;
+  /** Whether its caller waits for the answer, so that the queue limit applies; asynchronous work waits until its deadline. */
+  readonly isAwaited: boolean;
   /** The request's share of memory, if it is counted: closed once it is queued. */
   readonly share?: BodyShare | undefined;
 }

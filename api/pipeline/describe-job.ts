@@ -35,6 +35,7 @@ export async function describeJob(
     caller: ctx.state.caller,
     parsed,
     bodyHash,
+    isAwaited: !parsed.background && !preferences.respondAsync,
     cancelsOnLeave: !parsed.background && cancelsOnLeave(ctx, preferences),
     share,
   };

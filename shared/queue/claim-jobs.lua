@@ -4,7 +4,8 @@
 -- KEYS[5] priority counter   KEYS[6] meta (hash)
 -- ARGV[1] start of the jobs' keys   ARGV[2] token of this claim   ARGV[3] lifetime of the locks in ms   ARGV[4] max claims
 -- ARGV[5] worker id if jobs are begun as they are claimed, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
--- ARGV[8…] id and token of each ended job
+-- ARGV[8] start of the queue's keys   ARGV[9] target of waits in ms, see isNewestFirst in lines.lua; 0: none
+-- ARGV[10…] id and token of each ended job
 -- Returns whether more jobs wait (1 or 0), then for each claimed job: id, data, priority, number of stalls, why it may no longer
 -- run, and the reply of beginJob, which is loaded before this, if its state lies on this node; '' for a missing value.
 local function removeEnded(first, last)
@@ -21,20 +22,43 @@ local function removeEnded(first, last)
   if #ended > 0 then redis.call('DEL', unpack(ended)) end
 end
 -- In chunks: Lua passes at most a few thousand values.
-for first = 8, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
+for first = 10, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
-for _ = 1, tonumber(ARGV[4]) do
-  local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
-  if not id then
-    id = redis.call('ZPOPMIN', KEYS[3])[1]
-    if not id then
-      redis.call('DEL', KEYS[5])
-      return reply
-    end
-    redis.call('LPUSH', KEYS[2], id)
+local queue, target, priority, served, claimed = queueAt(ARGV[8], ARGV[1]), tonumber(ARGV[9]), 0, {}, 0
+
+-- The next job with a priority. `priority` becomes the highest one claimed, `served` the accounts served at it.
+local function popPrioritized()
+  local id, score = unpack(redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES'))
+  if not id then return end
+  if math.floor(score / unit) > priority then priority, served = math.floor(score / unit), {} end
+  -- One that BullMQ has added, or an api of the previous release, is in no line.
+  local account = redis.call('HGET', ARGV[1] .. id, 'account')
+  if account then
+    served[#served + 1] = account
+    id = chooseInLine(queue, account, id, now, target)
+  else
+    redis.call('ZREM', KEYS[3], id)
   end
+  redis.call('LPUSH', KEYS[2], id)
+  return id
+end
+
+-- Records what was claimed while others wait: the drain of the queue is measured by it.
+local function record(isMore)
+  if priority > 0 then advance(queue, priority, served) end
+  if claimed > 0 and (isMore or priority > 0) then redis.call('HINCRBY', queue.clock, 'claimed', claimed) end
+end
+
+for _ = 1, tonumber(ARGV[4]) do
+  local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2]) or popPrioritized()
+  if not id then
+    record(false)
+    redis.call('DEL', KEYS[5], queue.lines, queue.left, queue.served)
+    return reply
+  end
+  claimed = claimed + 1
   local job = ARGV[1] .. id
   redis.call('SET', job .. ':lock', ARGV[2], 'PX', ARGV[3])
   local fields = redis.call('HMGET', job, 'data', 'priority', 'stc', 'defa', 'state')
@@ -43,7 +67,9 @@ for _ = 1, tonumber(ARGV[4]) do
   local begins = ARGV[5] ~= '' and fields[5] and not fields[4]
   reply[#reply + 1] = begins and beginJob(fields[5], ARGV[5], ARGV[6], ARGV[7], '1', ARGV[2]) or ''
 end
-if redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0 then
+local isMore = redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
+record(isMore)
+if isMore then
   reply[1] = 1
   -- Wakes another worker.
   redis.call('ZADD', KEYS[4], '0', '0')

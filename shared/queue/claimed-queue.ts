@@ -2,12 +2,13 @@ import type { Capability } from '../capabilities/capability.ts';
 import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { queueKeysPrefix } from './queue.ts';
+import { linesScript, queueKeysPrefix, queueRoot } from './queue.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),
   refusalScript,
   beginJobScript,
+  linesScript,
 );
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
 const renewScript = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
@@ -42,6 +43,8 @@ export interface ClaimCall {
   readonly lockMs: number;
   /** Worker that begins the jobs as they are claimed; '' to leave them unbegun. */
   readonly workerId: string;
+  /** Once jobs of an account leave unserved, its newest are claimed first while its oldest waits longer than this; 0: never. */
+  readonly targetWaitMs: number;
   /** Claims whose jobs have ended. */
   readonly ended: readonly QueueClaim[];
 }
@@ -55,6 +58,7 @@ const fieldsOfEntry = 6;
  */
 export class ClaimedQueue {
   readonly #prefix: string;
+  readonly #root: string;
   readonly #wait: string;
   readonly #active: string;
   readonly #marker: string;
@@ -62,6 +66,7 @@ export class ClaimedQueue {
 
   constructor(capability: Capability) {
     this.#prefix = queueKeysPrefix(capability);
+    this.#root = queueRoot(capability);
     const key = (name: string): string => this.#prefix + name;
     [this.#wait, this.#active, this.#marker] = [key('wait'), key('active'), key('marker')];
     this.#claimKeys = [this.#wait, this.#active, key('prioritized'), this.#marker, key('pc'), key('meta')];
@@ -70,6 +75,7 @@ export class ClaimedQueue {
   /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
+    args.push(this.#root, call.targetWaitMs);
     for (const { id, token } of call.ended) args.push(id, token);
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];

@@ -1,22 +1,22 @@
--- Enqueues a job, once. Loaded after add-job.lua.
+-- Enqueues a job, once. Preceded by lines.lua and add-job.lua.
 -- KEYS[1] the job (hash)   KEYS[2] wait (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
 -- KEYS[5] priority counter
--- ARGV[1] its id in the queue   ARGV[2] its data   ARGV[3] its priority, or 0: before all that have one
+-- ARGV[1] its id in the queue   ARGV[2] its data   ARGV[3] its account if it gets a priority; '': before all that have one
 -- ARGV[4] '' or the time in ms after which it must not be queued: the requester has given up by then
+-- ARGV[5] start of the queue's keys   ARGV[6] start of the jobs' keys
 -- Returns queued; there (already in the queue); late.
-local key, wait, prioritized, marker, counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local id, data, priority, notAfter = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local key, wait, marker, counter = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
+local id, data, account, notAfter = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if redis.call('EXISTS', key) == 1 then return 'there' end
 if notAfter and now > notAfter then return 'late' end
-writeQueuedJob(key, id, data, ARGV[3], string.format('%.0f', now))
-if priority == 0 then
+if account == '' then
+  writeQueuedJob(key, id, data, '0', whole(now))
   pushQueuedJobs(wait, marker, {id})
   return 'queued'
 end
--- BullMQ's score: the priority in units of 2^32, plus a counter that keeps equal ones in order.
-local score = priority * 2 ^ 32 + redis.call('INCR', counter) % 2 ^ 32
-redis.call('ZADD', prioritized, string.format('%.0f', score), id)
+local priority = joinLine(queueAt(ARGV[5], ARGV[6]), account, id, counter, time)
+writeQueuedJob(key, id, data, whole(priority), whole(now), 'account', account)
 redis.call('ZADD', marker, '0', '0')
 return 'queued'

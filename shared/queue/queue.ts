@@ -7,7 +7,6 @@ import type { FeeFacts } from '../money/cost.ts';
 import { jobKeys, queuePrefix } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
-import { FairnessClock } from './fairness-clock.ts';
 
 /** A job's data in BullMQ: its identity, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
@@ -57,21 +56,33 @@ export function queueKeysPrefix(capability: Capability): string {
   return `${queuePrefix(capability)}:${capability}:`;
 }
 
+/** Start of the gateway's own keys of a queue; see lines.lua. */
+export function queueRoot(capability: Capability): string {
+  return `${queuePrefix(capability)}:`;
+}
+
 /** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
 function queueId(jobId: string): string {
   return `job_${jobId}`;
 }
 
-/**
- * Number of next jobs among which the oldest is searched. Each account's jobs are claimed in order, and its first lies near the
- * virtual time, so the oldest is among them unless many more accounts wait.
- */
+/** Number of next jobs, and of the longest lines, among which the oldest job is searched. */
 const jobsExamined = 100;
+/** Maximum number of lines that are read, the longest first. */
+const maxLines = 1000;
 
 /** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
+/** The script fragment that keeps the queue fair between accounts. */
+export const linesScript = new URL('./lines.lua', import.meta.url);
 
-const enqueueScript = loadScript<'queued' | 'there' | 'late'>(new URL('./enqueue.lua', import.meta.url), addJobScript);
+const enqueueScript = loadScript<'queued' | 'there' | 'late'>(
+  new URL('./enqueue.lua', import.meta.url),
+  linesScript,
+  addJobScript,
+);
+const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), linesScript);
+const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), linesScript);
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
 
 /** Depth of a queue. */
@@ -82,17 +93,24 @@ export interface QueueDepth {
   readonly oldestWaitMs: number;
 }
 
+/** The progress of a queue whose jobs wait. */
+export interface QueueProgress {
+  /** Number of jobs that workers have claimed while others waited, since the queue exists. */
+  readonly claimed: number;
+  /** Number of jobs that wait with a priority, by account: the longest lines. */
+  readonly lines: ReadonlyMap<string, number>;
+}
+
 /** The producer's side of one capability's queue. */
 export class CapabilityQueue {
   readonly capability: Capability;
-  /** Source of its jobs' start tags. */
-  readonly clock: FairnessClock;
+  readonly #root: string;
   readonly #queue: Queue<QueuedJob>;
   readonly #redis: RedisClient;
 
   constructor(capability: Capability, redis: RedisClient) {
     this.capability = capability;
-    this.clock = new FairnessClock(capability, redis);
+    this.#root = queueRoot(capability);
     this.#redis = redis;
     this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }));
     // Only the connection's errors, which the connection's own listener logs; without a listener BullMQ prints them.
@@ -101,22 +119,35 @@ export class CapabilityQueue {
 
   /**
    * Adds a job under its own id, so a resent call is harmless. The job's state must already exist.
-   * @param startTag its position in the clock's virtual time; 0: before all jobs that have one, first in, first out
+   * @param hasPriority whether it gets the next priority of its account; else it precedes all that have one, first in, first out
    * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
    * @returns `late` if it was not queued
    */
-  async enqueue(job: QueuedJob, startTag = 0, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
-    const priority = startTag === 0 ? 0 : await this.clock.priorityOf(startTag);
-    const { wait, prioritized, marker, pc } = this.#queue.keys;
+  async enqueue(job: QueuedJob, hasPriority = false, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
+    const { '': jobs, wait, prioritized, marker, pc } = this.#queue.keys as Record<string, string>;
     const id = queueId(job.id);
-    const keys = [`${this.#queue.keys['']}${id}`, wait, prioritized, marker, pc] as string[];
-    const args = [id, JSON.stringify(job), priority, notAfter ?? ''];
+    const keys = [`${jobs}${id}`, wait, prioritized, marker, pc] as string[];
+    const args = [id, JSON.stringify(job), hasPriority ? job.account : '', notAfter ?? '', this.#root, jobs as string];
     return await enqueueScript(this.#redis, keys, args);
   }
 
-  /** Removes a waiting job; returns false if a worker has already claimed it, or if there is none. */
-  async remove(jobId: string): Promise<boolean> {
-    return (await this.#queue.remove(queueId(jobId))) === 1;
+  /**
+   * Removes a waiting job.
+   * @param isGivenUp whether its caller no longer waits for it, so that others of its account are about to leave, too
+   * @returns false if a worker has already claimed it
+   */
+  async remove(jobId: string, isGivenUp = false): Promise<boolean> {
+    const { '': jobs, prioritized } = this.#queue.keys as Record<string, string>;
+    const id = queueId(jobId);
+    const args = [id, this.#root, jobs as string, isGivenUp ? '1' : '0'];
+    if ((await removeScript(this.#redis, [`${jobs}${id}`, prioritized as string], args)) === 1) return true;
+    return (await this.#queue.remove(id)) === 1;
+  }
+
+  /** Records that BullMQ's Worker has claimed a job with this priority. */
+  async noteClaimed({ id, account }: Pick<QueuedJob, 'id' | 'account'>, priority: number): Promise<void> {
+    const args = [queueId(id), account, priority, this.#root, queueKeysPrefix(this.capability)];
+    await noteClaimedScript(this.#redis, [`${this.#root}fairness`], args);
   }
 
   /** Whether a job is in the queue: waiting, or claimed by a worker. */
@@ -138,7 +169,11 @@ export class CapabilityQueue {
       this.waiting(),
       this.#redis.llen(keys.active as string),
       this.#redis.lindex(keys.wait as string, -1),
-      oldestQueued(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string]),
+      oldestQueued(
+        this.#redis,
+        [keys.prioritized as string, `${this.#root}lines`],
+        [jobsExamined, keys[''] as string, this.#root],
+      ),
     ]);
     const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     const since = Math.min(
@@ -169,6 +204,17 @@ export class CapabilityQueue {
   /** Number of jobs that wait for a time: for their next poll. */
   async delayed(): Promise<number> {
     return await this.#redis.zcard(this.#queue.keys.delayed as string);
+  }
+
+  /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
+  async progress(): Promise<QueueProgress> {
+    const [claimed, lines] = await Promise.all([
+      this.#redis.hget(`${this.#root}fairness`, 'claimed'),
+      this.#redis.zrevrange(`${this.#root}lines`, 0, maxLines - 1, 'WITHSCORES'),
+    ]);
+    const waiting = new Map<string, number>();
+    for (let at = 0; at < lines.length; at += 2) waiting.set(lines[at] as string, Number(lines[at + 1]));
+    return { claimed: Number(claimed ?? 0), lines: waiting };
   }
 
   /** Number of jobs ahead of this one in the queue; undefined if it does not wait. */

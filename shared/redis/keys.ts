@@ -3,7 +3,7 @@
  * describes each of them.
  * - `{a0}`…`{a63}` by job: state, log and inboxes (begin, append, finish, renew, attach).
  * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
- * - one tag per queue, for BullMQ's keys (see queue.ts) and the virtual clock (see fairness-clock.ts).
+ * - one tag per queue, for BullMQ's keys (see queue.ts), the lines of accounts and the virtual clock (see lines.lua).
  * - `{refused}`: refused requests.
  * - keys that share no script with another have no tag.
  */
@@ -42,7 +42,7 @@ export const accountKeys = {
   /**
    * An account as admission sees it (hash). `credit`: total credit granted, in nano-dollars, or '' if unlimited; absent means:
    * ask the database. `charged`: cost of its settled jobs; `held`: maximum cost of its unfinished jobs; `suspended`: `1` or
-   * `0`; `n:<capability>`: its unfinished jobs; `last:<capability>`: see fairness in admit.lua; `raised`: see raise.lua.
+   * `0`; `n:<capability>`: its unfinished jobs; `raised`: see raise.lua.
    */
   account: (account: string): string => `${root}:{m${tagOf(account)}}:account:${account}`,
   /** Name of the load in progress that will write the account; see load-account.lua. */

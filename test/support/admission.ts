@@ -18,7 +18,7 @@ export function admission(job: JobIdentity, changed: Partial<AdmitCall> = {}): A
     job,
     caller: { ...unlimitedCaller, account: job.account, apiKeyId: job.apiKeyId },
     ...{ time: job.createdAt, notAfter: job.deadlineAt },
-    ...{ concurrency: 10_000, bodyHash: 'body', shedding: undefined, flows: true, virtualTime: 0 },
+    ...{ concurrency: 10_000, bodyHash: 'body', shedding: undefined, flows: true },
     ...{ hold: 'unknown', tokens: 0, reader: undefined },
     ...changed,
   };

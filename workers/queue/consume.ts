@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
-import type { FairnessClock } from '../../shared/queue/fairness-clock.ts';
 import { type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
+import { targetWaitMs } from '../../shared/queue/target-wait.ts';
 import type { RedisHandle } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { runJob } from '../run/run-job.ts';
@@ -33,7 +33,6 @@ export function consume(capability: Capability, redis: RedisHandle, context: Wor
 
 /** Consumes jobs that finish in one run. */
 function consumeJobs(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
-  const { clock } = context.queue(capability);
   return new JobConsumer({
     capability,
     redis: redis.client,
@@ -42,10 +41,10 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
     concurrency: context.config.workerConcurrency[capability],
     begins: repeatable[capability],
     lockMs,
+    targetWaitMs: targetWaitMs(context.config),
     stalledCheckMs,
     maxStalledCount: maxClaims,
-    run: async ({ job, token, priority, stalled, verdict }) => {
-      notePriority(clock, priority, stalled);
+    run: async ({ job, token, verdict }) => {
       const outcome = await runJob(context, job, token, verdict);
       return outcome === 'requeued' ? outcome : 'done';
     },
@@ -55,12 +54,16 @@ function consumeJobs(capability: Capability, redis: RedisHandle, context: Worker
 
 /** Consumes jobs that return to their queue until their vendor's task is finished. */
 function consumeTasks(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
-  const { clock } = context.queue(capability);
+  const queue = context.queue(capability);
   const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
     capability,
     async (job, token) => {
-      notePriority(clock, job.priority, job.stalledCounter);
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
+      // Not stalled jobs: they were claimed before, and their priority may refer to an outdated base. A lost call leaves the clock
+      // behind until the next one.
+      if (job.priority > 0 && job.stalledCounter === 0) {
+        queue.noteClaimed(job.data, job.priority).catch(() => undefined);
+      }
       const outcome = await runJob(context, job.data, token ?? job.data.id).catch((error) => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
@@ -84,11 +87,6 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });
   return worker;
-}
-
-/** Skips stalled jobs: they were claimed before, and their priority may refer to an outdated base. */
-function notePriority(clock: FairnessClock, priority: number, stalled: number): void {
-  if (stalled === 0) clock.taken(priority);
 }
 
 /**

@@ -49,6 +49,8 @@ export interface JobConsumerOptions {
   /** Starts jobs as they are claimed, if their state is on that node. Only for repeatable work: the reply may be lost. */
   readonly begins: boolean;
   readonly lockMs: number;
+  /** See `ClaimCall`. */
+  readonly targetWaitMs: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**
@@ -170,13 +172,13 @@ export class JobConsumer implements Consumer {
     const ended = waits ? [] : this.#takeEnded();
     this.#reserved += wanted;
     try {
-      const { redis, workerId, lockMs, begins } = this.#options;
+      const { redis, workerId, lockMs, begins, targetWaitMs } = this.#options;
       // Redis has both commands, so a job is claimed as soon as it arrives, without another round trip. Its slot is reserved: a
       // worker without one must not consume the marker for waiting jobs, which another worker may be waiting for.
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
-      const call = { token, wanted, lockMs, workerId: begins ? workerId : '', ended };
+      const call = { token, wanted, lockMs, targetWaitMs, workerId: begins ? workerId : '', ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
       for (const entry of entries) this.#begin(entry, token);
       const isLate = (await marker) === true && entries.length === 0;

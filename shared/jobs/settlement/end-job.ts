@@ -48,13 +48,14 @@ export async function endJob(
   const settlement = state && settlementOf(state);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
   // A worker that owns the job deletes its request; a job that still waits must leave nothing behind.
-  if (!reply.began) await forget(context, job);
+  if (!reply.began) await forget(context, job, guard);
   return reply;
 }
 
-async function forget(context: EndJobContext, job: JobIdentity): Promise<void> {
+async function forget(context: EndJobContext, job: JobIdentity, guard: EndGuard | undefined): Promise<void> {
   const queue = context.queue(job.capability);
   const queued = await queue.find(job.id);
-  await queue.remove(job.id);
+  // At the queue limit its caller would have waited on.
+  await queue.remove(job.id, guard !== 'queued');
   if (queued !== undefined) await deleteRequest(context.blobs, queued);
 }

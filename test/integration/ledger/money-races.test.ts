@@ -219,7 +219,8 @@ describe('askAdmission', () => {
       ...{
         load: {
           shedding: () => undefined,
-          clock: () => ({ flows: true, virtualTime: 0 }),
+          refusal: () => undefined,
+          flows: () => true,
           fill: () => ({ waiting: 0, active: 0 }),
         },
       },

@@ -107,14 +107,14 @@ describe('admissions in one batch', () => {
     assert.equal(replies[1]?.detail, asked[0]?.id);
   });
 
-  test('batched admissions get increasing priorities when the queue does not flow, and are not queued', async () => {
+  test('batched admissions get priorities when the queue does not flow, and are not queued', async () => {
     const queued = { request: '{}' };
-    const { replies } = await askTogether(times(3, { flows: false, virtualTime: 7, queued }));
+    const { replies } = await askTogether(times(3, { flows: false, queued }));
     assert.deepEqual(
-      replies.map(({ turn }) => turn),
-      [8, 9, 10],
+      replies.map(({ hasPriority }) => hasPriority),
+      [true, true, true],
     );
-    assert.ok(!replies.some(({ isQueued }) => isQueued), 'those that have a turn do not go before the others');
+    assert.ok(!replies.some(({ isQueued }) => isQueued), 'those that have a priority do not go before the others');
     assert.equal(await jobs.redis.exists(`${queueKeysPrefix('chat')}wait`), 0);
   });
 
@@ -123,12 +123,7 @@ describe('admissions in one batch', () => {
     const queue = new CapabilityQueue(capability, jobs.redis);
     const hold = { fixed: 1, outputPrice: 1000, outputTokens: 50, isGiven: false };
     const queued = { request: '{"text":"ä"}', excludedRoutes: ['one'] };
-    const calls = [
-      { hold, queued },
-      { hold: costs(99), queued },
-      { hold, queued },
-      { hold, virtualTime: 1 },
-    ];
+    const calls = [{ hold, queued }, { hold: costs(99), queued }, { hold, queued }, { hold }];
     const { asked, replies } = await askTogether(calls, { credit: 90, capability });
     assert.deepEqual(verdicts(replies), ['admitted', 'balance', 'admitted', 'balance']);
     assert.deepEqual(

@@ -40,7 +40,7 @@ describe('JobConsumer', () => {
 
   test('the job consumer claims jobs without a priority first, then by priority', async () => {
     queues.newQueue();
-    const [third, second, first] = [await queues.put(1, 20), await queues.put(1, 10), await queues.put(1)];
+    const [third, second, first] = [[await queues.putAt(20)], [await queues.putAt(10)], await queues.put(1)];
     const ran: ClaimedJob[] = [];
     queues.consume(
       async (taken) => {
@@ -108,7 +108,7 @@ describe('JobConsumer', () => {
     );
     await eventually(() => assert.deepEqual(ran, [first, first, second]));
     await giving.close();
-    const [third] = await queues.put(1, 5);
+    const [third] = await queues.put(1, { hasPriority: true });
     // Its lock runs out, as that of a process that was killed.
     let end: () => void = () => undefined;
     const lost = (): Promise<'done'> =>

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Worker } from 'bullmq';
 import type { LoadGauge } from '../../../api/admission/load-gauge.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
-import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
+import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import type { RedisHandle } from '../../../shared/redis/redis.ts';
+import type { JobConsumer } from '../../../workers/queue/job-consumer.ts';
 import { loadProduct } from '../gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
-const { CapabilityQueue: Queue, queueOptions } =
+const { CapabilityQueue: Queue } =
   await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { JobConsumer: Consumer } =
+  await loadProduct<typeof import('../../../workers/queue/job-consumer.ts')>('workers/queue/job-consumer');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 const { accountKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
@@ -28,8 +30,8 @@ export interface SentJob {
 }
 
 /**
- * A queue of chats with the product's own admission before it, BullMQ's own worker behind it, and a real Redis: everything
- * that decides who is next, and nothing of what a job does.
+ * A queue of chats with the product's own admission before it, its consumer behind it, and a real Redis: everything that decides
+ * who is next, and nothing of what a job does.
  */
 export class FairQueue {
   readonly queue: CapabilityQueue;
@@ -39,13 +41,16 @@ export class FairQueue {
   readonly #jobs: JobFixture;
   readonly #redis: RedisHandle;
   readonly #waiting = new Map<string, () => void>();
-  #worker: Worker<QueuedJob> | undefined;
+  #worker: JobConsumer | undefined;
 
   private constructor(jobs: JobFixture, redis: RedisHandle) {
     this.#jobs = jobs;
     this.#redis = redis;
     this.queue = new Queue('chat', redis.client);
-    this.load = new gauges.LoadGauge(redis.client, new Map([['chat', this.queue]]), 100_000);
+    this.load = new gauges.LoadGauge(redis.client, new Map([['chat', this.queue]]), {
+      queueLimit: 100_000,
+      queueWaitMs: 600_000,
+    });
   }
 
   static async start(): Promise<FairQueue> {
@@ -78,13 +83,13 @@ export class FairQueue {
     const caller = { account, apiKeyId: account, revision: 1 };
     const reply = await admit(this.#redis.client, {
       ...{ job, caller: caller as never, concurrency: 100_000, bodyHash: '', shedding: undefined },
-      ...{ ...this.load.clock('chat'), hold: 'unpriced', tokens: 0, reader: undefined },
+      ...{ flows: this.load.flows('chat'), hold: 'unpriced', tokens: 0, reader: undefined },
       ...{ time: job.createdAt, notAfter: job.deadlineAt },
     });
     assert.equal(reply.verdict, 'admitted');
     const done = new Promise<void>((resolve) => this.#waiting.set(job.id, resolve));
-    await this.queue.enqueue({ ...job, request: '{}' }, reply.turn);
-    this.load.added('chat');
+    await this.queue.enqueue({ ...job, request: '{}' }, reply.hasPriority);
+    this.load.added(job);
     return { id: job.id, account, done };
   }
 
@@ -95,7 +100,7 @@ export class FairQueue {
 
   /** Waits until the queue is seen not to flow. */
   async backUp(): Promise<void> {
-    while (this.load.clock('chat').flows) {
+    while (this.load.flows('chat')) {
       await delay(10);
       await this.load.refresh();
     }
@@ -110,19 +115,25 @@ export class FairQueue {
 
   /** Starts the worker. @param jobMs how long a job takes, on an average */
   work(concurrency: number, jobMs: number): void {
-    const options = { concurrency, removeOnComplete: { count: 0 } };
-    this.#worker = new Worker<QueuedJob>(
-      'chat',
-      async ({ data, priority }) => {
-        this.queue.clock.taken(priority);
-        this.taken.push({ id: data.id, account: data.account });
-        await delay(jobMs * (0.5 + Math.random()));
-        await this.#settle(data);
-        this.#waiting.get(data.id)?.();
-        this.#waiting.delete(data.id);
+    this.#worker = new Consumer({
+      ...{
+        capability: 'chat',
+        redis: this.#redis.client,
+        waiting: this.#redis.subscriber(),
+        workerId: 'worker',
+        concurrency,
       },
-      queueOptions('chat', this.#redis.client, options),
-    );
+      ...{ begins: false, lockMs: 10_000, targetWaitMs: 0, stalledCheckMs: 2000, maxStalledCount: 3 },
+      run: async ({ job }) => {
+        this.taken.push({ id: job.id, account: job.account });
+        await delay(jobMs * (0.5 + Math.random()));
+        await this.#settle(job);
+        this.#waiting.get(job.id)?.();
+        this.#waiting.delete(job.id);
+        return 'done';
+      },
+      log: createLogger('silent', 'test').log,
+    });
   }
 
   async #settle(job: JobIdentity): Promise<void> {

@@ -27,6 +27,7 @@ export class QueueFixture {
   readonly #opened: { close(): Promise<void> }[] = [];
   #queue: CapabilityQueue | undefined;
   #made = 0;
+  #accounts = 0;
 
   private constructor(jobs: JobFixture, redis: RedisHandle) {
     this.jobs = jobs;
@@ -68,7 +69,16 @@ export class QueueFixture {
   consume(run: Run, more: Partial<JobConsumerOptions> = {}): JobConsumer {
     const consumer = new product.JobConsumer({
       ...{ capability: this.capability, redis: this.redis.client, workerId: `worker${this.#opened.length}` },
-      ...{ begins: false, concurrency: 10, lockMs: 10_000, stalledCheckMs: 200, maxStalledCount: 3, run, log },
+      ...{
+        begins: false,
+        concurrency: 10,
+        lockMs: 10_000,
+        targetWaitMs: 0,
+        stalledCheckMs: 200,
+        maxStalledCount: 3,
+        run,
+        log,
+      },
       ...more,
       waiting: more.waiting ?? this.redis.subscriber(),
     });
@@ -83,15 +93,29 @@ export class QueueFixture {
     return { waiting, id, waits };
   }
 
-  job(): JobIdentity {
-    return this.jobs.identity({ capability: this.capability });
+  job(more: Partial<JobIdentity> = {}): JobIdentity {
+    return this.jobs.identity({ capability: this.capability, ...more });
   }
 
-  /** Queues some jobs; answers their ids. */
-  async put(count: number, turn = 0): Promise<string[]> {
-    const put = Array.from({ length: count }, () => this.job());
-    for (const one of put) await this.queue.enqueue(one, turn);
+  /** Queues some jobs of an account; answers their ids. */
+  async put(count: number, { hasPriority = false, account = 'account' } = {}): Promise<string[]> {
+    const put = Array.from({ length: count }, () => this.job({ account }));
+    for (const one of put) await this.queue.enqueue(one, hasPriority);
     return put.map(({ id }) => id);
+  }
+
+  /** Queues a job of an account of its own at a place in the queue's virtual time, which then is where it was. */
+  async putAt(startTag: number): Promise<string> {
+    const now = await this.jobs.redis.hget(this.clockKey, 'now');
+    await this.jobs.redis.hset(this.clockKey, 'now', startTag);
+    const [id] = await this.put(1, { hasPriority: true, account: `at${++this.#accounts}` });
+    await this.jobs.redis.hset(this.clockKey, 'now', now ?? 0);
+    return id as string;
+  }
+
+  /** The virtual clock of the queue. */
+  get clockKey(): string {
+    return `${shared.queueRoot(this.capability)}fairness`;
   }
 
   /** Queues a job as admission does, but for the word of it. */
@@ -106,7 +130,7 @@ export class QueueFixture {
   /** What the queue has left in Redis, but for what BullMQ keeps of it. */
   async leftovers(): Promise<string[]> {
     const keys = await this.jobs.redis.keys(`${this.keysPrefix}*`);
-    return keys.filter((key) => !/:(meta|events|id|marker|stalled-check|stalled|fairness)$/.test(key));
+    return keys.filter((key) => !/:(meta|events|id|marker|stalled-check|stalled)$/.test(key));
   }
 }
 

@@ -215,23 +215,20 @@ describe('docs/redis.md and a Redis in use', () => {
     await keepFields(drained);
   }
 
-  /** A job with a turn that its worker returns to the queue once. */
+  /** Jobs with a priority: one that its worker returns to the queue once, one that leaves unserved, and one for BullMQ's Worker. */
   async function runTurn(): Promise<void> {
-    const job = queues.jobs.identity();
-    await queue.enqueue({ ...job, request: '{}' }, 5);
+    const [job, left, noted] = [queues.jobs.identity(), queues.jobs.identity(), queues.jobs.identity()];
+    for (const each of [job, left, noted]) await queue.enqueue({ ...each, request: '{}' }, true);
     await queue.depth();
+    await queue.progress();
+    assert.equal(await queue.remove(left.id, true), true);
     let claims = 0;
-    const consumer = queues.consume(
-      async ({ priority }) => {
-        queue.clock.taken(priority);
-        return claims++ === 0 ? 'requeued' : 'done';
-      },
-      { capability: 'chat' },
-    );
-    await eventually(async () => assert.ok(claims === 2 && !(await queue.has(job.id))));
-    await eventually(async () =>
-      assert.equal(await queues.jobs.redis.exists(`${keys.queuePrefix('chat')}:fairness`), 1),
-    );
+    const consumer = queues.consume(async () => (claims++ === 0 ? 'requeued' : 'done'), {
+      capability: 'chat',
+      targetWaitMs: 1,
+    });
+    await eventually(async () => assert.ok(claims === 3 && !(await queue.has(job.id))));
+    await queue.noteClaimed(noted, 3);
     await consumer.close();
   }
 
