@@ -3,6 +3,7 @@ import Koa from 'koa';
 import type { Database } from '../shared/database/database.ts';
 import { ApiError } from '../shared/errors.ts';
 import { authenticate, requireActiveKey } from './auth/authenticate.ts';
+import { requireRoom } from './bounds/busy-loop.ts';
 import { readOwnKey } from './endpoints/account/own-key.ts';
 import { usageByModel } from './endpoints/account/usage-by-model.ts';
 import { endpoints } from './endpoints/endpoints.ts';
@@ -43,6 +44,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const router = new Router<State>();
   const known = authenticate(services.callers, services.forwarded);
   const active = requireActiveKey(services.callers);
+  const room = requireRoom(services.busyLoop);
   const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrls.origins);
   const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
   const jobs = jobRoutes(services, byName);
@@ -63,8 +65,8 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   for (const endpoint of endpoints) {
     const { path } = endpoint;
     // Paths with parameters look up jobs before admission, which checks the key of other requests.
-    if (path.includes(':')) router.post(path, known, active, handleRequest(services, endpoint));
-    else router.post(path, known, handleRequest(services, endpoint));
+    if (path.includes(':')) router.post(path, room, known, active, handleRequest(services, endpoint));
+    else router.post(path, room, known, handleRequest(services, endpoint));
   }
 
   router.get('/v1/models', known, active, listModels(services));

@@ -54,6 +54,9 @@ export function createApiServer(app: Koa<State>, services: Services): ApiServer 
   };
 }
 
+/** Connections that may wait to be accepted: a burst beyond it waits seconds for its next try. Linux allows as many since 5.4. */
+const backlog = 4096;
+
 /** Listens. @throws ConfigError when the port is taken or may not be used. */
 export async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
   await new Promise<void>((resolve, reject) => {
@@ -61,7 +64,7 @@ export async function listen(server: Server, port: number, { host }: Config, set
       const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
       reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
     });
-    server.listen(port, host, resolve);
+    server.listen({ port, host, backlog }, resolve);
   });
 }
 

@@ -20,6 +20,7 @@ import { BodyGate } from './admission/body-gate.ts';
 import { LoadGauge } from './admission/load-gauge.ts';
 import { CallerDirectory } from './auth/authenticate.ts';
 import { BodyShares } from './bounds/body-shares.ts';
+import { BusyLoop } from './bounds/busy-loop.ts';
 import { Connections } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
@@ -74,6 +75,7 @@ export interface Services extends EndJobContext {
   /** Disk space used by the files of unfinished forms. */
   readonly uploads: BodyShares;
   readonly bodyGate: BodyGate;
+  readonly busyLoop: BusyLoop;
   readonly disk: DiskFloor;
   readonly sockets: SocketShares;
   readonly connections: Connections;
@@ -155,6 +157,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     largeBodies: closers.use(new LargeBodies()),
     bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
     uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
+    busyLoop: closers.use(new BusyLoop(log)),
     bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue, config }),
     disk,
     sockets: new SocketShares(config.keySockets),
