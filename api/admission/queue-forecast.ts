@@ -130,13 +130,14 @@ export class QueueForecast {
     if (!waitMs || rate === undefined) return undefined;
     // A claimed job takes as long as the slots need to be claimed anew; this one may be shorter.
     const jobMs = (this.#sample?.active ?? 0) / rate;
-    let boundMs = Math.min(promised * queueWaitMs, Math.max(deadlineMs - jobMs, deadlineMs / 2));
-    if (Number.isFinite(queueWaitMs) && this.#isPersistent(account, at)) boundMs = Math.min(boundMs, this.#targetMs);
+    const usualMs = Math.min(promised * queueWaitMs, Math.max(deadlineMs - jobMs, deadlineMs / 2));
+    const isKeptShort = Number.isFinite(queueWaitMs) && this.#isPersistent(account, at);
+    const boundMs = isKeptShort ? Math.min(usualMs, this.#targetMs) : usualMs;
     if (waitMs <= boundMs) return undefined;
     this.#noteRefused(account, at);
     const withoutLine = Math.min(this.#waiting, this.#untimed + this.#precedes(1)) / rate;
     return {
-      isOwnLine: withoutLine <= boundMs,
+      isOwnLine: withoutLine <= usualMs,
       waitMs,
       retryAfterMs: Math.max(1000, Math.ceil(waitMs - boundMs)),
     };

@@ -132,8 +132,8 @@ describe('forecast of a queue', () => {
       assert.ok(queue.refusal('a'));
     }
     queue.pass(0.1, 4, { a: 40 });
-    const { retryAfterMs = 0 } = queue.refusal('a') ?? {};
-    assert.equal(Math.round(retryAfterMs / 1000), 8);
+    const { isOwnLine, retryAfterMs = 0 } = queue.refusal('a') ?? {};
+    assert.deepEqual([isOwnLine, Math.round(retryAfterMs / 1000)], [true, 8]);
     assert.equal(queue.refusal('b'), undefined, 'another account is not kept to it');
     queue.pass(0.1, 4, { a: 7 });
     assert.equal(queue.refusal('a'), undefined);
