@@ -26,37 +26,18 @@ for first = 10, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) 
 local reply = {0}
 -- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
-local queue, target, priority, served, claimed = queueAt(ARGV[8], ARGV[1]), tonumber(ARGV[9]), 0, {}, 0
-
--- The next job with a priority. `priority` becomes the highest one claimed, `served` the accounts served at it.
-local function popPrioritized()
-  local id, score = unpack(redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES'))
-  if not id then return end
-  if math.floor(score / unit) > priority then priority, served = math.floor(score / unit), {} end
-  -- One that BullMQ has added, or an api of the previous release, is in no line.
-  local account = redis.call('HGET', ARGV[1] .. id, 'account')
-  if account then
-    served[#served + 1] = account
-    id = chooseInLine(queue, account, id, now, target)
-  else
-    redis.call('ZREM', KEYS[3], id)
-  end
-  redis.call('LPUSH', KEYS[2], id)
-  return id
-end
-
--- Records what was claimed while others wait: the drain of the queue is measured by it.
-local function record(isMore)
-  if priority > 0 then advance(queue, priority, served) end
-  if claimed > 0 and (isMore or priority > 0) then redis.call('HINCRBY', queue.clock, 'claimed', claimed) end
-end
-
+local isMore, claimed, lines = true, 0, nil
 for _ = 1, tonumber(ARGV[4]) do
-  local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2]) or popPrioritized()
+  local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then
-    record(false)
-    redis.call('DEL', KEYS[5], queue.lines, queue.left, queue.served)
-    return reply
+    if redis.call('EXISTS', KEYS[3]) == 0 then
+      redis.call('DEL', KEYS[5])
+      isMore = false
+      break
+    end
+    lines = lines or openLines(ARGV[8], ARGV[1])
+    id = lines.claimNext(now, tonumber(ARGV[9]))
+    redis.call('LPUSH', KEYS[2], id)
   end
   claimed = claimed + 1
   local job = ARGV[1] .. id
@@ -67,8 +48,10 @@ for _ = 1, tonumber(ARGV[4]) do
   local begins = ARGV[5] ~= '' and fields[5] and not fields[4]
   reply[#reply + 1] = begins and beginJob(fields[5], ARGV[5], ARGV[6], ARGV[7], '1', ARGV[2]) or ''
 end
-local isMore = redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
-record(isMore)
+isMore = isMore and redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
+if lines then lines.close() end
+-- What is claimed while others wait, by which the rate of the queue is measured.
+if claimed > 0 and (isMore or lines) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end
 if isMore then
   reply[1] = 1
   -- Wakes another worker.

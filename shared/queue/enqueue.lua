@@ -9,14 +9,15 @@ local key, wait, marker, counter = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
 local id, data, account, notAfter = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local nowText = string.format('%.0f', now)
 if redis.call('EXISTS', key) == 1 then return 'there' end
 if notAfter and now > notAfter then return 'late' end
 if account == '' then
-  writeQueuedJob(key, id, data, '0', whole(now))
+  writeQueuedJob(key, id, data, '0', nowText)
   pushQueuedJobs(wait, marker, {id})
   return 'queued'
 end
-local priority = joinLine(queueAt(ARGV[5], ARGV[6]), account, id, counter, time)
-writeQueuedJob(key, id, data, whole(priority), whole(now), 'account', account)
+local priority = openLines(ARGV[5], ARGV[6]).join(account, id, counter, time)
+writeQueuedJob(key, id, data, priority, nowText, 'account', account)
 redis.call('ZADD', marker, '0', '0')
 return 'queued'

@@ -2,7 +2,7 @@
 -- KEYS[1] the virtual clock (hash)
 -- ARGV[1] its id in the queue   ARGV[2] its account   ARGV[3] its priority
 -- ARGV[4] start of the queue's keys   ARGV[5] start of the jobs' keys
-local queue = queueAt(ARGV[4], ARGV[5])
-advance(queue, tonumber(ARGV[3]), {ARGV[2]})
-leaveLine(queue, ARGV[2], ARGV[1])
+local lines = openLines(ARGV[4], ARGV[5])
+lines.advance(tonumber(ARGV[3]), {ARGV[2]})
+lines.leave(ARGV[2], ARGV[1])
 return 1

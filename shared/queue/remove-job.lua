@@ -9,5 +9,5 @@ local account = redis.call('HGET', key, 'account')
 redis.call('DEL', key)
 local time = redis.call('TIME')
 local givenUpAt = ARGV[4] == '1' and time[1] * 1000 + math.floor(time[2] / 1000)
-if account then leaveLine(queueAt(ARGV[2], ARGV[3]), account, id, givenUpAt) end
+if account then openLines(ARGV[2], ARGV[3]).leave(account, id, givenUpAt) end
 return 1

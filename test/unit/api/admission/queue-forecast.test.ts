@@ -178,9 +178,15 @@ describe('forecast of a queue', () => {
 
   test('a measured rate is forgotten some time after jobs have waited, and when Redis is another', () => {
     const queue = measured({ a: 1000 });
-    queue.at += 61_000;
-    queue.look({ a: 1000 });
-    assert.equal(queue.refusal('a'), undefined);
+    for (const [ms, isKnown] of [
+      [30_000, true],
+      [61_000, false],
+    ] as const) {
+      queue.look({}, { isBackedUp: false });
+      queue.at += ms;
+      queue.look({ a: 1000 });
+      assert.equal(queue.refusal('a') !== undefined, isKnown);
+    }
     const other = measured({ a: 1000 });
     other.at += 100;
     other.claimed = 0;
