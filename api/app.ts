@@ -64,9 +64,10 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
 
   for (const endpoint of endpoints) {
     const { path } = endpoint;
+    const named = nameEndpoint(endpoint.name);
     // Paths with parameters look up jobs before admission, which checks the key of other requests.
-    if (path.includes(':')) router.post(path, room, known, active, handleRequest(services, endpoint));
-    else router.post(path, room, known, handleRequest(services, endpoint));
+    if (path.includes(':')) router.post(path, room, named, known, active, handleRequest(services, endpoint));
+    else router.post(path, room, named, known, handleRequest(services, endpoint));
   }
 
   router.get('/v1/models', known, active, listModels(services));
@@ -130,6 +131,14 @@ function exactPosts(router: Router<State>): Koa.Middleware<State> {
   return (ctx, next) => {
     const route = ctx.method === 'POST' ? byPath.get(ctx.path) : undefined;
     return route === undefined ? next() : route(ctx, next);
+  };
+}
+
+/** Names the endpoint before its key is checked: a 401 is counted as the endpoint's. */
+function nameEndpoint(name: string): Koa.Middleware<State> {
+  return (ctx, next) => {
+    ctx.state.endpoint = name;
+    return next();
   };
 }
 

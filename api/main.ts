@@ -2,6 +2,7 @@ import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
 import { type Database, tryDatabase } from '../shared/database/database.ts';
+import { DatabaseActivity } from '../shared/database/database-activity.ts';
 import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
@@ -24,6 +25,8 @@ import { LedgerProcess } from './ledger/ledger-process.ts';
 import { RedisWatch } from './ledger/redis-watch.ts';
 import { setUpDatabase } from './ledger/set-up-database.ts';
 import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
+import { addProcessGauges } from './metrics/process-gauges.ts';
+import { addSharedGauges } from './metrics/shared-gauges.ts';
 import type { View } from './replies/view.ts';
 import { createApiServer, listen } from './server.ts';
 import { openServices, type Services } from './services.ts';
@@ -90,7 +93,8 @@ async function start(): Promise<void> {
   }
   await warnOfOpenSecrets(config, log);
   const closers = new Closers();
-  const tried = await tryDatabase(config);
+  const activity = new DatabaseActivity();
+  const tried = await tryDatabase(config, activity);
   const { db } = tried;
   closers.add(() => db.destroy());
   const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
@@ -110,8 +114,10 @@ async function start(): Promise<void> {
   closers.use(await StorageClaim.open(redis.client, services.blobs, log));
   closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
   closers.use(await openLedger(services, db));
+  addProcessGauges(services.registry, { ...services, db, activity });
+  addSharedGauges(services.registry, services);
   // Closed before the ledger, which writes what it settles.
-  closers.use(new Sweeper(services, log));
+  closers.use(new Sweeper(services, log, (action) => services.metrics.swept.inc({ action })));
   const housekeeping = startHousekeeping(services);
   closers.add(() => clearInterval(housekeeping));
   if (config.metricsPort !== undefined) {

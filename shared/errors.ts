@@ -51,6 +51,14 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
+/** Why a request gets a 429 or a 503, as a label of metrics: these codes tell callers what to do, not operators what is short. */
+const refusalReasons = [
+  ...(['balance', 'budget', 'concurrency', 'rate_limit', 'queue_share', 'wrong_keys', 'sockets', 'attempts'] as const),
+  ...(['queue_full', 'queue_unavailable', 'redis_memory', 'database', 'disk', 'bodies', 'large_bodies'] as const),
+  ...(['no_worker', 'lost', 'key_changing', 'shutting_down', 'vendor', 'other'] as const),
+];
+export type RefusalReason = (typeof refusalReasons)[number];
+
 export interface ApiErrorOptions {
   /** The request field at fault, as a path: `messages[0].content`. */
   readonly param?: string | null;
@@ -62,6 +70,8 @@ export interface ApiErrorOptions {
   readonly retryAfterMs?: number;
   /** `false`: retries are useless until someone fixes the cause, whatever the code. Left out: according to the code. */
   readonly retryable?: false;
+  /** What a 429 or 503 is due to, for operators. */
+  readonly reason?: RefusalReason | undefined;
   /** The vendor's message when it refused the operator's key: for operators only. Not sent across the queue. */
   readonly vendorSentence?: string | null;
   /** The vendor's HTTP status, which indicates whether another call may succeed. Not sent across the queue. */
@@ -80,6 +90,8 @@ export interface ErrorData {
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number;
   readonly retryable?: false;
+  /** A `RefusalReason`; left out: the vendor's. */
+  readonly reason?: string;
 }
 
 /** Maximum random delay (ms) added to spread callers that would retry at the same moment. */
@@ -102,6 +114,7 @@ export class ApiError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
   readonly isRetryable: boolean;
+  readonly #reason: RefusalReason | undefined;
   readonly #headers: Readonly<Record<string, string>> | undefined;
   /** Private, so that logging or showing the whole error does not reveal it. */
   readonly #vendorSentence: string | null;
@@ -115,6 +128,7 @@ export class ApiError extends Error {
     this.details = options.details;
     this.vendorStatus = options.vendorStatus;
     this.#vendorSentence = options.vendorSentence ?? null;
+    this.#reason = options.reason;
     this.isRetryable = options.retryable ?? errorTable[code].retryable;
     this.#headers = options.headers;
     const usual = errorTable[code].status === 503 && this.isRetryable ? 1000 : undefined;
@@ -124,6 +138,12 @@ export class ApiError extends Error {
   /** The vendor's message when it refused the operator's key; null if none did. */
   get vendorSentence(): string | null {
     return this.#vendorSentence;
+  }
+
+  /** What a 429 or a 503 is due to; undefined for all other errors. */
+  get refusalReason(): RefusalReason | undefined {
+    const { status } = this;
+    return status === 429 || status === 503 ? (this.#reason ?? 'other') : undefined;
   }
 
   get status(): number {
@@ -164,12 +184,15 @@ export class ApiError extends Error {
       ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.isRetryable === errorTable[this.code].retryable ? {} : { retryable: false }),
+      ...(this.#reason === undefined ? {} : { reason: this.#reason }),
     };
   }
 
   static fromData(data: ErrorData): ApiError {
     const code = Object.hasOwn(errorTable, data.code) ? data.code : 'server_error';
-    return new ApiError(code, data.message, data);
+    // A worker's errors have no reason: they are its vendor's. Another version may know further ones.
+    const reason = refusalReasons.find((name) => name === (data.reason ?? 'vendor'));
+    return new ApiError(code, data.message, { ...data, reason });
   }
 
   /**

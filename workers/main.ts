@@ -25,6 +25,7 @@ import { Routing } from './routing/router.ts';
 import { RunningJobs, Settler } from './run/job-run.ts';
 import { serveHealth } from './serve-health.ts';
 import type { WorkerContext } from './worker-context.ts';
+import { reportSlots } from './worker-metrics.ts';
 
 /** With this many running jobs, commands to Redis wait briefly to be batched: a write costs more than its content. */
 const busy = 8;
@@ -88,6 +89,7 @@ async function start(): Promise<void> {
     closers.add(() => void health.close());
   }
   closers.use(new Heartbeat(context, wanted, routing));
+  reportSlots(context.metrics, wanted, config.workerConcurrency);
   const consumers = wanted.map((capability) => consume(capability, redis, context));
   closers.add(async (signal) => {
     // Claims no more jobs from here on, and resolves when the running ones have ended.

@@ -4,10 +4,10 @@ import type { Config } from '../shared/config/config.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import type { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Logger } from '../shared/runtime/log.ts';
-import type { WorkerMetrics } from '../shared/runtime/metrics.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { RunningJobs, Settler } from './run/job-run.ts';
+import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */
 export interface WorkerContext extends EndJobContext {

@@ -10,6 +10,7 @@ import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/q
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import type { Limits } from '../http/request-report.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
@@ -30,6 +31,7 @@ import type { Submission } from './submission.ts';
 
 /** Dependencies of admission and enqueueing. */
 export interface AdmitJobDependencies extends EndJobContext, AskAdmissionDependencies {
+  readonly metrics: ApiMetrics;
   readonly acceptedJobs: AcceptedJobs;
   readonly log: Logger;
 }
@@ -140,6 +142,7 @@ async function admitAndQueue(
   if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
   const admission = await admitted(services, submission, giveUpAt);
   const { reply } = admission;
+  services.metrics.admissions.inc({ capability: job.capability, verdict: reply.verdict });
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true, limits: undefined };
@@ -233,7 +236,10 @@ async function enqueue(
     );
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
-    const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', { cause: error });
+    const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', {
+      reason: 'queue_unavailable',
+      cause: error,
+    });
     try {
       await endUnwanted(services, job, failure);
       // Only now, because a queue that accepted the job, with its reply lost, runs it until it has ended.

@@ -129,6 +129,7 @@ export async function untilAdmitted<T>(call: () => Promise<T>, giveUpAt: number)
 /** The 503 for a request that was not queued in time, of which the queue has nothing. */
 export function notAdmitted(cause?: unknown): ApiError {
   return new ApiError('service_unavailable', 'The queue is temporarily unavailable. Retry the request.', {
+    reason: 'queue_unavailable',
     retryAfterMs: 2000,
     cause,
   });

@@ -109,6 +109,7 @@ export class BodyGate {
       what === 'balance'
         ? `Insufficient balance: nothing is left of the credit of this account. ${this.#parts.config.contact}`
         : 'Insufficient budget: nothing is left of the budget of this API key.',
+      { reason: what },
     );
   }
 }
@@ -121,6 +122,7 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   );
   if (done !== undefined) return done.value;
   throw new ApiError('service_unavailable', 'Accounts cannot be checked at the moment. Try again later.', {
+    reason: 'queue_unavailable',
     retryAfterMs: 2000,
   });
 }

@@ -42,6 +42,7 @@ export class LoadGauge {
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
   readonly #active = new Map<Capability, number>();
+  readonly #oldestWaitMs = new Map<Capability, number>();
   readonly #forecasts: ReadonlyMap<Capability, QueueForecast>;
   readonly #admissions = new Map<Capability, Admissions>();
   /** Queues whose jobs wait for longer than their hand-over takes. */
@@ -84,6 +85,11 @@ export class LoadGauge {
   /** Waiting jobs, and active ones if any wait, as last known. */
   fill(capability: Capability): { readonly waiting: number; readonly active: number } {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
+  }
+
+  /** How long the oldest waiting job had waited when the queue was last read, in ms. */
+  oldestWaitMs(capability: Capability): number {
+    return this.#oldestWaitMs.get(capability) ?? 0;
   }
 
   /**
@@ -162,6 +168,7 @@ export class LoadGauge {
     const active = depth?.active ?? 0;
     this.#waiting.set(capability, waiting);
     this.#active.set(capability, active);
+    this.#oldestWaitMs.set(capability, depth?.oldestWaitMs ?? 0);
     if (isBackedUp) this.#backedUp.add(capability);
     else this.#backedUp.delete(capability);
     const admissions = this.#admissions.get(capability);

@@ -30,14 +30,14 @@ export function refusal(
       return new ApiError(
         'rate_limit_exceeded',
         `This API key has ${caller.concurrency ?? config.keyConcurrency} unfinished requests, which is as many as it may have at a time.`,
-        { retryAfterMs: 1000, headers: limitHeaders(limitsOf(admission, config)) },
+        { reason: 'concurrency', retryAfterMs: 1000, headers: limitHeaders(limitsOf(admission, config)) },
       );
     case 'rate':
       return rateRefusal(admission, config);
     case 'balance':
-      return quotaRefusal('The balance of this account', detail, `get more credit. ${config.contact}`);
+      return quotaRefusal('balance', detail, `get more credit. ${config.contact}`);
     case 'budget':
-      return quotaRefusal('The budget of this API key', detail, 'raise its budget.');
+      return quotaRefusal('budget', detail, 'raise its budget.');
     case 'unpriced':
       return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
     case 'suspended':
@@ -49,11 +49,13 @@ export function refusal(
         'service_unavailable',
         'The service is short of memory and accepts no new work at the moment. Try again later.',
         {
+          reason: 'redis_memory',
           retryAfterMs: 5000,
         },
       );
     case 'queue_full':
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
+        reason: 'queue_full',
         retryAfterMs: Math.min(config.queueWaitMs, 10_000),
       });
     case 'queue_wait':
@@ -72,12 +74,14 @@ export function refusal(
       return new ApiError(
         'rate_limit_exceeded',
         `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
-        { retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
+        { reason: 'queue_share', retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
       );
     case 'unloaded':
     case 'changed':
     case 'unasked':
-      return new ApiError('service_unavailable', 'This API key is being changed. Try again.');
+      return new ApiError('service_unavailable', 'This API key is being changed. Try again.', {
+        reason: 'key_changing',
+      });
     case 'unknown':
     case 'revoked':
       return notValid();
@@ -121,15 +125,19 @@ function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'
   });
 }
 
+const funds = { balance: 'The balance of this account', budget: 'The budget of this API key' };
+
 /**
+ * @param what does not suffice
  * @param detail the job's maximum cost, and the available amount, in nano-dollars
  * @param remedy an alternative to a smaller request
  */
-function quotaRefusal(whose: string, detail: string, remedy: string): ApiError {
+function quotaRefusal(what: keyof typeof funds, detail: string, remedy: string): ApiError {
   const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${whose} is insufficient: this request may cost up to $${cost}; $${left} remains. Lower max_tokens, or ${remedy}`,
+    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${cost}; $${left} remains. Lower max_tokens, or ${remedy}`,
+    { reason: what },
   );
 }
 
@@ -155,6 +163,6 @@ export function rateLimitReached({ whose, what, limit, asked, retryAfterMs, head
   return new ApiError(
     'rate_limit_exceeded',
     `Rate limit reached for ${whose} on ${what} per min (${short[what]}): Limit ${limit}${need}. Please try again in ${seconds}s.`,
-    { retryAfterMs, headers },
+    { reason: 'rate_limit', retryAfterMs, headers },
   );
 }

@@ -109,5 +109,5 @@ export interface BodyShare {
 }
 
 function tooMuch(message: string): ApiError {
-  return new ApiError('rate_limit_exceeded', message, { retryAfterMs: 1000 });
+  return new ApiError('rate_limit_exceeded', message, { reason: 'bodies', retryAfterMs: 1000 });
 }

@@ -42,6 +42,10 @@ export class BoundedReads {
   }
 
   #unavailable(cause?: unknown): ApiError {
-    return new ApiError('service_unavailable', `${this.#message} Try again later.`, { retryAfterMs: 2000, cause });
+    return new ApiError('service_unavailable', `${this.#message} Try again later.`, {
+      reason: 'database',
+      retryAfterMs: 2000,
+      cause,
+    });
   }
 }

@@ -39,6 +39,7 @@ export class DiskFloor {
       'service_unavailable',
       'The server is short of disk space and accepts no large requests at the moment. Try again later.',
       {
+        reason: 'disk',
         retryAfterMs: 10_000,
       },
     );

@@ -18,9 +18,15 @@ export interface SocketOwner {
 export class SocketShares {
   readonly #maxPerKey: number;
   readonly #open = new Tally();
+  #size = 0;
 
   constructor(maxPerKey: number) {
     this.#maxPerKey = maxPerKey;
+  }
+
+  /** Number of counted connections. */
+  get size(): number {
+    return this.#size;
   }
 
   /**
@@ -39,14 +45,16 @@ export class SocketShares {
       throw new ApiError(
         'rate_limit_exceeded',
         `Too many connections are open: this ${whose === 'key' ? 'API key' : whose} may have ${most} at a time.`,
-        { retryAfterMs: 5000 },
+        { reason: 'sockets', retryAfterMs: 5000 },
       );
     }
     for (const [name] of bounds) this.#open.add(name, 1);
+    this.#size++;
     let isOpen = true;
     return () => {
       if (!isOpen) return;
       isOpen = false;
+      this.#size--;
       for (const [name] of bounds) this.#open.add(name, -1);
     };
   }

@@ -45,6 +45,7 @@ export class WrongKeys {
       'rate_limit_exceeded',
       'Too many wrong API keys were tried from this address. Try again later.',
       {
+        reason: 'wrong_keys',
         retryAfterMs: Math.max(1000, ((level - this.#perMinute + 1) * windowMs) / this.#perMinute),
       },
     );

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
+import type { ApiError } from '../../shared/errors.ts';
 import { newJobId } from '../../shared/ids.ts';
 import type { Served } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/cost.ts';
@@ -17,8 +18,20 @@ export const requestId: Middleware<State> = (ctx, next) => {
   ctx.state.endpoint = 'other';
   ctx.state.facts = {};
   ctx.res.setHeader('x-request-id', `req_${ctx.state.jobId}`);
+  const own = ctx.req.headers['x-client-request-id'] ?? ctx.req.headers['x-request-id'];
+  if (own !== undefined) noteOwnId(ctx, String(own));
   return next();
 };
+
+/** What a caller's own id may be: short, on one line, and no API key that went into the wrong header. */
+const ownId = /^(?!sk-)[\w.:+/=-]{1,128}$/;
+
+/** Logs a caller's own id of a request (or its proxy's), and sends it back, so that both logs can be joined. */
+function noteOwnId({ res, state }: Context, id: string): void {
+  if (!ownId.test(id)) return;
+  state.facts.client_request = withoutIds(id);
+  res.setHeader('x-client-request-id', id);
+}
 
 /** Puts the id of the job, made or found, into the headers of a response that has not started. */
 export function nameJob({ res }: Pick<Context, 'res'>, jobId: string): void {
@@ -123,6 +136,14 @@ function afterSending(response: ServerResponse, listener: () => void): void {
   else response.once('close', listener);
 }
 
+/** Endpoints of probes and scrapes, which are no requests of callers. */
+const unmeasured: ReadonlySet<string> = new Set(['healthz', 'readyz', 'metrics']);
+
+function countError(metrics: ApiMetrics, endpoint: string, { code, refusalReason }: ApiError): void {
+  metrics.errors.inc({ endpoint, code });
+  if (refusalReason !== undefined) metrics.refusals.inc({ endpoint, reason: refusalReason });
+}
+
 /** Logs and counts one request. `status` of a socket request is the one that it would have over HTTP. */
 export function recordRequest(
   { log, metrics }: { readonly log: Logger; readonly metrics: ApiMetrics },
@@ -131,9 +152,11 @@ export function recordRequest(
 ): void {
   const { endpoint, startedAt, streamError, facts, jobId, caller } = ctx.state;
   const milliseconds = performance.now() - startedAt;
-  metrics.requests.inc({ endpoint, status: String(status) });
-  metrics.duration.observe({ endpoint }, milliseconds / 1000);
-  if (streamError !== undefined) metrics.errors.inc({ endpoint, code: streamError.code });
+  if (!unmeasured.has(endpoint)) {
+    metrics.requests.inc({ endpoint, status: String(status) });
+    metrics.duration.observe({ endpoint }, milliseconds / 1000);
+    if (streamError !== undefined) countError(metrics, endpoint, streamError);
+  }
   const line = {
     job: jobId,
     method: ctx.method,

@@ -132,6 +132,7 @@ export class AcceptedJobs {
 
 function unavailable(cause?: unknown): ApiError {
   return new ApiError('service_unavailable', 'The database cannot accept the job at the moment. Try again later.', {
+    reason: 'database',
     retryAfterMs: 2000,
     cause,
   });

@@ -4,13 +4,14 @@ import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { CapabilityQueue } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { Registry } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { AcceptedJobs } from './accepted-jobs.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
-import { createLedgerMetrics } from './ledger-metrics.ts';
+import { createLedgerMetrics, type LedgerMetrics } from './ledger-metrics.ts';
 import { LostJobs } from './lost-jobs.ts';
 import { OutboxConsumer } from './outbox/outbox-consumer.ts';
 import { OutboxGroup } from './outbox/outbox-group.ts';
@@ -26,6 +27,7 @@ const drainMs = 2000;
 
 export interface LedgerProcessOptions {
   readonly redis: RedisClient;
+  readonly clock: Pick<RedisClock, 'now'>;
   readonly isCluster: boolean;
   readonly processId: string;
   readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
@@ -40,7 +42,7 @@ export interface LedgerProcessOptions {
 /** Minimum free bytes of the spool's disk. */
 const minFreeBytes = 512 * 1024 * 1024;
 /** Interval between measurements of the outboxes' size. */
-const measureMs = 30_000;
+const measureMs = 15_000;
 
 /** The ledger's work in one api process: writes records into the database, ends lost jobs, deletes expired bodies. */
 export class LedgerProcess {
@@ -49,11 +51,16 @@ export class LedgerProcess {
   readonly #lostJobs: LostJobs;
   readonly #timers: readonly NodeJS.Timeout[];
 
-  private constructor(options: LedgerProcessOptions, consumer: OutboxConsumer, measure: () => Promise<void>) {
+  private constructor(
+    options: LedgerProcessOptions,
+    consumer: OutboxConsumer,
+    metrics: LedgerMetrics,
+    measure: () => Promise<void>,
+  ) {
     const { db, log } = options;
     this.#options = options;
     this.#consumer = consumer;
-    this.#lostJobs = new LostJobs(options);
+    this.#lostJobs = new LostJobs({ ...options, onLost: () => metrics.lost.inc() });
     this.#timers = [
       repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
       repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
@@ -62,23 +69,25 @@ export class LedgerProcess {
 
   /** Starts the ledger's work. */
   static async open(options: LedgerProcessOptions): Promise<LedgerProcess> {
-    const { redis, isCluster, processId, ledger, registry, config, log } = options;
+    const { redis, clock, isCluster, processId, ledger, registry, config, log } = options;
     const group = new OutboxGroup({ redis, isCluster, name: processId });
     const unreadable = new UnreadableEntries(log);
-    const backlog = new Backlog(redis, config.outboxBytes);
+    const backlog = new Backlog(redis, config.outboxBytes, () => clock.now());
     const folder = join(config.dataDir, 'spool');
     const spool = await Spool.open({ folder, maxBytes: config.spoolBytes, minFreeBytes, log });
     const metrics = createLedgerMetrics(registry, { unreadable, backlog, spool });
+    const quarantine = new Quarantine(redis, (records) => metrics.dropped.inc(records));
     const consumer = new OutboxConsumer({
-      ...{ group, isCluster, unreadable, log, store: ledger, quarantine: new Quarantine(redis) },
+      ...{ group, isCluster, unreadable, log, store: ledger, quarantine },
       onSetAside: (records) => metrics.setAside.inc(records),
+      onFailure: () => metrics.failures.inc(),
       spool: new OutboxSpool({
         ...{ redis, group, spool, backlog, unreadable, log },
         read: async (item) => (item.isRead ? item : await ledger.read(item.record)),
         release: (items) => ledger.release(items),
       }),
     });
-    return new LedgerProcess(options, consumer, async () => {
+    return new LedgerProcess(options, consumer, metrics, async () => {
       const bytes = await backlog.measure();
       if (bytes > config.outboxBytes)
         log.warn({ bytes }, 'outbox exceeds its limit: is the database slow or unavailable?');

@@ -25,6 +25,8 @@ interface OpenJob {
 export interface LostJobsOptions extends Pick<EndJobContext, 'redis' | 'queue'> {
   readonly db: Database;
   readonly log: Logger;
+  /** Called for each job that is ended as lost. */
+  readonly onLost?: () => void;
   /** Overrides of the defaults (10 s, 20 s), for tests. */
   readonly roundMs?: number;
   readonly minAgeMs?: number;
@@ -105,7 +107,7 @@ export class LostJobs {
     // A job in its queue without a worker has not started, and without a state it never will.
     const neverBegan = (await waiting.has(job.id)) && (await waiting.remove(job.id));
     const error = neverBegan
-      ? new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.')
+      ? new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.', { reason: 'lost' })
       : new ApiError('outcome_unknown', 'The gateway lost this request. It may or may not have run.');
     await db.transaction().execute(async (transaction) => {
       const ended = await transaction
@@ -123,6 +125,7 @@ export class LostJobs {
         .execute();
       await addToUsageHours(transaction, ended);
       log.warn({ job: job.id, code: error.code }, 'job was lost; it is ended');
+      this.#options.onLost?.();
     });
   }
 }

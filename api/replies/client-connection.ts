@@ -112,6 +112,7 @@ export class ClientConnection implements SwapRemoveMember {
   handOver(): void {
     this.#end(
       new ApiError('service_unavailable', 'The server is shutting down. Retry the request.', {
+        reason: 'shutting_down',
         retryAfterMs: 1000,
       }),
     );
@@ -130,7 +131,10 @@ export class ClientConnection implements SwapRemoveMember {
 }
 
 function late(): ApiError {
-  return new ApiError('service_unavailable', 'The queue is unavailable. Try again later.', { retryAfterMs: 2000 });
+  return new ApiError('service_unavailable', 'The queue is unavailable. Try again later.', {
+    reason: 'queue_unavailable',
+    retryAfterMs: 2000,
+  });
 }
 
 /** Dependencies of `WaitLimits`. */
@@ -175,6 +179,7 @@ export class WaitLimits {
       this.#queueCheckAt = Number.POSITIVE_INFINITY;
       this.#end(
         new ApiError('service_unavailable', 'No worker was free to run the request. Try again later.', {
+          reason: 'no_worker',
           retryAfterMs: 5000,
         }),
         'queued',

@@ -164,9 +164,10 @@ export async function sendStreamed(
 
 /** Waits for the end of a streamed answer, and abandons it when `patienceMs` elapses. Returns the error that ended it. */
 async function untilEnded(
-  { ctx, connection, job, patienceMs }: ReplyContext,
+  { ctx, services, connection, job, patienceMs }: ReplyContext,
   reply: SseReply | ByteReply | ResponseSocketReply,
 ): Promise<ApiError | undefined> {
+  services.metrics.openStreams.inc();
   try {
     await connection.wait(patienceMs === undefined ? reply.opened : withTimeout(reply.opened, patienceMs));
     if (!reply.isOpen) {
@@ -183,6 +184,8 @@ async function untilEnded(
     if (!reply.isOpen || connection.hasLeft) throw thrown;
     reply.fail(handedOver(job));
     return ApiError.from(thrown);
+  } finally {
+    services.metrics.openStreams.dec();
   }
 }
 
@@ -204,6 +207,7 @@ function handedOver(job: JobIdentity): ApiError {
   return new ApiError(
     'service_unavailable',
     `The server is shutting down. The job continues: GET /v1/jobs/job_${job.id}/events with Last-Event-ID resumes it.`,
+    { reason: 'shutting_down' },
   );
 }
 
@@ -211,7 +215,8 @@ function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firs
   if (firstFrameAt === undefined || !isCreator) return;
   // The job's creation time is by Redis's clock.
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
-  services.metrics.firstFrame.observe({ endpoint: ctx.state.endpoint }, milliseconds / 1000);
+  const labels = { endpoint: ctx.state.endpoint, stream: job.stream ? 'yes' : 'no' };
+  services.metrics.firstFrame.observe(labels, milliseconds / 1000);
   ctx.state.facts.first_frame_ms = milliseconds;
 }
 

@@ -8,6 +8,7 @@ export function expired(): ApiError {
 /** Error for the request that made a job which Redis has lost: a retry makes a new job. */
 export function lostJob(): ApiError {
   return new ApiError('service_unavailable', 'The gateway lost this request. Retry it.', {
+    reason: 'lost',
     retryAfterMs: 1000,
   });
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
+import { DatabaseActivity } from './database-activity.ts';
 import { isDatabaseUnreachable } from './database-error.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
 import type { Tables } from './tables.ts';
@@ -40,12 +41,19 @@ export interface TriedDatabase {
   readonly reach: () => Promise<void>;
 }
 
-/** Same as `openDatabase`, except that a Postgres server that cannot be reached may be reached later. @throws the same */
-export async function tryDatabase(settings: DatabaseSettings): Promise<TriedDatabase> {
+/**
+ * Same as `openDatabase`, except that a Postgres server that cannot be reached may be reached later.
+ * @param activity gets reports of what is done with it
+ * @throws the same
+ */
+export async function tryDatabase(
+  settings: DatabaseSettings,
+  activity = new DatabaseActivity(),
+): Promise<TriedDatabase> {
   const { databaseUrl, migratesAtStart = true } = settings;
   const isMigrationOff = !migratesAtStart;
-  if (databaseUrl !== undefined) return await tryPostgres(settings, databaseUrl, isMigrationOff);
-  return { db: await openSqlite(settings, isMigrationOff), absence: undefined, reach: async () => undefined };
+  if (databaseUrl !== undefined) return await tryPostgres(settings, databaseUrl, isMigrationOff, activity);
+  return { db: await openSqlite(settings, isMigrationOff, activity), absence: undefined, reach: async () => undefined };
 }
 
 /**
@@ -70,10 +78,16 @@ export async function orConfigError<Result>(
   }
 }
 
-async function openSqlite(settings: DatabaseSettings, isMigrationOff: boolean): Promise<Database> {
+async function openSqlite(
+  settings: DatabaseSettings,
+  isMigrationOff: boolean,
+  activity: DatabaseActivity,
+): Promise<Database> {
   const { dataDir } = settings;
   await ensureDataDir(dataDir);
-  const db = new Kysely<Tables>({ dialect: sqliteDialect({ path: join(dataDir, databaseFile), isMigrationOff }) });
+  const db = new Kysely<Tables>({
+    dialect: sqliteDialect({ path: join(dataDir, databaseFile), isMigrationOff }, activity),
+  });
   return await orConfigError(settings, async () => {
     // kysely opens lazily at the first statement, and closes only what it has opened.
     await sql`select 1`.execute(db);
@@ -81,7 +95,12 @@ async function openSqlite(settings: DatabaseSettings, isMigrationOff: boolean): 
   });
 }
 
-async function tryPostgres(settings: DatabaseSettings, url: string, isOff: boolean): Promise<TriedDatabase> {
+async function tryPostgres(
+  settings: DatabaseSettings,
+  url: string,
+  isOff: boolean,
+  activity: DatabaseActivity,
+): Promise<TriedDatabase> {
   // Lazy: its client costs time to load, and SQLite does not need it.
   const { PostgresError, postgresDialect } = await import('./postgres-dialect.ts');
   const { migratePostgres } = await import('./migrate-postgres.ts');
@@ -98,7 +117,7 @@ async function tryPostgres(settings: DatabaseSettings, url: string, isOff: boole
     if (!(error instanceof ConfigError) || !isDatabaseUnreachable(new PostgresError(error.cause))) throw error;
     absence = error;
   }
-  return { db: new Kysely<Tables>({ dialect: postgresDialect(url, () => isReady) }), absence, reach };
+  return { db: new Kysely<Tables>({ dialect: postgresDialect(url, activity, () => isReady) }), absence, reach };
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   type PostgresQueryResult,
 } from 'kysely';
 import pg from 'pg';
+import type { DatabaseActivity } from './database-activity.ts';
 
 /** Maximum number of connections per process. */
 const maxConnections = 10;
@@ -73,10 +74,12 @@ function storable(parameter: unknown): unknown {
  */
 class LentConnection implements PostgresPoolClient {
   readonly #client: pg.PoolClient;
+  readonly #activity: DatabaseActivity;
   #failure: PostgresError | undefined;
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, activity: DatabaseActivity) {
     this.#client = client;
+    this.#activity = activity;
   }
 
   query<Row>(sql: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<Row>>;
@@ -90,7 +93,7 @@ class LentConnection implements PostgresPoolClient {
   async #run(sql: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#failure !== undefined) throw this.#failure;
     try {
-      return await this.#client.query(sql, parameters.map(storable));
+      return await this.#activity.measure(() => this.#client.query(sql, parameters.map(storable)));
     } catch (error) {
       const failure = new PostgresError(error);
       if (!(error instanceof pg.DatabaseError) || fatalCode.test(failure.code ?? '')) this.#failure = failure;
@@ -105,15 +108,22 @@ class LentConnection implements PostgresPoolClient {
 
 class ConnectionPool implements PostgresPool {
   readonly #pool: pg.Pool;
+  readonly #activity: DatabaseActivity;
   readonly #isReady: () => boolean;
 
-  constructor(url: string, isReady: () => boolean) {
+  constructor(url: string, activity: DatabaseActivity, isReady: () => boolean) {
+    this.#activity = activity;
     this.#isReady = isReady;
     this.#pool = new pg.Pool({
       ...connectionSettings(url),
       max: maxConnections,
       statement_timeout: statementMs,
       query_timeout: silenceMs,
+    });
+    activity.max = maxConnections;
+    activity.use = () => ({
+      busy: this.#pool.totalCount - this.#pool.idleCount,
+      waiting: this.#pool.waitingCount,
     });
     // An idle connection that breaks leaves the pool; a lent one fails its next statement.
     this.#pool.on('error', () => undefined);
@@ -124,9 +134,11 @@ class ConnectionPool implements PostgresPool {
     if (!this.#isReady()) {
       throw new PostgresError({ code: 'ECONNREFUSED', message: 'the database has not been reached since the start' });
     }
+    const startedAt = performance.now();
     try {
-      return new LentConnection(await this.#pool.connect());
+      return new LentConnection(await this.#pool.connect(), this.#activity);
     } catch (error) {
+      this.#activity.onStatement((performance.now() - startedAt) / 1000, 'failed');
       throw new PostgresError(error);
     }
   }
@@ -141,8 +153,8 @@ class ConnectionPool implements PostgresPool {
  * @param isReady while it returns false, each statement fails at once, as if no server listened
  * @throws TypeError for an invalid URL.
  */
-export function postgresDialect(url: string, isReady: () => boolean = () => true): Dialect {
-  return new PostgresDialect({ pool: new ConnectionPool(url, isReady) });
+export function postgresDialect(url: string, activity: DatabaseActivity, isReady: () => boolean = () => true): Dialect {
+  return new PostgresDialect({ pool: new ConnectionPool(url, activity, isReady) });
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -10,6 +10,7 @@ import {
   SqliteQueryCompiler,
 } from 'kysely';
 import { threadFile } from '../runtime/thread-file.ts';
+import type { DatabaseActivity } from './database-activity.ts';
 import type { ThreadData, ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 
 /** A statement rejected by SQLite, or a file it could not open. */
@@ -35,10 +36,16 @@ class SqliteThread implements DatabaseConnection {
   /** Pending statements, answered in order. */
   readonly #waiting: Waiting[] = [];
   readonly #ended: Promise<void>;
+  readonly #activity: DatabaseActivity;
   #failure: Error | undefined;
 
-  private constructor(worker: Worker) {
+  private constructor(worker: Worker, activity: DatabaseActivity) {
     this.#worker = worker;
+    this.#activity = activity;
+    activity.use = () => ({
+      busy: Math.min(1, this.#waiting.length),
+      waiting: Math.max(0, this.#waiting.length - 1),
+    });
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()));
     worker.on('error', (error) => this.#fail(error as Error));
     worker.on('exit', () => this.#fail(new Error('the database is closed')));
@@ -48,9 +55,9 @@ class SqliteThread implements DatabaseConnection {
    * Starts the thread and opens the file.
    * @throws SqliteError when the file cannot be opened or migrated.
    */
-  static async open(workerData: ThreadData): Promise<SqliteThread> {
+  static async open(workerData: ThreadData, activity: DatabaseActivity): Promise<SqliteThread> {
     const worker = new Worker(threadFile('./sqlite-thread', import.meta.url), { workerData, execArgv: [] });
-    const thread = new SqliteThread(worker);
+    const thread = new SqliteThread(worker, activity);
     await new Promise<void>((resolve, reject) => {
       worker.on('message', (reply: ThreadReply) => {
         if (reply.type === 'ready') resolve();
@@ -64,10 +71,13 @@ class SqliteThread implements DatabaseConnection {
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (this.#failure !== undefined) throw this.#failure;
-    const reply = await new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters });
-    });
+    const reply = await this.#activity.measure(
+      () =>
+        new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
+          this.#waiting.push({ resolve, reject });
+          this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters });
+        }),
+    );
     const rows = reply.rows as Row[];
     return reply.changes === undefined ? { rows } : { rows, numAffectedRows: BigInt(reply.changes) };
   }
@@ -105,16 +115,18 @@ class SqliteThread implements DatabaseConnection {
  */
 class SqliteThreadDriver implements Driver {
   readonly #data: ThreadData;
+  readonly #activity: DatabaseActivity;
   #thread: SqliteThread | undefined;
   #lastLoan: Promise<void> = Promise.resolve();
   #endLoan: () => void = () => {};
 
-  constructor(data: ThreadData) {
+  constructor(data: ThreadData, activity: DatabaseActivity) {
     this.#data = data;
+    this.#activity = activity;
   }
 
   async init(): Promise<void> {
-    this.#thread = await SqliteThread.open(this.#data);
+    this.#thread = await SqliteThread.open(this.#data, this.#activity);
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
@@ -152,10 +164,10 @@ class SqliteThreadDriver implements Driver {
 }
 
 /** kysely's dialect over a dedicated thread, which opens the file at the first statement and ends with `destroy`. */
-export function sqliteDialect(data: ThreadData): Dialect {
+export function sqliteDialect(data: ThreadData, activity: DatabaseActivity): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new SqliteThreadDriver(data),
+    createDriver: () => new SqliteThreadDriver(data, activity),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };

@@ -51,7 +51,11 @@ export function cachedElsewhere(usage: Fields): number | undefined {
 /** All tokens of a usage, input and output; undefined if it counts none. */
 export function countAllTokens(usage: unknown): number | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined;
-  const counts = readTokenCounts(usage as Fields, false);
+  return sumOf(readTokenCounts(usage as Fields, false));
+}
+
+/** Input and output together. */
+export function sumOf(counts: TokenCounts | undefined): number | undefined {
   return counts && counts.input + counts.output;
 }
 

@@ -167,7 +167,7 @@ export class CapabilityQueue {
     const [time, waiting, active, first, prioritizedSince] = await Promise.all([
       this.#redis.time(),
       this.waiting(),
-      this.#redis.llen(keys.active as string),
+      this.active(),
       this.#redis.lindex(keys.wait as string, -1),
       oldestQueued(
         this.#redis,
@@ -191,6 +191,11 @@ export class CapabilityQueue {
       this.#redis.hget(jobKeys.state(queued.slice(queueId('').length)), 'due'),
     ]);
     return Math.min(Number(due ?? added ?? now), now);
+  }
+
+  /** Number of jobs that workers have claimed. */
+  async active(): Promise<number> {
+    return await this.#redis.llen(this.#queue.keys.active as string);
   }
 
   /** Number of waiting jobs. Two cheap commands, for admission. */

@@ -27,8 +27,19 @@ function memoryUseOf(info: string): RedisMemory {
 }
 
 function memoryInfos(redis: RedisClient): Promise<string[]> {
+  return infos(redis, 'memory');
+}
+
+/** A section of INFO, of each master. */
+function infos(redis: RedisClient, section: 'memory' | 'stats'): Promise<string[]> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  return Promise.all(nodes.map((node) => node.info('memory')));
+  return Promise.all(nodes.map((node) => node.info(section)));
+}
+
+/** Number of keys that Redis has evicted since its start; of a Cluster: of all masters. */
+export async function evictedKeys(redis: RedisClient): Promise<number> {
+  const stats = await infos(redis, 'stats');
+  return stats.reduce((sum, info) => sum + Number(/^evicted_keys:(\d+)/m.exec(info)?.[1] ?? 0), 0);
 }
 
 /**

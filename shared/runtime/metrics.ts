@@ -1,15 +1,56 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { KeyHealth } from '../queue/worker-registry.ts';
 import type { RedisClient } from '../redis/redis.ts';
+import { version } from './version.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export type { Registry };
 
-/** Seconds, from a cached answer to a long reasoning run. */
-const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+/** Seconds, from a cached answer to a job of the longest deadline. */
+export const secondsBuckets = [
+  ...[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200],
+];
 
-/** Metrics of every process: event-loop lag, Redis round trip, process figures. */
+/** How long a scrape waits for one value that comes from Redis or the database, in ms. */
+const readMs = 1000;
+
+/**
+ * Adds a gauge without labels whose value is read at each scrape. It is NaN if the read fails or takes more than a second: a
+ * scrape neither fails nor hangs with what it reports on.
+ */
+export function addGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  read: () => number | Promise<number | undefined>,
+): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    async collect() {
+      this.set((await readInTime(read)) ?? Number.NaN);
+    },
+  });
+}
+
+/** Has a gauge's values read at each scrape. */
+export function atScrape<Label extends string>(gauge: Gauge<Label>, collect: () => void | Promise<void>): void {
+  Object.assign(gauge, { collect });
+}
+
+/** Waits a second for a value of a scrape; undefined if it is not there by then. */
+export async function readInTime<Value>(
+  read: () => Value | Promise<Value | undefined>,
+): Promise<Awaited<Value> | undefined> {
+  try {
+    return (await withTimeout(Promise.resolve(read()), readMs)) as Awaited<Value> | undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Metrics of every process: its build, event-loop lag, Redis round trip, process figures. */
 export function createRegistry(role: string, redis: RedisClient): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ role });
@@ -18,7 +59,7 @@ export function createRegistry(role: string, redis: RedisClient): Registry {
   delay.enable();
   new Gauge({
     name: 'sluice_event_loop_lag_seconds',
-    help: 'Longest delay of the event loop since the last scrape.',
+    help: 'Longest delay of the event loop since the last scrape, in seconds.',
     registers: [registry],
     collect() {
       this.set(delay.max / 1e9);
@@ -27,12 +68,18 @@ export function createRegistry(role: string, redis: RedisClient): Registry {
   });
   new Gauge({
     name: 'sluice_redis_lag_seconds',
-    help: 'Round trip of a PING at the time of the scrape; -1 when Redis does not answer within a second.',
+    help: 'Round trip of a PING to Redis at the time of the scrape; -1: no answer within a second.',
     registers: [registry],
     async collect() {
       this.set(await redisLag(redis));
     },
   });
+  new Gauge({
+    name: 'sluice_build_info',
+    help: 'Always 1; its labels are the version of the gateway and of Node.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.version }, 1);
   return registry;
 }
 
@@ -51,172 +98,100 @@ export async function redisLag(redis: RedisClient): Promise<number> {
   const started = performance.now();
   const answered = await withTimeout(
     redis.ping().catch(() => undefined),
-    1000,
+    readMs,
   );
   return answered === undefined ? -1 : (performance.now() - started) / 1000;
 }
 
+/** Makers of a process's metrics: each is described in docs/metrics.md. */
+export interface MetricMakers {
+  counter<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label>;
+  /** Of seconds. */
+  histogram<Label extends string>(name: string, help: string, ...labelNames: Label[]): Histogram<Label>;
+  gauge<Label extends string>(name: string, help: string, ...labelNames: Label[]): Gauge<Label>;
+}
+
+/** The makers of a registry. */
+export function metricMakers(registry: Registry): MetricMakers {
+  const registers = [registry];
+  return {
+    counter: (name, help, ...labelNames) => new Counter({ name, help, labelNames, registers }),
+    histogram: (name, help, ...labelNames) =>
+      new Histogram({ name, help, labelNames, buckets: secondsBuckets, registers }),
+    gauge: (name, help, ...labelNames) => new Gauge({ name, help, labelNames, registers }),
+  };
+}
+
 /** Metrics of an api process. */
 export interface ApiMetrics {
-  /** Answered requests, by endpoint and status. */
+  /** Answered requests, by endpoint and status; without probes and scrapes. */
   readonly requests: Counter<'endpoint' | 'status'>;
   /** Errors by code, whether sent as a status or as a stream's last frame. */
   readonly errors: Counter<'endpoint' | 'code'>;
-  readonly firstFrame: Histogram<'endpoint'>;
+  /** The 429 and 503 among them, by what they are due to. */
+  readonly refusals: Counter<'endpoint' | 'reason'>;
+  /** Verdicts of admissions. */
+  readonly admissions: Counter<'capability' | 'verdict'>;
+  readonly firstFrame: Histogram<'endpoint' | 'stream'>;
   readonly duration: Histogram<'endpoint'>;
   readonly frames: Counter<string>;
+  readonly openStreams: Gauge<string>;
   /** Bytes written to connections, including response heads. */
   readonly bytes: Counter<'endpoint'>;
   /** Connections closed for exceeding limits, by reason. */
   readonly closedConnections: Counter<'reason'>;
   /** Job records written to the database; existing ones do not count. */
   readonly records: Counter<string>;
+  /** Holds that the sweeper acted on, by what it did. */
+  readonly swept: Counter<'action'>;
 }
 
 /** Creates the metrics of an api process. */
 export function createApiMetrics(registry: Registry): ApiMetrics {
-  const registers = [registry];
+  const { counter, histogram, gauge } = metricMakers(registry);
   return {
-    requests: new Counter({
-      name: 'sluice_requests_total',
-      help: 'Answered requests.',
-      labelNames: ['endpoint', 'status'],
-      registers,
-    }),
-    errors: new Counter({
-      name: 'sluice_errors_total',
-      help: 'Errors answered, by code.',
-      labelNames: ['endpoint', 'code'],
-      registers,
-    }),
-    firstFrame: new Histogram({
-      name: 'sluice_time_to_first_frame_seconds',
-      help: 'From the request to the first frame of its answer.',
-      labelNames: ['endpoint'],
-      buckets: secondsBuckets,
-      registers,
-    }),
-    duration: new Histogram({
-      name: 'sluice_request_duration_seconds',
-      help: 'From the request to the end of its answer.',
-      labelNames: ['endpoint'],
-      buckets: secondsBuckets,
-      registers,
-    }),
-    frames: new Counter({ name: 'sluice_frames_delivered_total', help: 'Frames delivered to clients.', registers }),
-    bytes: new Counter({
-      name: 'sluice_response_bytes_total',
-      help: 'Bytes written to the connections of clients.',
-      labelNames: ['endpoint'],
-      registers,
-    }),
-    closedConnections: new Counter({
-      name: 'sluice_connections_cut_total',
-      help: 'Connections ended for what they took: unread answers, too many of one address, or of all.',
-      labelNames: ['reason'],
-      registers,
-    }),
-    records: new Counter({
-      name: 'sluice_job_records_total',
-      help: 'Records of ended jobs written to the database.',
-      registers,
-    }),
-  };
-}
-
-/** Metrics of a worker process. */
-export interface WorkerMetrics {
-  readonly running: Gauge<'capability'>;
-  readonly jobs: Counter<'capability' | 'vendor' | 'outcome'>;
-  readonly errors: Counter<'capability' | 'vendor' | 'code'>;
-  readonly frames: Counter<string>;
-  readonly firstFrame: Histogram<'capability' | 'vendor'>;
-  readonly vendorCalls: Counter<'vendor' | 'outcome'>;
-  readonly vendorRetries: Counter<'vendor' | 'reason'>;
-  readonly routeState: Gauge<'route'>;
-}
-
-/** Values that a worker measures at each scrape. */
-export interface WorkerGauges {
-  /** Number of retries currently allowed. */
-  retryBudget(): number;
-  /** Health of each vendor's keys. */
-  keyHealth(): readonly KeyHealth[];
-}
-
-/** Creates the metrics of a worker process. */
-export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): WorkerMetrics {
-  const registers = [registry];
-  new Gauge({
-    name: 'sluice_retry_budget',
-    help: 'Retries that are allowed at the moment.',
-    registers,
-    collect() {
-      this.set(gauges.retryBudget());
-    },
-  });
-  new Gauge({
-    name: 'sluice_vendor_keys_cooling',
-    help: 'Keys of a vendor that are left alone for now.',
-    labelNames: ['vendor'],
-    registers,
-    collect() {
-      for (const { vendor, cooling } of gauges.keyHealth()) this.set({ vendor }, cooling);
-    },
-  });
-  new Gauge({
-    name: 'sluice_vendor_keys_refused',
-    help: 'Keys of a vendor that it refuses.',
-    labelNames: ['vendor'],
-    registers,
-    collect() {
-      for (const { vendor, refused = 0 } of gauges.keyHealth()) this.set({ vendor }, refused);
-    },
-  });
-  return {
-    running: new Gauge({
-      name: 'sluice_jobs_running',
-      help: 'Jobs this worker is running.',
-      labelNames: ['capability'],
-      registers,
-    }),
-    jobs: new Counter({
-      name: 'sluice_jobs_total',
-      help: 'Jobs this worker ended.',
-      labelNames: ['capability', 'vendor', 'outcome'],
-      registers,
-    }),
-    errors: new Counter({
-      name: 'sluice_job_errors_total',
-      help: 'Jobs that failed, by code.',
-      labelNames: ['capability', 'vendor', 'code'],
-      registers,
-    }),
-    frames: new Counter({ name: 'sluice_frames_total', help: 'Frames taken from vendors.', registers }),
-    firstFrame: new Histogram({
-      name: 'sluice_vendor_first_frame_seconds',
-      help: 'From the call of a vendor to its first frame.',
-      labelNames: ['capability', 'vendor'],
-      buckets: secondsBuckets,
-      registers,
-    }),
-    vendorCalls: new Counter({
-      name: 'sluice_vendor_calls_total',
-      help: 'Calls of vendors, by how they ended; repeated ones count again.',
-      labelNames: ['vendor', 'outcome'],
-      registers,
-    }),
-    vendorRetries: new Counter({
-      name: 'sluice_vendor_retries_total',
-      help: 'Failed calls that were followed by another, by why they failed; "over budget": by none, for want of allowance.',
-      labelNames: ['vendor', 'reason'],
-      registers,
-    }),
-    routeState: new Gauge({
-      name: 'sluice_route_breaker_open',
-      help: 'Circuit breaker of a route: 1 open, 0.5 half open, 0 closed (again).',
-      labelNames: ['route'],
-      registers,
-    }),
+    requests: counter(
+      'sluice_requests_total',
+      'Answered requests, without probes and scrapes. A stream counts when it ends.',
+      ...(['endpoint', 'status'] as const),
+    ),
+    errors: counter(
+      'sluice_errors_total',
+      "Errors answered, by code, also those that end a stream. Of the gateway's and its vendors' making: 5xx codes.",
+      ...(['endpoint', 'code'] as const),
+    ),
+    refusals: counter(
+      'sluice_refusals_total',
+      'Errors with status 429 or 503, by what they are due to.',
+      ...(['endpoint', 'reason'] as const),
+    ),
+    admissions: counter(
+      'sluice_admissions_total',
+      'Requests that reached admission, by its verdict.',
+      ...(['capability', 'verdict'] as const),
+    ),
+    firstFrame: histogram(
+      'sluice_time_to_first_frame_seconds',
+      'From the creation of a job to the first frame of its answer at its api; of an answer that is not streamed: to all of it.',
+      ...(['endpoint', 'stream'] as const),
+    ),
+    duration: histogram('sluice_request_duration_seconds', 'From a request to the end of its answer.', 'endpoint'),
+    frames: counter('sluice_frames_delivered_total', 'Frames delivered to clients.'),
+    openStreams: gauge(
+      'sluice_streams_open',
+      'Streamed answers that clients of this process are reading or waiting for.',
+    ),
+    bytes: counter('sluice_response_bytes_total', 'Bytes written to the connections of clients.', 'endpoint'),
+    closedConnections: counter(
+      'sluice_connections_cut_total',
+      'Connections closed for exceeding a limit: unread answers, too many of one address, or of all.',
+      'reason',
+    ),
+    records: counter('sluice_job_records_total', 'Records of ended jobs written to the database.'),
+    swept: counter(
+      'sluice_jobs_swept_total',
+      'Jobs that the sweeper settled, ended or queued again because no other process did.',
+      'action',
+    ),
   };
 }

@@ -13,8 +13,19 @@ export async function answerScrape(
     response.end('Metrics are for this machine, or for whoever sends METRICS_TOKEN as a bearer token.\n');
     return;
   }
-  response.setHeader('content-type', scrapes.contentType);
-  response.end(await scrapes.read());
+  await sendMetrics(response, scrapes);
+}
+
+/** Sends the metrics, or a 500: a failure must not reach the process as an unhandled rejection, which would close it. */
+async function sendMetrics(response: ServerResponse, scrapes: Scrapes): Promise<void> {
+  try {
+    const text = await scrapes.read();
+    response.setHeader('content-type', scrapes.contentType);
+    response.end(text);
+  } catch {
+    response.statusCode = 500;
+    response.end('The metrics could not be collected.\n');
+  }
 }
 
 /** A server for `/metrics` only, for a separate port. Without a token it is open to everyone who can reach that port. */
@@ -23,9 +34,7 @@ export function metricsServer(token: string | undefined, scrapes: Scrapes): Serv
     if (request.url?.split('?')[0] !== '/metrics') {
       response.statusCode = 404;
       response.end();
-    } else if (token === undefined) {
-      response.setHeader('content-type', scrapes.contentType);
-      response.end(await scrapes.read());
-    } else await answerScrape(request, response, scrapes, token);
+    } else if (token === undefined) await sendMetrics(response, scrapes);
+    else await answerScrape(request, response, scrapes, token);
   });
 }

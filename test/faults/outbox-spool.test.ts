@@ -40,7 +40,7 @@ const { OutboxConsumer } = await loadProduct<typeof import('../../api/ledger/out
 const { OutboxSpool } = await loadProduct<typeof import('../../api/ledger/outbox/outbox-spool.ts')>(
   'api/ledger/outbox/outbox-spool',
 );
-const { Backlog, outboxBytes } = await loadProduct<typeof import('../../api/ledger/outbox/outbox-size.ts')>(
+const { Backlog, outboxSize } = await loadProduct<typeof import('../../api/ledger/outbox/outbox-size.ts')>(
   'api/ledger/outbox/outbox-size',
 );
 const { Quarantine } =
@@ -277,7 +277,7 @@ describe('the outbox while the database is away', () => {
       sent.push(...(await send(500)));
       // Records come faster here than the consumer looks, once a second at most: it is waited for, as a second would.
       await eventually(async () => {
-        const bytes = await outboxBytes(jobs.redis);
+        const { bytes } = await outboxSize(jobs.redis);
         [peak, peakUsed] = [Math.max(peak, bytes), Math.max(peakUsed, await used())];
         assert.ok(bytes < 1.5 * outage.bytes, `${bytes} bytes`);
       }, 60_000);

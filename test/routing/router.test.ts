@@ -359,7 +359,7 @@ describe('the routes of a job', () => {
     await Promise.all(runs.map(({ answer }) => answer.catch(() => undefined)));
     const repeats = runs.reduce((sum, { calls }) => sum + calls.length - 1, 0);
     assert.ok(repeats >= 10 && repeats <= 21, `${repeats} repeats of 100 calls`);
-    assert.match(await stormy.registry.metrics(), /sluice_vendor_retries_total\{[^}]*reason="over budget"[^}]*\}/);
+    assert.match(await stormy.registry.metrics(), /sluice_vendor_retries_total\{[^}]*reason="over_budget"[^}]*\}/);
   });
 
   it('the routes of a job end with those of the models that stand in', async () => {

@@ -4,11 +4,11 @@ import { createCatalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Model, ModelRoute } from '../../shared/catalogue/models.ts';
 import { type RoutingSettings, routingDefaults } from '../../shared/config/routing-settings.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
-import { createWorkerMetrics } from '../../shared/runtime/metrics.ts';
 import { findVendorRow, type VendorRow } from '../../shared/vendors/vendors.ts';
 import { Router } from '../../workers/routing/router.ts';
 import { VendorPool } from '../../workers/routing/vendor-pool.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../../workers/vendors/vendor.ts';
+import { createWorkerMetrics } from '../../workers/worker-metrics.ts';
 import { type FixtureVendor, startFixtureVendor } from '../vendors/contracts/fixture-vendor.ts';
 import { memoryFiles } from '../vendors/contracts/memory-files.ts';
 

@@ -6,10 +6,11 @@ import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { createWorkerMetrics, type Registry, type WorkerMetrics } from '../../shared/runtime/metrics.ts';
+import type { Registry } from '../../shared/runtime/metrics.ts';
 import { LostAnswerError } from '../http/exchange.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
+import { createWorkerMetrics, type WorkerMetrics } from '../worker-metrics.ts';
 import { type Failure, isRefusedKey, readFailure } from './failure.ts';
 import { refusalSentence } from './key-refusal.ts';
 import { RouteBreakers } from './route-breakers.ts';
@@ -60,6 +61,8 @@ export interface RouterOptions {
   /** How long a vendor may stay silent if its route sets no limit, in ms. */
   readonly silenceMs: number;
   readonly region: string | undefined;
+  /** Whether a route's state is a metric: names of open vendors' models come from callers, who must not grow the series. */
+  readonly isReported?: (route: string) => boolean;
   /** Called when a vendor refuses a key, once until the vendor accepts it again. */
   readonly onRefused?: (vendor: string, refusal: KeyRefusal) => void;
   readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'routeState'>;
@@ -76,7 +79,9 @@ export class Router {
 
   constructor(options: RouterOptions) {
     this.#options = options;
+    const { isReported = () => true } = options;
     this.#breakers = new RouteBreakers(options.settings, (route, state) => {
+      if (!isReported(route)) return;
       if (state === undefined) options.metrics.routeState.remove({ route });
       else options.metrics.routeState.set({ route }, stateValues[state]);
     });
@@ -129,7 +134,7 @@ export class Router {
     if (Date.now() + next.waitMs >= job.deadlineAt) throw failure.error;
     const isAllowed = this.#budget.withdraw();
     const { vendor } = target.routed.route;
-    metrics.vendorRetries.inc({ vendor, reason: isAllowed ? failure.reason : 'over budget' });
+    metrics.vendorRetries.inc({ vendor, reason: isAllowed ? failure.reason : 'over_budget' });
     if (!isAllowed) throw failure.error;
     return next;
   }
@@ -231,10 +236,16 @@ export class Routing {
   readonly router: Router;
   readonly metrics: WorkerMetrics;
   #settings: Config['routing'];
+  #listed: ReadonlySet<string>;
 
   /** @param log gets warnings about keys that their vendors refuse */
-  constructor({ vendors, routing, vendorSilenceMs, region }: Config, registry: Registry, log: Pick<Logger, 'warn'>) {
+  constructor(
+    { vendors, models, routing, vendorSilenceMs, region }: Config,
+    registry: Registry,
+    log: Pick<Logger, 'warn'>,
+  ) {
     this.#settings = routing;
+    this.#listed = routesOf(models);
     this.vendors = new VendorPool(vendors);
     this.metrics = createWorkerMetrics(registry, {
       retryBudget: () => this.router.retryBalance,
@@ -245,6 +256,7 @@ export class Routing {
       settings: () => this.#settings,
       silenceMs: vendorSilenceMs,
       region,
+      isReported: (route) => this.#listed.has(route),
       metrics: this.metrics,
       onRefused: (vendor, { status, message }) =>
         log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting'),
@@ -252,9 +264,14 @@ export class Routing {
   }
 
   /** Replaces vendors and settings for future calls. */
-  replace({ vendors, routing }: Pick<Config, 'vendors' | 'routing'>): void {
+  replace({ vendors, models, routing }: Pick<Config, 'vendors' | 'models' | 'routing'>): void {
+    this.#listed = routesOf(models);
     this.vendors.replace(vendors);
     // The routes' health is kept, unless the changed settings would judge it differently.
     if (!isDeepStrictEqual(routing, this.#settings)) this.#settings = routing;
   }
+}
+
+function routesOf(models: Config['models']): ReadonlySet<string> {
+  return new Set(models.flatMap(({ routes }) => routes.map(routeName)));
 }

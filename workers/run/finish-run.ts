@@ -8,7 +8,7 @@ import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { pause } from '../../shared/queue/pause.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
-import { type Charge, chargeFor, chargeForInterrupted, nothing, unknown } from '../usage/charge.ts';
+import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
 import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -163,7 +163,8 @@ async function afterFinish(
     await settleEnded(context, run.job, called);
     return 'done';
   }
-  const ended = { outcome, errorCode: error?.code, errorDetails: end.details, endedAt: context.clock.now() } as const;
+  run.end = { outcome, errorCode: error?.code };
+  const ended = { ...run.end, errorDetails: end.details, endedAt: context.clock.now() } as const;
   await settleOwn(context, run, called, ended, end.charge);
   return 'done';
 }
@@ -179,7 +180,9 @@ async function settleOwn(
   end: RecordedEnd,
   charge: Charge | undefined,
 ): Promise<void> {
-  const { usage, cost, tokens } = charge ?? (await countInterrupted(context, run, end));
+  const settled = charge ?? (await countInterrupted(context, run, end));
+  const { usage, cost, tokens } = settled;
+  countCharge(context, vendorLabel(run), run.routed?.id, settled);
   const record = recordOf(run, called, end, usage);
   const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = run.job;
   // Nothing waits for it: the queue learns at once that the job has ended.

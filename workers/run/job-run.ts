@@ -1,8 +1,10 @@
 import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
 import type { Ownership } from '../../shared/jobs/append.ts';
 import { renewLease } from '../../shared/jobs/attempt.ts';
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
+import type { Outcome } from '../../shared/jobs/job-state.ts';
 import { type ExpiringState, expireStates, type Settlement, settle } from '../../shared/jobs/settlement/settle.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
@@ -40,6 +42,8 @@ export class JobRun implements JobItem<JobRun> {
   /** When Redis last confirmed the ownership, in ms since 1970. */
   confirmedAt = Date.now();
   isRenewing = false;
+  /** How this run has ended the job; undefined: it has not, or another process was faster. */
+  end: { readonly outcome: Outcome; readonly errorCode: ErrorCode | undefined } | undefined;
   /** Why the run was stopped. */
   stopReason: StopReason | undefined;
   readonly #controller = new AbortController();

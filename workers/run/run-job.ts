@@ -2,6 +2,7 @@ import { repeatable } from '../../shared/capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
 import { type BeginVerdict, begin } from '../../shared/jobs/attempt.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
+import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
@@ -37,6 +38,7 @@ export async function runJob(
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
       run.attempt = verdict.attempt;
       run.beganAt = context.clock.now();
+      if (verdict.verdict === 'run' && verdict.attempt === 1) observeWait(context, job, run.beganAt);
       if (verdict.verdict === 'poll') {
         run.task = verdict.task;
         run.progress = verdict.progress;
@@ -57,6 +59,11 @@ export async function runJob(
   } finally {
     context.running.delete(run, outcome);
   }
+}
+
+/** Observes how long a job waited for its first attempt. */
+function observeWait({ metrics }: WorkerContext, { capability, createdAt }: QueuedJob, beganAt: number): void {
+  metrics.queueWait.observe({ capability }, Math.max(0, beganAt - createdAt) / 1000);
 }
 
 /** Whether anything is stored beside the job, which is rare. */
@@ -127,6 +134,29 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
   await settleEnded(context, job);
 }
 
+/**
+ * Logs which worker ran a job, and how that went. Besides a job's own outcomes there are `ended` (by another process: it
+ * was cancelled, say), `fenced` (another worker has it), `gone` and `requeued`. A poll of a task that goes on has no line.
+ */
+function logRun({ log, workerId }: WorkerContext, run: JobRun, outcome: RunOutcome, ms: number): void {
+  if (typeof outcome === 'object' || !log.isLevelEnabled('info')) return;
+  const { job, stopReason, end } = run;
+  const isTakenOver = stopReason === 'fenced' || stopReason === 'gone';
+  const line = {
+    job: job.id,
+    worker: workerId,
+    capability: job.capability,
+    model: job.model,
+    vendor: run.vendor,
+    served_model: run.routed?.id === job.model ? undefined : run.routed?.id,
+    attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
+    ms: Math.round(ms * 10) / 10,
+    outcome: end?.outcome ?? (outcome === 'requeued' ? outcome : isTakenOver ? stopReason : 'ended'),
+    error: end?.errorCode,
+  };
+  log.info(line, 'job');
+}
+
 /** Calls the vendor and writes its answer into the log, to the end. */
 async function relay(context: WorkerContext, run: JobRun, attempt: number, lastSeq: number): Promise<RunOutcome> {
   const { job } = run;
@@ -158,7 +188,9 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
       const seconds = (writer.firstFrameAt - startedAt) / 1000;
       context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds);
     }
-    return await finishRun(context, run, attempt, writer, ending);
+    const outcome = await finishRun(context, run, attempt, writer, ending);
+    logRun(context, run, outcome, performance.now() - startedAt);
+    return outcome;
   } finally {
     clearTimeout(deadline);
     context.metrics.running.dec({ capability });

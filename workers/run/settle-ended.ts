@@ -9,10 +9,19 @@ import { storeUsage } from '../../shared/jobs/store-usage.ts';
 import { readTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
-import { type Charge, chargeFor, chargeForInterrupted, chargeForLate, nothing, routeServed } from '../usage/charge.ts';
+import {
+  type Charge,
+  chargeFor,
+  chargeForInterrupted,
+  chargeForLate,
+  countCharge,
+  nothing,
+  routeServed,
+} from '../usage/charge.ts';
 import { estimateInterrupted } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
+import { vendorLabel } from './job-run.ts';
 
 /** The vendor calls of a job before it was ended from elsewhere. */
 export interface Called {
@@ -44,21 +53,23 @@ export async function settleEnded(context: WorkerContext, job: QueuedJob, known?
   const state = await readJobState(context.redis, job.id);
   if (state?.outcome === undefined) return;
   const called = known ?? (await calledByLog(context, state));
-  const { usage, cost } = await chargeEnded(context, job, state, called);
+  const charge = await chargeEnded(context, job, state, called);
+  const { usage, cost } = charge ?? state;
+  if (charge !== undefined) countCharge(context, vendorLabel(called), called.routed?.id, charge);
   if (state.usage === undefined) await noteCharge(context, job, { usage, cost });
   const { vendor, attempts, servedModel, firstAt = state.firstAt } = called;
   const settlement = settlementOf({ ...state, servedModel, firstAt, usage, cost, attempt: attempts }, vendor);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
 }
 
+/** The charge of a job that was ended without one; undefined: a usage or cost that was recorded with the end is final. */
 async function chargeEnded(
   context: WorkerContext,
   job: QueuedJob,
   state: JobState,
   { vendor, answer, routed }: Called,
-): Promise<Pick<Charge, 'usage' | 'cost'>> {
-  // A usage or cost recorded with the end is final.
-  if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return state;
+): Promise<Charge | undefined> {
+  if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
   const late = answer && chargeForLate(routed, job, state, answer);
   if (late?.usage !== undefined) return late;
   if (job.capability === 'speech' && state.outcome === 'cancelled' && state.hasDelta) {

@@ -1,12 +1,15 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { costOf } from '../../shared/money/cost.ts';
-import { countAllTokens } from '../../shared/money/token-counts.ts';
+import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens } from './estimate-usage.ts';
+
+/** A dollar, in the unit of costs. */
+const nanoDollars = 1e9;
 
 /** The usage of a job, and its cost. */
 export interface Charge {
@@ -16,6 +19,8 @@ export interface Charge {
   readonly cost: number | undefined;
   /** All tokens, of input and output; undefined if none were counted. */
   readonly tokens: number | undefined;
+  /** The same by kind. */
+  readonly counts?: TokenCounts | undefined;
 }
 
 /** The charge of a failure of the vendor, or of the gateway, before any output: nothing. */
@@ -33,11 +38,13 @@ export function chargeFor(
   { fee }: Pick<QueuedJob, 'fee'>,
   { usage, quantities }: Pick<JobAnswer, 'usage' | 'quantities'>,
 ): Charge {
+  const counts = usage === null ? undefined : readTokenCounts(usage, false);
   const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
   return {
     usage: recorded === null ? undefined : JSON.stringify(recorded),
     cost: costOf(row?.prices, usage, quantities, fee),
-    tokens: countAllTokens(usage),
+    tokens: sumOf(counts),
+    counts,
   };
 }
 
@@ -77,4 +84,25 @@ export function routeServed(
   const routes = catalogue.routes(model, capability).filter(({ route }) => route.vendor === vendor);
   if (vendorModel !== undefined) return routes.find(({ route }) => route.model === vendorModel);
   return routes.find(({ id }) => id === (standIn ?? model));
+}
+
+/**
+ * Counts the tokens and the cost of a settled job in this worker's metrics.
+ * @param vendor as a label
+ * @param model id of the model that served it; undefined: unknown. Ids of open vendors' models come from callers, who must not
+ * grow the series: only listed ones are labels
+ */
+export function countCharge(
+  { metrics, catalogue }: Pick<WorkerContext, 'metrics' | 'catalogue'>,
+  vendor: string,
+  model: string | undefined,
+  { cost, counts }: Charge,
+): void {
+  const label = model !== undefined && catalogue.find(model) !== undefined ? model : 'other';
+  if (cost !== undefined && cost > 0) metrics.cost.inc({ vendor, model: label }, cost / nanoDollars);
+  if (counts === undefined) return;
+  const { input, cached, output } = counts;
+  if (input > 0) metrics.tokens.inc({ vendor, model: label, kind: 'input' }, input);
+  if (cached > 0) metrics.tokens.inc({ vendor, model: label, kind: 'cached_input' }, cached);
+  if (output > 0) metrics.tokens.inc({ vendor, model: label, kind: 'output' }, output);
 }

@@ -84,6 +84,7 @@ async function untilClosed(answer: SocketReply, connection: ClientConnection, jo
       new ApiError(
         'service_unavailable',
         `The server is shutting down. The job continues: /v1/jobs/job_${jobId}/ws${after} resumes it.`,
+        { reason: 'shutting_down' },
       ),
     );
     await answer.closed;

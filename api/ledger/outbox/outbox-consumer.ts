@@ -30,6 +30,8 @@ export interface OutboxConsumerOptions {
   readonly unreadable: UnreadableEntries;
   /** Called with the number of quarantined records. */
   readonly onSetAside?: (records: number) => void;
+  /** Called when reading or writing records fails, before it is retried. */
+  readonly onFailure?: () => void;
   readonly log: Logger;
   /** Override of the default (10 s), for tests. */
   readonly takeOverRoundMs?: number;
@@ -82,6 +84,7 @@ export class OutboxConsumer {
         await this.#pause(this.#options.isCluster ? clusterIdleMs : idleMs);
       } catch (error) {
         log.warn({ err: error }, 'reading or writing job records failed; retrying');
+        this.#options.onFailure?.();
         await this.#pauseAfterFailure();
       }
     }
@@ -129,6 +132,7 @@ export class OutboxConsumer {
         this.#failures = 0;
       } catch (error) {
         this.#options.log.warn({ err: error, records: batch.length }, 'writing job records failed; retrying');
+        this.#options.onFailure?.();
         if (await spool?.takeIfOver(readable.slice(start), this.#closing.signal)) return;
         await this.#pauseAfterFailure();
       }

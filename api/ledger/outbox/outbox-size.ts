@@ -5,17 +5,43 @@ import type { RedisClient } from '../../../shared/redis/redis.ts';
 /** Estimated memory of a record, if Redis does not report it. */
 const bytesPerRecord = 700;
 
-/** Memory of all outboxes together, in bytes. */
-export async function outboxBytes(redis: RedisClient): Promise<number> {
-  const sizes = await Promise.all(accountKeys.allOutboxes().map((key) => sizeOf(redis, key)));
-  return sizes.reduce((sum, size) => sum + size, 0);
+/** Size of the part of the outboxes that is not in the database yet. */
+export interface OutboxSize {
+  readonly records: number;
+  readonly bytes: number;
+  /** When the oldest record was added, in ms since 1970 by Redis's clock; undefined if there is none. */
+  readonly oldestAt: number | undefined;
 }
 
-async function sizeOf(redis: RedisClient, key: string): Promise<number> {
-  const length = await redis.xlen(key);
-  if (length === 0) return 0;
-  // The built-in Redis lacks the command.
-  return (await redis.memory('USAGE', key).catch(() => undefined)) ?? length * bytesPerRecord;
+const empty: OutboxSize = { records: 0, bytes: 0, oldestAt: undefined };
+
+/** Measures all outboxes together: one command for each, and two more for each that is not empty. */
+export async function outboxSize(redis: RedisClient): Promise<OutboxSize> {
+  const sizes = await Promise.all(accountKeys.allOutboxes().map((key) => sizeOf(redis, key)));
+  return sizes.reduce((sum, { records, bytes, oldestAt }) => ({
+    records: sum.records + records,
+    bytes: sum.bytes + bytes,
+    oldestAt: earlier(sum.oldestAt, oldestAt),
+  }));
+}
+
+async function sizeOf(redis: RedisClient, key: string): Promise<OutboxSize> {
+  const records = await redis.xlen(key);
+  if (records === 0) return empty;
+  const [[oldest], bytes] = await Promise.all([
+    redis.xrange(key, '-', '+', 'COUNT', 1),
+    // The built-in Redis lacks the command.
+    redis.memory('USAGE', key).catch(() => undefined),
+  ]);
+  return {
+    records,
+    bytes: bytes ?? records * bytesPerRecord,
+    oldestAt: oldest === undefined ? undefined : Number(oldest[0].split('-')[0]),
+  };
+}
+
+function earlier(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
 /** Memory used by Redis, in bytes; on a Cluster, by all masters. */
@@ -34,12 +60,30 @@ export class Backlog {
   readonly #maxBytes: number;
   /** Memory used when the outage was detected. Undefined while the database is available. */
   #usedBefore: number | undefined;
-  /** Size of the outboxes as last measured. */
-  bytes = 0;
+  readonly #now: () => number;
+  #size = empty;
+  #oldestMs = 0;
 
-  constructor(redis: RedisClient, maxBytes: number) {
+  /** @param now Redis's clock, in ms since 1970 */
+  constructor(redis: RedisClient, maxBytes: number, now: () => number = Date.now) {
     this.#redis = redis;
     this.#maxBytes = maxBytes;
+    this.#now = now;
+  }
+
+  /** Memory of the outboxes as last measured, in bytes. */
+  get bytes(): number {
+    return this.#size.bytes;
+  }
+
+  /** Records in the outboxes as last measured. */
+  get records(): number {
+    return this.#size.records;
+  }
+
+  /** Age of the oldest of them when they were measured, in ms. */
+  get oldestMs(): number {
+    return this.#oldestMs;
   }
 
   /** Ends the outage. */
@@ -49,15 +93,16 @@ export class Backlog {
 
   /** Measures. @param share of the limit to compare with: 0.5 for half of it */
   async isOver(share = 1): Promise<boolean> {
-    const [bytes, used] = await Promise.all([outboxBytes(this.#redis), usedBytes(this.#redis)]);
-    this.bytes = bytes;
+    const [bytes, used] = await Promise.all([this.measure(), usedBytes(this.#redis)]);
     this.#usedBefore ??= used;
     return bytes > this.#maxBytes * share || used - this.#usedBefore > this.#maxBytes;
   }
 
-  /** Measures the outboxes while the database is available. */
+  /** Measures the outboxes. @returns their bytes */
   async measure(): Promise<number> {
-    this.bytes = await outboxBytes(this.#redis);
-    return this.bytes;
+    this.#size = await outboxSize(this.#redis);
+    const { oldestAt } = this.#size;
+    this.#oldestMs = oldestAt === undefined ? 0 : Math.max(0, this.#now() - oldestAt);
+    return this.#size.bytes;
   }
 }

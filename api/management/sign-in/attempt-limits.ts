@@ -34,6 +34,7 @@ export class AttemptLimits {
     const [attempts, left] = await this.#counts.read(() => count(this.#redis, [keyOf(what)], [windowMs]));
     if (attempts <= most) return;
     throw new ApiError('rate_limit_exceeded', 'Too many attempts: try again later.', {
+      reason: 'attempts',
       retryAfterMs: Math.max(1000, left),
     });
   }

@@ -121,7 +121,9 @@ export class LargeBodies {
   /** Ends the threads. Waiting and running bodies get a 503. */
   async close(): Promise<void> {
     this.#closed = true;
-    const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.');
+    const error = new ApiError('service_unavailable', 'The server is shutting down. Please try again.', {
+      reason: 'shutting_down',
+    });
     for (const task of this.#waiting.clear()) task.reject(error);
     await Promise.all(this.#threads.map((thread) => thread.close(error)));
   }
@@ -227,11 +229,14 @@ function callerLeft(): ApiError {
 }
 
 function crowded(): ApiError {
-  return new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.');
+  return new ApiError('service_unavailable', 'Too many large requests are waiting. Please try again.', {
+    reason: 'large_bodies',
+  });
 }
 
 function crowdedByItself(): ApiError {
   return new ApiError('rate_limit_exceeded', 'Too many large requests of this account are waiting. Please try again.', {
+    reason: 'large_bodies',
     retryAfterMs: 1000,
   });
 }

@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { type Capability, capabilities } from '../../capabilities/capability.ts';
 import type { ErrorCode } from '../../errors.ts';
-import { accountKeys } from '../../redis/keys.ts';
-import type { RedisClient } from '../../redis/redis.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { callsFor, readTask } from '../vendor-task.ts';
 
@@ -165,19 +163,4 @@ function readCharge(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
   const charge = Number(text);
   return Number.isSafeInteger(charge) ? charge : undefined;
-}
-
-/** Size of the part of the outbox not yet in the database: number of records, and age (ms) of the oldest; 0 when empty. */
-export async function outboxLag(redis: RedisClient): Promise<{ records: number; oldestMs: number }> {
-  const streams = await Promise.all(
-    accountKeys.allOutboxes().map(async (key) => {
-      const [length, [oldest]] = await Promise.all([redis.xlen(key), redis.xrange(key, '-', '+', 'COUNT', 1)]);
-      return { length, addedAt: oldest === undefined ? undefined : Number(oldest[0].split('-')[0]) };
-    }),
-  );
-  const now = Date.now();
-  return {
-    records: streams.reduce((sum, { length }) => sum + length, 0),
-    oldestMs: Math.max(0, ...streams.map(({ addedAt }) => (addedAt === undefined ? 0 : now - addedAt))),
-  };
 }

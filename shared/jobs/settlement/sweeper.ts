@@ -1,5 +1,5 @@
 import type { Capability } from '../../capabilities/capability.ts';
-import { ApiError } from '../../errors.ts';
+import { ApiError, type ErrorCode } from '../../errors.ts';
 import type { QueuedJob } from '../../queue/queue.ts';
 import { accountKeys } from '../../redis/keys.ts';
 import { loadScript } from '../../redis/script.ts';
@@ -21,6 +21,9 @@ const roundMs = 10_000;
 
 const dueHolds = loadScript<[now: string, ...members: string[]]>(new URL('./due-holds.lua', import.meta.url));
 
+/** What the sweeper does about a job: settles it, releases its hold, queues it again, or ends it with this error. */
+export type SweepAction = 'settled' | 'released' | 'requeued' | ErrorCode;
+
 /**
  * Inspects old holds: settles a job that has ended but is not settled, finishes one past its deadline, and ends one whose
  * worker died mid-answer without a successor, or that never reached its queue. A job whose vendor's task runs is requeued if
@@ -30,12 +33,15 @@ const dueHolds = loadScript<[now: string, ...members: string[]]>(new URL('./due-
 export class Sweeper {
   readonly #context: EndJobContext;
   readonly #log: Logger;
+  readonly #onSwept: (action: SweepAction) => void;
   readonly #timer: NodeJS.Timeout;
   #round: Promise<void> | undefined;
 
-  constructor(context: EndJobContext, log: Logger) {
+  /** @param onSwept called for each job that it acts on */
+  constructor(context: EndJobContext, log: Logger, onSwept: (action: SweepAction) => void = () => undefined) {
     this.#context = context;
     this.#log = log;
+    this.#onSwept = onSwept;
     this.#timer = setInterval(() => {
       this.#round ??= this.sweep()
         .catch((error) => this.#log.warn({ err: error }, 'sweeping failed'))
@@ -90,6 +96,7 @@ export class Sweeper {
         tokens: undefined,
       });
       this.#log.warn({ job: jobId }, 'job had a hold but no state');
+      this.#onSwept('released');
       return;
     }
     const settlement = settlementOf(state);
@@ -97,12 +104,16 @@ export class Sweeper {
       const ownMs = settlement.cost === 'held' ? countedByWorkersMs : settledByWorkerMs;
       const dueAt = (state.endedAt ?? 0) + (settlement.began ? ownMs : 0);
       if (now < dueAt) await this.#context.redis.zadd(holdsKey, 'XX', dueAt, member);
-      else await settleNow(this.#context.redis, settlement);
+      else {
+        await settleNow(this.#context.redis, settlement);
+        this.#onSwept('settled');
+      }
       return;
     }
     const error = await this.#reasonToEnd(state, now);
     if (error === undefined) return;
-    await endJob(this.#context, state, error, error.code === 'timeout' ? 'overdue' : 'abandoned');
+    const { verdict } = await endJob(this.#context, state, error, error.code === 'timeout' ? 'overdue' : 'abandoned');
+    if (verdict === 'finished') this.#onSwept(error.code);
   }
 
   /** Why the sweeper must end an unfinished job; undefined while a worker runs it, or will. */
@@ -118,10 +129,11 @@ export class Sweeper {
     if (state.task !== undefined) {
       // The vendor's task continues. Polling it needs no more than the state contains, and enqueuing twice has no further effect.
       await this.#context.queue(state.capability).enqueue(queuedJobOf(state));
+      this.#onSwept('requeued');
       return undefined;
     }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
-    return new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.');
+    return new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.', { reason: 'lost' });
   }
 
   /** Whether a begun job has lost its worker for good. One without output may still be run while it waits in its queue. */

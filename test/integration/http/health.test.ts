@@ -68,7 +68,8 @@ describe('health and metrics', () => {
       assert.equal(since(now, 'sluice_requests_total{endpoint="chat",status="404"}'), 1);
       assert.equal(since(now, 'sluice_errors_total{code="model_not_found",endpoint="chat"}'), 1);
       assert.equal(since(now, 'sluice_errors_total{code="stream_interrupted",endpoint="chat"}'), 1);
-      assert.equal(since(now, 'sluice_time_to_first_frame_seconds_count{endpoint="chat"}'), 3);
+      assert.equal(since(now, 'sluice_time_to_first_frame_seconds_count{endpoint="chat",stream="no"}'), 1);
+      assert.equal(since(now, 'sluice_time_to_first_frame_seconds_count{endpoint="chat",stream="yes"}'), 2);
       assert.equal(since(now, 'sluice_request_duration_seconds_count{endpoint="chat"}'), 4);
       assert.ok(since(now, 'sluice_frames_delivered_total{}') >= 15, 'frames');
     });
@@ -147,9 +148,40 @@ describe('access log', () => {
     model?: string;
     stream?: boolean;
     error?: string;
+    client_request?: string;
+    worker?: string;
+    vendor?: string;
+    attempts?: number;
+    outcome?: string;
   }
 
-  it('the access log has one line per request with its facts, and never a key, a prompt or a body', async () => {
+  const linesOf = (output: string, message: string): Line[] =>
+    output
+      .split('\n')
+      .filter((line) => line.includes(`"msg":"${message}"`))
+      .map((line) => JSON.parse(line) as Line);
+
+  it("a caller's own id of a request is logged and sent back, unless it is long, strange or an API key", async () => {
+    const own = await TestGateway.start({ workers: 0 });
+    try {
+      const ask = async (headers: Record<string, string>): Promise<string | null> =>
+        (await own.fetch('/v1/models', { headers })).headers.get('x-client-request-id');
+      assert.equal(await ask({ 'x-request-id': 'trace:1/a.b-c=' }), 'trace:1/a.b-c=');
+      assert.equal(await ask({ 'x-request-id': 'proxy', 'x-client-request-id': 'caller' }), 'caller');
+      for (const id of [own.apiKey, 'a'.repeat(129), 'a b', '{"a":1}', '<b>', 'a;b', '']) {
+        assert.equal(await ask({ 'x-request-id': id }), null, id);
+      }
+      await own.apis[0]?.stop();
+      const output = own.apis[0]?.output() ?? '';
+      const logged = linesOf(output, 'request').flatMap(({ client_request: id }) => id ?? []);
+      assert.deepEqual(logged, ['trace:1/a.b-c=', 'caller']);
+      assert.ok(!output.includes(own.apiKey));
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it('the access log has one line per request and the workers’ log one per job with their facts, and never a key, a prompt or a body', async () => {
     const secret = 'prompt-that-nobody-may-log';
     const post = (body: object | string, init: RequestInit = {}): Promise<Response> =>
       gateway.fetch(path, { ...init, method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) });
@@ -183,10 +215,7 @@ describe('access log', () => {
     const all = output + gateway.workers[0]?.output();
     assert.ok(!all.includes(secret), 'a prompt was logged');
     assert.ok(!all.includes(gateway.apiKey), 'a key was logged');
-    const lines = output
-      .split('\n')
-      .filter((line) => line.includes('"msg":"request"'))
-      .map((line) => JSON.parse(line) as Line);
+    const lines = linesOf(output, 'request');
     assert.equal(lines.length, 8);
     assert.deepEqual(
       ids.map((id) => lines.filter(({ job }) => job === id).length),
@@ -203,5 +232,21 @@ describe('access log', () => {
     }
     assert.deepEqual([lines[0]?.model, lines[0]?.stream, lines[1]?.stream], ['sandbox-chat', false, true]);
     assert.equal(lines[7]?.error, 'cancelled');
+    const jobs = linesOf(gateway.workers[0]?.output() ?? '', 'job');
+    // Those two that were answered, the one that its vendor refused, and the one that its caller left.
+    assert.deepEqual(
+      [ids[0], ids[1], ids[4], lines[7]?.job].map((id) => jobs.filter(({ job }) => job === id).length),
+      [1, 1, 1, 1],
+    );
+    assert.deepEqual(
+      jobs.map(({ outcome }) => outcome),
+      ['completed', 'completed', 'failed', 'ended'],
+    );
+    for (const job of jobs) {
+      assert.match(job.worker ?? '', /^worker-/);
+      assert.deepEqual([job.vendor, job.model, job.attempts], ['sandbox', 'sandbox-chat', 1]);
+      assert.ok((job.ms ?? -1) >= 0);
+    }
+    assert.equal(jobs[2]?.error, 'invalid_request_error');
   });
 });

@@ -129,5 +129,7 @@ function readSocketPreferences(ctx: Context): Preferences {
 }
 
 function closing(): ApiError {
-  return new ApiError('service_unavailable', 'The server is shutting down. Open another WebSocket.');
+  return new ApiError('service_unavailable', 'The server is shutting down. Open another WebSocket.', {
+    reason: 'shutting_down',
+  });
 }

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { held } from '../../support/chat-requests.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { MetricsPage, type PageMetric } from '../../support/metrics-page.ts';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const page = readFileSync(join(root, 'docs/metrics.md'), 'utf8');
+
+/** A row of the tables of docs/metrics.md. */
+interface DocumentedMetric {
+  readonly name: string;
+  readonly type: string;
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+function documentedUnder(heading: string): DocumentedMetric[] {
+  const [, section = ''] = page.split(`\n## ${heading}\n`);
+  const [table = ''] = section.split('\n## ');
+  return [...table.matchAll(/^\| `(sluice_\w+)` \| (\w+) \| (.*?) \| (.*) \|$/gm)].map(
+    ([, name, type, labels, help]) => ({
+      name: name as string,
+      type: type as string,
+      labels: (labels as string).match(/\w+/g) ?? [],
+      help: help as string,
+    }),
+  );
+}
+
+describe('docs/metrics.md', () => {
+  let gateway: TestGateway;
+  let api: PageMetric[];
+  let worker: PageMetric[];
+  before(async () => {
+    gateway = await TestGateway.start({ workers: 0 });
+    const port = await freePort();
+    await gateway.startWorker({ WORKER_PORT: String(port) });
+    await gateway.client().chat.completions.create(held('Hi'));
+    await eventually(async () => {
+      const { metrics } = await MetricsPage.read(`http://127.0.0.1:${port}`);
+      assert.ok(metrics.find(({ name }) => name === 'sluice_tokens_total')?.labels.has('model'));
+      worker = metrics;
+    });
+    ({ metrics: api } = await MetricsPage.read(gateway.url));
+  });
+  after(() => gateway.stop());
+
+  it('docs/metrics.md has every metric of api and worker with its type and help, and no other', () => {
+    const shared = documentedUnder('Every process');
+    for (const [heading, metrics] of [
+      ['Api processes', api],
+      ['Workers', worker],
+    ] as const) {
+      const rows = [...shared, ...documentedUnder(heading)].sort((one, other) => (one.name < other.name ? -1 : 1));
+      const live = [...metrics].sort((one, other) => (one.name < other.name ? -1 : 1));
+      assert.ok(live.length > 15);
+      assert.deepEqual(
+        rows.map(({ name, type, help }) => ({ name, type, help })),
+        live.map(({ name, type, help }) => ({ name, type, help })),
+      );
+      for (const { name, labels } of live) {
+        const row = rows.find((each) => each.name === name);
+        assert.deepEqual(
+          [...labels].filter((label) => !row?.labels.includes(label)),
+          [],
+          name,
+        );
+      }
+    }
+  });
+});
