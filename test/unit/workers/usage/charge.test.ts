@@ -11,9 +11,12 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 describe('the charge of a job', () => {
   it('a job is charged for the usage that its vendor counted, at the prices of its route', () => {
-    assert.deepEqual(chargeFor(row, {}, { usage }), { usage: JSON.stringify(usage), cost: 7, tokens: 5 });
-    assert.deepEqual(chargeFor(undefined, {}, { usage }), { usage: JSON.stringify(usage), cost: undefined, tokens: 5 });
-    assert.deepEqual(chargeForInterrupted(row, {}, null), { usage: undefined, cost: undefined, tokens: undefined });
+    const counts = { input: 3, cached: 0, written: 0, audio: 0, output: 2, images: 0 };
+    const counted = { usage: JSON.stringify(usage), tokens: 5, counts };
+    assert.deepEqual(chargeFor(row, {}, { usage }), { ...counted, cost: 7 });
+    assert.deepEqual(chargeFor(undefined, {}, { usage }), { ...counted, cost: undefined });
+    const none = { usage: undefined, cost: undefined, tokens: undefined, counts: undefined };
+    assert.deepEqual(chargeForInterrupted(row, {}, null), none);
   });
 
   it('a late answer costs nothing when its job failed before any output', () => {
@@ -33,7 +36,8 @@ describe('the charge of a job', () => {
     assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
     assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
     assert.equal(chargeForInterrupted(searching, job, usage).cost, 707);
-    assert.deepEqual(chargeForInterrupted(searching, job, null), { usage: undefined, cost: 700, tokens: undefined });
+    const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined };
+    assert.deepEqual(chargeForInterrupted(searching, job, null), uncounted);
     const late = (outcome: 'failed' | 'cancelled') =>
       chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;
     assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
