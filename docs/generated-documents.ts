@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { dashboardFiles } from '../deploy/grafana/dashboards.ts';
+import { rulesFiles } from '../deploy/prometheus/rules-file.ts';
 import { settingName } from '../shared/config/vendor-settings.ts';
 import { vendorRows } from '../shared/vendors/vendors.ts';
 import { chartValuesSchema } from './chart-values.ts';
@@ -17,6 +19,8 @@ export interface GeneratedDocument {
 export const generatedDocuments: readonly GeneratedDocument[] = [
   { path: '.env.example', text: environmentExample },
   { path: 'deploy/helm/sluice/values.schema.json', text: chartValuesSchema },
+  ...Object.entries(rulesFiles).map(([name, text]) => ({ path: `deploy/prometheus/${name}`, text })),
+  ...Object.entries(dashboardFiles).map(([name, text]) => ({ path: `deploy/grafana/${name}`, text })),
   {
     path: 'docs/vendors.md',
     text: () => withPart('docs/vendors.md', /^\| vendor \|[\s\S]*?(?=\n\n)/m, vendorTable()),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +33,10 @@ function documentedUnder(heading: string): DocumentedMetric[] {
   );
 }
 
-describe('docs/metrics.md', () => {
+/** Labels that Prometheus and every process add. */
+const everywhere = new Set(['role', 'le', 'instance', 'job']);
+
+describe('docs/metrics.md, rules and dashboards', () => {
   let gateway: TestGateway;
   let api: PageMetric[];
   let worker: PageMetric[];
@@ -73,5 +76,35 @@ describe('docs/metrics.md', () => {
         );
       }
     }
+  });
+
+  it('every metric that a rule or a dashboard names is in a live scrape, with the labels that it selects by', () => {
+    const files = ['deploy/prometheus', 'deploy/grafana'].flatMap((folder) =>
+      readdirSync(join(root, folder))
+        .filter((name) => /\.(ya?ml|json)$/.test(name))
+        .map((name) => join(folder, name)),
+    );
+    assert.ok(files.length >= 3, files.join());
+    const documented = ['Every process', 'Api processes', 'Workers'].flatMap(documentedUnder);
+    const live = new Set([...api, ...worker].map(({ name }) => name));
+    const unknown: string[] = [];
+    const texts = new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8').replaceAll('\\"', '"')]));
+    const recorded = [...texts.values()].flatMap((text) => text.match(/(?<=^ +- record: )\S+/gm) ?? []);
+    let selectors = 0;
+    for (const [file, text] of texts) {
+      for (const name of text.match(/\bsluice:\w+:\w+/g) ?? [])
+        if (!recorded.includes(name)) unknown.push(`${file}: ${name}`);
+      for (const [, full = '', selector = ''] of text.matchAll(/\b(sluice_[a-z_]+)(?:\{([^{}]*)\})?/g)) {
+        const name = live.has(full) ? full : full.replace(/_(bucket|sum|count)$/, '');
+        const row = documented.find((each) => each.name === name);
+        if (!live.has(name) || row === undefined) unknown.push(`${file}: ${full}`);
+        for (const [, label = ''] of selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) {
+          selectors++;
+          if (!row?.labels.includes(label) && !everywhere.has(label)) unknown.push(`${file}: ${full}{${label}}`);
+        }
+      }
+    }
+    assert.ok(selectors > 20);
+    assert.deepEqual(unknown, []);
   });
 });
