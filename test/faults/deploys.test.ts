@@ -42,6 +42,8 @@ const databaseAwayMs = isSoak ? 60_000 : 2000;
 
 /** As operators run it: the drain's default; a lame duck that is longer than the balancer's check takes to notice. */
 const settings = { SLUICE_SHUTDOWN_SECONDS: '', SLUICE_LAME_DUCK_SECONDS: isSoak ? '3' : '2' };
+/** Of each api. In every run, beside other suites, a balancer whose turn comes late must still be in time. */
+const checkMs = isSoak ? 1000 : 250;
 
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
 
@@ -61,7 +63,7 @@ class Deployment {
 
   static async start(options: GatewayOptions = {}): Promise<Deployment> {
     const gateway = await TestGateway.start({ apis: 2, workers: 2, settings, ...options });
-    return new Deployment(gateway, await LoadBalancer.start());
+    return new Deployment(gateway, await LoadBalancer.start(checkMs));
   }
 
   async stop(): Promise<void> {

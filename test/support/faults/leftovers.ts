@@ -10,7 +10,7 @@ const orphanedMs = 600_000;
 const patienceMs = 30_000;
 
 /** Keys that a gateway at rest keeps for good, by how they end. */
-const lasting = [/:key:[^:]+$/, /:fairness$/, /^sluice:workers$/, /:(meta|events|marker)$/];
+const lasting = [/:key:[^:]+$/, /:fairness$/, /^sluice:(workers$|raised$|known-key:)/, /:(meta|events|marker)$/];
 
 /**
  * What finished work has left in Redis and should not have: holds, money held, running places, states without an end, queued jobs,

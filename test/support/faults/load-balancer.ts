@@ -2,16 +2,14 @@ import { Agent, createServer, type IncomingMessage, request, type Server, type S
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Each api is asked so often whether it is ready; one answer decides. */
-const checkMs = 1000;
-/** A check that takes longer counts as a failed one, and so does one that is answered with anything but 200. */
-const patienceMs = 900;
+/** A check that takes longer counts as a failed one: more than a busy machine's event loop is late. */
+const patienceMs = 5000;
 /** Headers about one connection, which are not passed on. */
 const ownHeaders = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * An HTTP load balancer as many deployments have one: apis in turn, connections to them kept, `/readyz` asked each second.
- * It repeats no request: what an api refuses or resets is a 502 for the client.
+ * An HTTP load balancer as many deployments have one: apis in turn, connections to them kept, `/readyz` asked of each at an
+ * interval, whose last answer decides. It repeats no request: what an api refuses or resets is a 502 for the client.
  */
 export class LoadBalancer {
   /** `http://127.0.0.1:port`. */
@@ -25,20 +23,23 @@ export class LoadBalancer {
   /** Whether it is ready, by base URL. */
   readonly #apis = new Map<string, boolean>();
   readonly #closing = new AbortController();
+  readonly #checkMs: number;
   readonly #checking: Promise<void>;
   #turn = 0;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, checkMs: number) {
     this.#server = server;
+    this.#checkMs = checkMs;
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     server.on('request', (incoming, outgoing) => this.#pass(incoming, outgoing));
     this.#checking = this.#check();
   }
 
-  static async start(): Promise<LoadBalancer> {
+  /** @param checkMs interval of health checks */
+  static async start(checkMs: number): Promise<LoadBalancer> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return new LoadBalancer(server);
+    return new LoadBalancer(server, checkMs);
   }
 
   async close(): Promise<void> {
@@ -61,7 +62,7 @@ export class LoadBalancer {
   async #check(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await delay(checkMs, undefined, { signal }).catch(() => undefined);
+      await delay(this.#checkMs, undefined, { signal }).catch(() => undefined);
       await Promise.all([...this.#apis.keys()].map((url) => this.#checkOne(url)));
     }
   }
