@@ -45,15 +45,19 @@ class UnreachableError extends ConfigError {}
 async function probe(target: RedisTarget): Promise<ProbedRedis> {
   const redis = openOnce(target);
   const where = `Redis at ${describeAddress(target.address)}`;
-  let reason: Error | undefined;
-  const onReason = (error: Error): void => {
-    reason = error;
-  };
-  // An error of a Sentinel is followed by one that only says that none has named a master.
-  redis.on('sentinelError', onReason);
-  redis.on('error', (error) => onReason(reason ?? error));
+  let connectionError: Error | undefined;
+  let sentinelError: Error | undefined;
+  redis.on('error', (error) => {
+    connectionError ??= error;
+  });
+  // It says why; the error that follows only that no Sentinel has named a master.
+  redis.on('sentinelError', (error) => {
+    sentinelError = error;
+  });
   try {
     await redis.connect();
+    // A refused database is not an error of the connection, which would use another one.
+    if (connectionError !== undefined) throw connectionError;
     const info = await redis.info();
     requireServer(info, where);
     const isCluster = /cluster_enabled:1/.test(info);
@@ -62,7 +66,8 @@ async function probe(target: RedisTarget): Promise<ProbedRedis> {
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (isRightsError(error)) throw new ConfigError(`${where} ${rightsSentence(error, target.address.login.username)}`);
-    throw explained(reason ?? (error as Error), where, target.address.usesTls);
+    const reason = sentinelError ?? connectionError ?? (error as Error);
+    throw explained(reason, where, target.address.usesTls);
   } finally {
     redis.disconnect();
   }
@@ -155,6 +160,13 @@ const explanations: readonly (readonly [RegExp, string])[] = [
   ],
   [/CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|BAD_CERTIFICATE|UNKNOWN_CA/, needsCertificate],
   [/WRONG_VERSION_NUMBER|PACKET_LENGTH|RECORD_LAYER/, 'does not speak TLS on this port: begin REDIS_URL with redis://'],
+  [/SELECT is not allowed/, 'is a Cluster, which has only database 0: name no database in REDIS_URL'],
+  [/DB index is out of range/, 'has no database of the number in REDIS_URL'],
+  // The client does not say why it could not connect.
+  [
+    /failed to connect to sentinel .*(Connection is closed|timed out)/,
+    'is named by no Sentinel: they are away, or differ in TLS and certificates (rediss+sentinel://, REDIS_TLS_CA_CERT_FILE)',
+  ],
   [/No such master|invalid reply: null/, 'is not known to the Sentinels under this name'],
 ];
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import type { RedisTlsSettings } from '../../../shared/config/redis-settings.ts';
@@ -93,6 +95,36 @@ describe('a Redis that cannot be used', { concurrency: 3 }, () => {
       assert.match(wrong, /refuses the user or the password of REDIS_URL/);
       assert.doesNotMatch(wrong, /not-this-one/);
     });
+  });
+
+  test('a database that Redis does not have is refused instead of using another', async () => {
+    await withRedis({}, async ({ url }) => {
+      assert.match((await refusal(`${url}/99`)) ?? '', /has no database of the number in REDIS_URL/);
+      assert.equal(await refusal(`${url}/15`), undefined);
+    });
+    await withRedis({ args: ['--cluster-enabled', 'yes'] }, async ({ url }) => {
+      assert.match((await refusal(`${url}/1`)) ?? '', /is a Cluster, which has only database 0/);
+    });
+  });
+
+  test('Sentinels that are away, or do not answer, are passed over', async () => {
+    const silent = createServer(() => undefined);
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const sentinel = await startSentinel({ sentinels: 1 });
+    try {
+      const { port } = silent.address() as AddressInfo;
+      const nobody = `127.0.0.1:${await freePort()}`;
+      const url = sentinel.url.replace('://', `://${nobody},127.0.0.1:${port},`);
+      assert.equal(await refusal(url), undefined);
+      assert.match(
+        (await refusal(url.replace(sentinel.hosts, nobody))) ?? '',
+        /is named by no Sentinel: they are away, or differ in TLS/,
+      );
+    } finally {
+      await sentinel.stop();
+      silent.close();
+    }
   });
 
   test('a Cluster whose slots are not all served is refused after five seconds', async () => {

@@ -5,7 +5,7 @@ import { valkeyServer } from '../../valkey/valkey.mjs';
 import { type ServerTls, startRedis } from '../redis.ts';
 import { startRedisCluster } from '../redis-cluster.ts';
 import { type CertificateFiles, TestAuthority } from './certificates.ts';
-import { startSentinel } from './redis-sentinel.ts';
+import { sentinelUser, startSentinel } from './redis-sentinel.ts';
 
 /** A running Redis of one kind. */
 export interface StartedRedis {
@@ -148,11 +148,15 @@ export const redisKinds: readonly RedisKind[] = [
       }),
   },
   {
-    name: 'a master with Sentinels, each with its password',
+    name: 'a master with Sentinels, each with its password, for an ACL user of theirs',
     start: async () => {
       const sentinel = await startSentinel({ sentinels: 1, password: 'server-password', sentinelPassword: 'other' });
       const url = sentinel.url.replace('://', '://:server-password@');
-      return { url: `${url}/2?sentinel_password=other`, tls: {}, stop: () => sentinel.stop() };
+      return {
+        url: `${url}/2?sentinel_username=${sentinelUser}&sentinel_password=any`,
+        tls: {},
+        stop: () => sentinel.stop(),
+      };
     },
   },
   {

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,6 +17,10 @@ import {
 } from '../redis.ts';
 
 const masterName = 'main';
+/** A user of the Sentinels with the rights that the documentation gives it, and any password. */
+export const sentinelUser = 'asker';
+const page = new URL('../../../docs/guides/redis-services.md', import.meta.url);
+const sentinelRights = /\+sentinel\|\S+ \+sentinel\|[\w-]+/.exec(readFileSync(page, 'utf8'))?.[0] ?? '';
 
 export interface TestSentinelOptions {
   readonly sentinels: number;
@@ -113,6 +118,7 @@ async function startOne(
     ...(sentinelPassword === undefined
       ? []
       : [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]),
+    `user ${sentinelUser} on nopass ${sentinelRights}`,
   ];
   const file = join(dir, `sentinel-${port}.conf`);
   // It writes its own state into this file.
