@@ -49,7 +49,6 @@ export interface JobConsumerOptions {
   /** Starts jobs as they are claimed, if their state is on that node. Only for repeatable work: the reply may be lost. */
   readonly begins: boolean;
   readonly lockMs: number;
-  /** See `ClaimCall`. */
   readonly targetWaitMs: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
@@ -225,7 +224,8 @@ export class JobConsumer implements Consumer {
   }
 
   #scheduleFlush(ms: number): void {
-    this.#flushTimer ??= setTimeout(() => void this.#flush(), ms);
+    const flush = (): void => void this.#removeEnded().catch((error) => this.#logUnremoved(error));
+    this.#flushTimer ??= setTimeout(flush, ms);
   }
 
   /**
@@ -245,10 +245,6 @@ export class JobConsumer implements Consumer {
     const ended = this.#ended;
     this.#ended = [];
     return ended;
-  }
-
-  async #flush(): Promise<void> {
-    await this.#removeEnded().catch((error) => this.#logUnremoved(error));
   }
 
   async #removeEnded(): Promise<void> {
