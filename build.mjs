@@ -39,6 +39,7 @@ const programs = [
 /** Dependencies that stay in node_modules: those with files of their own beside them, and those loaded only when needed. */
 const unbundled = [
   ...['libsql', 'pino', '@bull-board/api', '@bull-board/koa', 'js-redis-server'],
+  ...['api', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `@opentelemetry/${name}`),
   ...['pg', 'better-auth', 'nodemailer', '@aws-sdk/client-s3', '@aws-sdk/s3-request-presigner'],
 ];
 

@@ -24,6 +24,7 @@ import { errorShape, errors } from './http/errors.ts';
 import { checkHost, refuseOddRequests, requestTarget } from './http/request-address.ts';
 import { accessLog, requestId } from './http/request-report.ts';
 import { strictTransport } from './http/strict-transport.ts';
+import { traceRequests } from './http/trace-requests.ts';
 import { addAdminRoutes } from './management/admin/admin-routes.ts';
 import { consoleHeaders } from './management/console/console-headers.ts';
 import { addConsoleRoutes } from './management/console/console-routes.ts';
@@ -96,6 +97,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(requestTarget);
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
+  if (services.tracer !== undefined) app.use(traceRequests(services.tracer));
   if (services.config.corsOrigins.length > 0) app.use(cors(services.config.corsOrigins));
   app.use(errorShape(endpoints));
   app.use(errors(services));

@@ -14,6 +14,8 @@ import type { Closers } from '../shared/runtime/closers.ts';
 import type { Logger } from '../shared/runtime/log.ts';
 import { type ApiMetrics, createApiMetrics, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
+import { openTracer } from '../shared/tracing/open-tracer.ts';
+import type { Tracer } from '../shared/tracing/tracer.ts';
 import { AccountLoader } from './admission/account-loader.ts';
 import { PayingKeys } from './admission/ask-admission.ts';
 import { BodyGate } from './admission/body-gate.ts';
@@ -85,6 +87,8 @@ export interface Services extends EndJobContext {
   readonly registry: Registry;
   readonly scrapes: Scrapes;
   readonly log: Logger;
+  /** Undefined if nothing is traced. */
+  readonly tracer: Tracer | undefined;
   /** Running requests, to be released when the process stops. */
   readonly handover: Handover;
   /** The main base URL, without a trailing slash. Links in a response have the request's own: see `baseUrls`. */
@@ -130,6 +134,8 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const mailer = config.mail === undefined ? undefined : closers.use(new Mailer(config.mail, log));
   const { all, origins } = baseUrls;
   const sessionSecret = (): Buffer => secrets.get('sessions');
+  const tracer = await openTracer(config.tracing, 'api', log);
+  if (tracer !== undefined) closers.use(tracer);
   return {
     config,
     processId: newProcessId('api'),
@@ -168,6 +174,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     registry,
     scrapes: new Scrapes(registry),
     log,
+    tracer,
     handover: new Handover(),
     baseUrl: baseUrls.main,
     baseUrls,

@@ -1,5 +1,6 @@
 import type { DefaultContext, ParameterizedContext } from 'koa';
 import type { ApiError } from '../shared/errors.ts';
+import type { TraceContext } from '../shared/tracing/trace-context.ts';
 import type { Caller } from './auth/caller.ts';
 import type { Session } from './management/sign-in/session.ts';
 
@@ -22,6 +23,8 @@ export interface State {
   streamError: ApiError | undefined;
   /** The error body, if it is not OpenAI's. */
   errorBody: ((error: ApiError, ctx: Context) => unknown) | undefined;
+  /** The request's span, if it is traced. */
+  trace?: TraceContext;
   /** Further facts for the access log: never bodies, prompts or keys. */
   facts: Record<string, string | number | boolean>;
 }

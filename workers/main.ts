@@ -18,6 +18,7 @@ import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
+import { openTracer } from '../shared/tracing/open-tracer.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { consume } from './queue/consume.ts';
 import { checkKeys } from './routing/check-keys.ts';
@@ -62,6 +63,8 @@ async function start(): Promise<void> {
   );
   const routing = new Routing(config, registry, log);
   closers.add(() => withTimeout(routing.vendors.close(), vendorsCloseMs));
+  const tracer = await openTracer(config.tracing, 'worker', log);
+  if (tracer !== undefined) closers.use(tracer);
   const running = closers.use(new RunningJobs(redis.client, log));
   setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
   const context: WorkerContext = {
@@ -79,6 +82,7 @@ async function start(): Promise<void> {
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,
+    tracer,
   };
   closers.use(await StorageClaim.open(redis.client, context.blobs, log));
   // Before the first job is claimed: an abort for it must find this process listening.

@@ -4,6 +4,7 @@ import type { Config } from '../shared/config/config.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import type { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Logger } from '../shared/runtime/log.ts';
+import type { Tracer } from '../shared/tracing/tracer.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { RunningJobs, Settler } from './run/job-run.ts';
@@ -23,4 +24,6 @@ export interface WorkerContext extends EndJobContext {
   readonly settler: Settler;
   readonly metrics: WorkerMetrics;
   readonly log: Logger;
+  /** Undefined if nothing is traced. */
+  readonly tracer: Tracer | undefined;
 }

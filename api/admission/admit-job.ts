@@ -172,8 +172,8 @@ function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): A
   if (services.isCluster || isRecordedFirst(job) || parsed === undefined) return undefined;
   const { request } = parsed;
   if (typeof request !== 'string' || !isInline(parsed)) return undefined;
-  const { uploads, dropsUnsupported, excludedRoutes, fee } = queuedBeside(submission);
-  return { request, uploads, dropsUnsupported, excludedRoutes, fee };
+  const { uploads, dropsUnsupported, excludedRoutes, fee, trace } = queuedBeside(submission);
+  return { request, uploads, dropsUnsupported, excludedRoutes, fee, trace };
 }
 
 /**
@@ -256,16 +256,16 @@ function isInline({ request, hasMedia }: ParsedRequest): boolean {
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
+type QueuedBeside = Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee' | 'trace'>;
+
 /** The queue's data in addition to a job and its request. */
-function queuedBeside({
-  parsed,
-  caller,
-}: Submission): Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee'> {
+function queuedBeside({ parsed, caller, trace }: Submission): QueuedBeside {
   return {
     uploads: parsed?.files?.length ? recordsOf(parsed.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     excludedRoutes: parsed?.excludedRoutes?.length ? parsed.excludedRoutes : undefined,
     fee: parsed?.extent?.fee,
+    trace,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { JobIdentity, StoredRequest } from '../../shared/jobs/job-state.ts';
+import type { TraceContext } from '../../shared/tracing/trace-context.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
@@ -16,6 +17,8 @@ export interface Submission {
   readonly cancelsOnLeave: boolean;
   /** Whether its caller waits for the answer, so that the queue limit applies; asynchronous work waits until its deadline. */
   readonly isAwaited: boolean;
+  /** The request's span, if it is traced. */
+  readonly trace?: TraceContext | undefined;
   /** The request's share of memory, if it is counted: closed once it is queued. */
   readonly share?: BodyShare | undefined;
 }

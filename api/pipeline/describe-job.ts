@@ -37,6 +37,7 @@ export async function describeJob(
     bodyHash,
     isAwaited: !parsed.background && !preferences.respondAsync,
     cancelsOnLeave: !parsed.background && cancelsOnLeave(ctx, preferences),
+    trace: ctx.state.trace,
     share,
   };
 }

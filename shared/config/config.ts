@@ -24,6 +24,7 @@ import { type ProcessSettings, processSettings, readProcessSettings } from './pr
 import { type RedisSettings, readRedisSettings, redisSettings } from './redis-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
+import { readTracingSettings, type TracingSettings, tracingSettings } from './tracing-settings.ts';
 import {
   address,
   readVendorSettings,
@@ -99,6 +100,7 @@ const settings = z.object({
   ...boundsSettings,
   ...processSettings,
   ...databaseSettings,
+  ...tracingSettings,
 });
 
 /** The names of all settings. */
@@ -123,6 +125,8 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   /** Becomes a key of the first account at start. */
   readonly apiKey: string | undefined;
   readonly logLevel: string;
+  /** Where traces go; undefined: there are none. */
+  readonly tracing: TracingSettings | undefined;
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
   /** Enabled vendors by name, with their settings. */
@@ -233,6 +237,7 @@ export function readConfig(
     ...readBoundsSettings(env),
     ...readProcessSettings(env),
     ...readDatabaseSettings(env),
+    tracing: readTracingSettings(env),
   };
 }
 

@@ -7,6 +7,7 @@ import type { FeeFacts } from '../money/cost.ts';
 import { jobKeys, queuePrefix } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
+import type { TraceContext } from '../tracing/trace-context.ts';
 
 /** A job's data in BullMQ: its identity, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
@@ -22,6 +23,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly outputLimit?: number;
   /** Facts that prices of requests and images depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
+  /** The request's span, if it is traced. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** Parses a queued job; undefined for invalid text. */

@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
+import { traceHeaders } from '../../shared/tracing/trace-context.ts';
 import { type ConnectionError, Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
 
 /**
@@ -111,6 +112,8 @@ const asText = (body: Buffer): string => body.toString();
 const asBytes = (body: Buffer): Buffer => body;
 
 function withOwn(shared: string[], { headers }: HttpRequest): string[] {
+  const trace = traceHeaders();
+  if (trace !== undefined) return [...shared, ...trace, ...Object.entries(headers ?? {}).flat()];
   return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];
 }
 

@@ -74,7 +74,11 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
         model: routed.id === job.model ? undefined : routed.id,
       });
     },
-    call: (target, limits) => executeOn(context, run, target, limits, request),
+    call: (target, limits) => {
+      const { spans } = run;
+      if (spans === undefined) return executeOn(context, run, target, limits, request);
+      return spans.call(target, run.callsInAll, () => executeOn(context, run, target, limits, request));
+    },
     request,
     ...wantedRoutes(context, run, request),
   });

@@ -11,6 +11,14 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { RouteTarget } from '../routing/route-plan.ts';
+
+/** The spans of a run, see `RunTrace`. */
+export interface RunSpans {
+  within<Result>(work: () => Result): Result;
+  call<Result>(target: RouteTarget, number: number, work: () => Promise<Result>): Promise<Result>;
+  end(run: JobRun, firstAt: number | undefined): void;
+}
 
 /** Why a run stops before its vendor has finished. */
 export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
@@ -44,6 +52,8 @@ export class JobRun implements JobItem<JobRun> {
   isRenewing = false;
   /** How this run has ended the job; undefined: it has not, or another process was faster. */
   end: { readonly outcome: Outcome; readonly errorCode: ErrorCode | undefined } | undefined;
+  /** Its spans, if its request is traced. */
+  spans: RunSpans | undefined;
   /** Why the run was stopped. */
   stopReason: StopReason | undefined;
   readonly #controller = new AbortController();

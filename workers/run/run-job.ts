@@ -11,6 +11,7 @@ import { finishRun } from './finish-run.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
+import { RunTrace } from './trace-run.ts';
 
 /**
  * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
@@ -44,6 +45,7 @@ export async function runJob(
         run.progress = verdict.progress;
         if (context.running.isDraining) run.requeue();
       }
+      if (context.tracer !== undefined && job.trace !== undefined) run.spans = RunTrace.begin(context, run);
       outcome = await relay(context, run, verdict.attempt, verdict.lastSeq);
     } else {
       if (verdict.verdict === 'unreadable') {
@@ -183,7 +185,10 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   context.metrics.running.inc({ capability });
   const startedAt = performance.now();
   try {
-    const ending = await callVendor(context, run, writer);
+    const { spans } = run;
+    const ending = await (spans === undefined
+      ? callVendor(context, run, writer)
+      : spans.within(() => callVendor(context, run, writer)));
     if (writer.firstFrameAt !== undefined) {
       const seconds = (writer.firstFrameAt - startedAt) / 1000;
       context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds);
@@ -193,6 +198,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
     return outcome;
   } finally {
     clearTimeout(deadline);
+    run.spans?.end(run, writer.firstAt);
     context.metrics.running.dec({ capability });
     context.metrics.frames.inc(writer.frames);
   }
