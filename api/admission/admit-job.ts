@@ -3,11 +3,10 @@ import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
 import { isMedia } from '../../shared/capabilities/capability.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { finishWithError } from '../../shared/jobs/attempt.ts';
-import { deleteJobState, type JobIdentity, type JobState, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { deleteJobState, type JobIdentity, type StoredRequest } from '../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
-import { freeSlot, settleNow } from '../../shared/jobs/settlement/settle.ts';
+import { settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
-import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
@@ -275,23 +274,6 @@ async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Sub
   if (typeof request === 'string' && isInline(parsed)) return { request };
   const content = typeof request === 'string' ? request : request.parts;
   return { requestBlob: await services.blobs.of(job.account).put(content) };
-}
-
-/**
- * Frees an idempotency key whose job is not replayed, so that the caller's retry becomes a new job. The bound job is settled
- * by its worker, which knows what it used, or by the sweeper.
- * @param bound undefined when it is gone
- */
-export async function forgetBinding(
-  services: { readonly redis: RedisClient },
-  { account, apiKeyId: own, idempotency }: JobIdentity,
-  boundJobId: string,
-  bound: JobState | undefined,
-): Promise<void> {
-  // Another API key of the account may have bound it.
-  const { apiKeyId = own, outcome = 'failed', errorCode, attempt = 0 } = bound ?? {};
-  const ending = { outcome, errorCode, began: attempt > 0 };
-  await freeSlot(services.redis, { jobId: boundJobId, account, apiKeyId, idempotency, ...ending });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
-import { type AdmitJobDependencies, admitAndEnqueue, discardUploads, forgetBinding } from '../admission/admit-job.ts';
+import { type AdmitJobDependencies, admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
+import { forgetBinding } from '../admission/forget-binding.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';

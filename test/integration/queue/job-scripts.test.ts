@@ -38,7 +38,7 @@ const { JobRun } = await loadProduct<typeof import('../../../workers/run/job-run
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 const { forgetResource } = await loadProduct<typeof import('../../../shared/jobs/forget.ts')>('shared/jobs/forget');
 const { forgetBinding } =
-  await loadProduct<typeof import('../../../api/admission/admit-job.ts')>('api/admission/admit-job');
+  await loadProduct<typeof import('../../../api/admission/forget-binding.ts')>('api/admission/forget-binding');
 const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
 
 let jobs: JobFixture;

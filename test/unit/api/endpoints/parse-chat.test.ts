@@ -56,7 +56,8 @@ describe('parseChat', () => {
     fc.assert(
       fc.property(unknown, unknown, fc.boolean(), (top, inMessage, stream) => {
         const rest = { ...top, messages: [{ ...inMessage, ...user }], temperature: 1 };
-        fc.pre(!JSON.stringify(rest).includes('"__proto__"') && !JSON.stringify(rest).includes('"prototype"'));
+        // A field named for a link has to be one.
+        fc.pre(!/"__proto__"|"prototype"|url/i.test(JSON.stringify(rest)));
         const parsed = parse({ model: 'a/b', stream, ...(stream && { stream_options: {} }), ...rest });
         // Null at the top is the field left out.
         const given = Object.entries(rest).filter(([, value]) => value !== null);
