@@ -89,8 +89,12 @@ export class RedisWatch {
     await this.#noteRaised(identity);
   }
 
+  /** A Redis that refuses the note is raised all the same: other processes do not know, and raise it themselves. */
   async #noteRaised(identity: string): Promise<void> {
-    await this.#options.redis.set(raisedKey, identity);
+    const { redis, log } = this.#options;
+    await redis
+      .set(raisedKey, identity)
+      .catch((error) => log.warn({ err: error }, 'noting that Redis was raised failed'));
     this.#known = identity;
     this.isBehind = false;
   }

@@ -509,6 +509,14 @@ describe('RedisWatch', () => {
     assert.notEqual(await redis.get(raisedKey), null);
   });
 
+  test('a Redis that is full is raised all the same, and another process does not trust it', async () => {
+    raise = async () => undefined;
+    await redis.config('SET', 'maxmemory', '1');
+    const watch = newWatch();
+    await watch.raise();
+    assert.deepEqual([watch.isBehind, await newWatch().trust()], [false, false]);
+  });
+
   test('a Redis that another process has raised is not behind for one that cannot reach the database', async () => {
     raise = async () => undefined;
     const watch = newWatch();
