@@ -53,8 +53,28 @@ export type ErrorCode = keyof typeof errorTable;
 
 /** Why a request gets a 429 or a 503, as a label of metrics: these codes tell callers what to do, not operators what is short. */
 const refusalReasons = [
-  ...(['balance', 'budget', 'concurrency', 'rate_limit', 'queue_share', 'wrong_keys', 'sockets', 'attempts'] as const),
-  ...(['queue_full', 'queue_unavailable', 'redis_memory', 'database', 'disk', 'bodies', 'large_bodies'] as const),
+  ...([
+    'balance',
+    'budget',
+    'concurrency',
+    'rate_limit',
+    'queue_share',
+    'line_wait',
+    'wrong_keys',
+    'sockets',
+    'attempts',
+  ] as const),
+  ...([
+    'queue_full',
+    'queue_wait',
+    'cpu',
+    'queue_unavailable',
+    'redis_memory',
+    'database',
+    'disk',
+    'bodies',
+    'large_bodies',
+  ] as const),
   ...(['no_worker', 'lost', 'key_changing', 'shutting_down', 'vendor', 'other'] as const),
 ];
 export type RefusalReason = (typeof refusalReasons)[number];

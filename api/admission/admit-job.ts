@@ -104,10 +104,6 @@ function recordsOf(uploads: readonly Upload[]): UploadRecord[] {
   });
 }
 
-function abandoned(): ApiError {
-  return new ApiError('cancelled', 'The request was abandoned before it was queued.');
-}
-
 /** Ends a job of whose answer nothing will come. Its caller may have been answered by then: `admitAndEnqueue` bounds their wait. */
 async function endUnwanted(services: AdmitJobDependencies, job: JobIdentity, error: ApiError): Promise<void> {
   await untilAccepted(() => endJob(services, job, error), endingMs);
@@ -121,7 +117,10 @@ async function carryThrough(
   try {
     if (services.clock.isAway(awayMs)) throw notAdmitted();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
-    if (wait.isAbandoned && !submitted.isReplay) await endUnwanted(services, submission.job, abandoned());
+    if (wait.isAbandoned && !submitted.isReplay) {
+      const error = new ApiError('cancelled', 'The request was abandoned before it was queued.');
+      await endUnwanted(services, submission.job, error);
+    }
     return submitted;
   } catch (error) {
     // A refused request leaves no upload behind. (Once it is queued, `parsed` is released.)
@@ -229,10 +228,8 @@ async function enqueue(
     placed ??= await placeRequest(services, submission);
     const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
     const queue = services.queue(job.capability);
-    const verdict = await untilAdmitted(
-      () => queue.enqueue(queued, hasPriority, services.clock.at(giveUpAt)),
-      giveUpAt,
-    );
+    const notAfter = services.clock.at(giveUpAt);
+    const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter), giveUpAt);
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', {

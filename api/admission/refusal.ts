@@ -62,13 +62,13 @@ export function refusal(
       return new ApiError(
         'service_unavailable',
         `The queue is too long: this request would wait about ${seconds(tooLong?.waitMs)} s. Try again later.`,
-        { retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
+        { reason: 'queue_wait', retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
       );
     case 'line_wait':
       return new ApiError(
         'rate_limit_exceeded',
         `This account has too many waiting requests: this one would wait about ${seconds(tooLong?.waitMs)} s. Try again later.`,
-        { retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
+        { reason: 'line_wait', retryAfterMs: tooLong?.retryAfterMs ?? 1000 },
       );
     case 'queue_share':
       return new ApiError(

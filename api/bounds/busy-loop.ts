@@ -63,7 +63,10 @@ export class BusyLoop {
     this.#due += this.#percent;
     if (this.#due < 100) return;
     this.#due -= 100;
-    throw new ApiError('service_unavailable', 'The server is overloaded. Try again later.', { retryAfterMs });
+    throw new ApiError('service_unavailable', 'The server is overloaded. Try again later.', {
+      reason: 'cpu',
+      retryAfterMs,
+    });
   }
 
   /** Looks at the window that ends now. */

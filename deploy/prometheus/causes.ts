@@ -44,7 +44,7 @@ const workAlerts: readonly AlertRule[] = [
   },
   {
     alert: 'SluiceRefusing',
-    expr: 'sum by (reason) (rate(sluice_refusals_total{reason=~"queue_full|queue_unavailable|redis_memory|database|disk|large_bodies|no_worker|lost"}[5m])) > 0.1',
+    expr: 'sum by (reason) (rate(sluice_refusals_total{reason=~"queue_full|queue_wait|cpu|queue_unavailable|redis_memory|database|disk|large_bodies|no_worker|lost"}[5m])) > 0.1',
     for: '5m',
     severity: 'page',
     summary: 'The gateway refuses requests for lack of capacity, not for their callers’ limits.',
