@@ -7,6 +7,7 @@ import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
 import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
+import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
@@ -113,6 +114,7 @@ async function start(): Promise<void> {
   const services = await openServices({ config, redis, db, database, secrets, watch, log }, closers);
   closers.use(await StorageClaim.open(redis.client, services.blobs, log));
   closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
+  closers.use(await ProcessReports.open({ redis: redis.client, processId: services.processId, log }));
   closers.use(await openLedger(services, db));
   addProcessGauges(services.registry, { ...services, db, activity });
   addSharedGauges(services.registry, services);

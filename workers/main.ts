@@ -5,6 +5,7 @@ import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { CapabilityQueue } from '../shared/queue/queue.ts';
 import { setBatchDelay } from '../shared/redis/command-batcher.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
@@ -94,6 +95,7 @@ async function start(): Promise<void> {
   }
   closers.use(new Heartbeat(context, wanted, routing));
   reportSlots(context.metrics, wanted, config.workerConcurrency);
+  closers.use(await ProcessReports.open({ redis: redis.client, processId: workerId, log }));
   const consumers = wanted.map((capability) => consume(capability, redis, context));
   closers.add(async (signal) => {
     // Claims no more jobs from here on, and resolves when the running ones have ended.

@@ -2,6 +2,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { writtenVersion } from '../../shared/runtime/wire-version.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { idempotencyHash, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
@@ -58,6 +59,7 @@ function identify(
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
+    v: writtenVersion(),
     id: jobId,
     account: caller.account,
     apiKeyId: caller.apiKeyId,

@@ -3,6 +3,7 @@ import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript, untilAccepted } from '../redis/script.ts';
+import { isOtherVersion } from '../runtime/wire-version.ts';
 import { type Ownership, ownerships, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { leaseMs, type Outcome } from './job-state.ts';
@@ -28,6 +29,8 @@ export type BeginVerdict =
     }
   | { readonly verdict: 'wait'; readonly waitMs: number }
   | { readonly verdict: (typeof plainVerdicts)[number] }
+  /** Its vendor's task has a version that this build does not read. The attempt is the caller's. */
+  | { readonly verdict: 'other_version'; readonly attempt: number }
   /** Its state, or its vendor's task, cannot be parsed. Asking again would not help. */
   | { readonly verdict: 'unreadable'; readonly reason: string };
 
@@ -83,7 +86,8 @@ export function readBeginReply(text: string): BeginVerdict {
 function readPoll(own: { attempt: number; lastSeq: number }, task: string, progress: number): BeginVerdict {
   try {
     return { verdict: 'poll', ...own, task: readTask(task), progress };
-  } catch {
+  } catch (error) {
+    if (isOtherVersion(error)) return { verdict: 'other_version', attempt: own.attempt };
     return { verdict: 'unreadable', reason: "the vendor's task in the job's state is none" };
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../errors.ts';
+import { otherVersion } from '../runtime/wire-version.ts';
 
 /**
  * Frames: the pieces of an answer, numbered from 1 per job, continuing across attempts.
@@ -50,7 +50,7 @@ export function frameLine(type: FrameType, text: string, isBlob = false): string
 
 /**
  * Parses a batch that begins at `start` of the text.
- * @throws ApiError 503 for frames of a kind written by a newer version.
+ * @throws ApiError 503 for frames of a kind written by another version.
  * @throws Error when the text is not a batch, which means a defect.
  */
 export function parseBatch(text: string, start = 0): Batch {
@@ -70,20 +70,9 @@ export function parseBatch(text: string, start = 0): Batch {
     const letter = text[from] as string;
     const lower = letter.toLowerCase();
     const type = types[lower];
-    if (type === undefined) throw unknownFrame();
+    if (type === undefined) throw otherVersion('a frame');
     frames.push({ seq: firstSeq + frames.length, type, text: text.slice(from + 1, to), isBlob: letter !== lower });
     from = to + 1;
   }
   return { attempt, firstSeq, served, frames };
-}
-
-/** The writer may be a newer version than this process; a retry may be served by a process of that version. */
-function unknownFrame(): ApiError {
-  return new ApiError(
-    'service_unavailable',
-    'This answer was written by a newer version of the gateway. Retry the request.',
-    {
-      cause: new Error('a batch of frames has a line of unknown type'),
-    },
-  );
 }

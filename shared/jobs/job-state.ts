@@ -4,6 +4,7 @@ import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
+import { isReadable, leaveUnread, otherVersion } from '../runtime/wire-version.ts';
 
 /** How long a worker owns a job without renewing the lease. After this time another worker takes over. */
 export const leaseMs = 10_000;
@@ -13,6 +14,8 @@ export type Outcome = 'completed' | 'failed' | 'cancelled';
 
 /** A job's properties, fixed at creation. */
 export interface JobIdentity {
+  /** Version of the state and of the queued job, see wire-version.ts; left out: 1. */
+  readonly v?: number | undefined;
   readonly id: string;
   readonly account: string;
   readonly apiKeyId: string;
@@ -109,13 +112,27 @@ export async function createJobState(
   await untilAccepted(() => createScript(redis, [key], [newStateLifetime(job), ...fields]));
 }
 
-/** Reads a job's state; undefined if missing (unknown or expired). */
+/**
+ * Parses a job as its state holds it.
+ * @throws ApiError 503 if this build does not read its version: `isOtherVersion`.
+ */
+function readIdentity(text: string): JobIdentity {
+  const job = JSON.parse(text) as JobIdentity;
+  if (isReadable(job.v)) return job;
+  leaveUnread('state');
+  throw otherVersion("a job's state");
+}
+
+/**
+ * Reads a job's state; undefined if missing (unknown or expired).
+ * @throws ApiError 503 as `readIdentity`
+ */
 export async function readJobState(redis: RedisClient, jobId: string): Promise<JobState | undefined> {
   const fields = await redis.hgetall(jobKeys.state(jobId));
   if (fields.job === undefined) return undefined;
   const whole = (value: string | undefined): number | undefined => (value ? Number(value) : undefined);
   return {
-    ...(JSON.parse(fields.job) as JobIdentity),
+    ...readIdentity(fields.job),
     readers: (fields.readers ?? '').split(' ').filter(Boolean),
     attempt: Number(fields.attempt ?? 0),
     beganAt: whole(fields.began),

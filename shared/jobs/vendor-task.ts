@@ -1,3 +1,5 @@
+import { isReadable, leaveUnread, otherVersion, writtenVersion } from '../runtime/wire-version.ts';
+
 /** A task that a vendor runs asynchronously for a job, as the job's state holds it from the vendor's response on. */
 export interface VendorTask {
   /** The vendor running it: every later call goes there. */
@@ -18,7 +20,7 @@ export interface VendorTask {
 
 /** Serializes the task for the state's field `task`. */
 export function taskText(task: VendorTask): string {
-  return JSON.stringify(task);
+  return JSON.stringify({ v: writtenVersion(), ...task });
 }
 
 /** Number of create calls made to vendors until one succeeded; records report it. */
@@ -28,8 +30,12 @@ export function callsFor({ calls, attempt }: VendorTask): number {
 
 /**
  * Parses the state's field `task`.
+ * @throws ApiError 503 if this build does not read its version: `isOtherVersion`.
  * @throws Error for invalid text, which means a defect.
  */
 export function readTask(text: string): VendorTask {
-  return JSON.parse(text) as VendorTask;
+  const { v, ...task } = JSON.parse(text) as VendorTask & { v?: number };
+  if (isReadable(v)) return task;
+  leaveUnread('task');
+  throw otherVersion("a vendor's task");
 }

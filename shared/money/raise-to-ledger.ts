@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { type BudgetPeriod, budgetPeriodAt } from '../accounts/account-money.ts';
-import type { Capability } from '../capabilities/capability.ts';
 import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
 import { chargeField, type JobRecord, lateField, parseRecord, recordField } from '../jobs/settlement/outbox.ts';
-import { settle } from '../jobs/settlement/settle.ts';
+import { readHoldMember, settle } from '../jobs/settlement/settle.ts';
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
@@ -91,21 +90,18 @@ export async function readSpent(db: Database, account: string, keys: readonly st
  */
 export async function dropSettledHolds(db: Database, redis: RedisClient): Promise<void> {
   for (const key of accountKeys.allHolds()) {
-    const members = await redis.zrange(key, '0', '-1');
+    const held = (await redis.zrange(key, '0', '-1')).flatMap((member) => readHoldMember(member) ?? []);
     const ended = await readEnded(
       db,
-      members.map((member) => member.split(' ', 1)[0] as string),
+      held.map(({ jobId }) => jobId),
     );
-    const stale = members.filter((member) => ended.has(member.split(' ', 1)[0] as string));
+    const stale = held.filter(({ jobId }) => ended.has(jobId));
     await settle(
       redis,
-      stale.map((member) => {
-        const [jobId = '', account = '', apiKeyId = '', capability] = member.split(' ');
-        return {
-          ...{ jobId, account, apiKeyId, capability: capability as Capability, retentionMs: 0, idempotency: '' },
-          ...{ outcome: 'failed', errorCode: undefined, began: true, record: '', cost: undefined, tokens: undefined },
-        };
-      }),
+      stale.map((hold) => ({
+        ...{ ...hold, retentionMs: 0, idempotency: '', outcome: 'failed', errorCode: undefined, began: true },
+        ...{ record: '', cost: undefined, tokens: undefined },
+      })),
     );
   }
 }

@@ -7,6 +7,7 @@ import type { FeeFacts } from '../money/cost.ts';
 import { jobKeys, queuePrefix } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
+import { isReadable } from '../runtime/wire-version.ts';
 import type { TraceContext } from '../tracing/trace-context.ts';
 
 /** A job's data in BullMQ: its identity, and its request, inline or (over 64 KiB, or with media) as a blob. */
@@ -28,9 +29,10 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
 }
 
 /** Parses a queued job; undefined for invalid text. */
-export function readQueuedJob(data: string): QueuedJob | undefined {
+export function readQueuedJob(data: string): QueuedJob | 'other_version' | undefined {
   try {
     const job = JSON.parse(data) as QueuedJob | null;
+    if (!isReadable(job?.v)) return 'other_version';
     return typeof job?.id === 'string' ? job : undefined;
   } catch {
     return undefined;
@@ -62,6 +64,11 @@ export function queueKeysPrefix(capability: Capability): string {
 /** Start of the gateway's own keys of a queue; see lines.lua. */
 export function queueRoot(capability: Capability): string {
   return `${queuePrefix(capability)}:`;
+}
+
+/** The job of an id in the queue. */
+export function jobIdOfEntry(entryId: string): string {
+  return entryId.slice(queueId('').length);
 }
 
 /** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
@@ -191,7 +198,7 @@ export class CapabilityQueue {
     if (queued === null) return now;
     const [added, due] = await Promise.all([
       this.#redis.hget(`${this.#queue.keys['']}${queued}`, 'timestamp'),
-      this.#redis.hget(jobKeys.state(queued.slice(queueId('').length)), 'due'),
+      this.#redis.hget(jobKeys.state(jobIdOfEntry(queued)), 'due'),
     ]);
     return Math.min(Number(due ?? added ?? now), now);
   }

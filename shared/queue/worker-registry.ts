@@ -2,6 +2,7 @@ import type { Capability } from '../capabilities/capability.ts';
 import type { ErrorCode } from '../errors.ts';
 import { workerKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
+import { isReadable } from '../runtime/wire-version.ts';
 
 /** A worker silent for this long is gone, in ms: three report intervals. */
 const workerSilenceMs = 15_000;
@@ -50,6 +51,8 @@ export interface KeyHealth {
 
 /** A worker process's report, sent every few seconds. Times are ms since 1970. */
 export interface WorkerReport {
+  /** Version of the report, see wire-version.ts; left out: 1. */
+  readonly v?: number;
   readonly id: string;
   readonly host: string;
   readonly pid: number;
@@ -85,11 +88,12 @@ export async function removeWorker(redis: RedisClient, id: string): Promise<void
   await Promise.all([redis.del(workerKeys.report(id)), redis.zrem(workerKeys.seen, id)]);
 }
 
-/** The live workers, oldest first. */
+/** The live workers, oldest first; without those whose reports have a version that this build does not read. */
 export async function listWorkers(redis: RedisClient): Promise<WorkerReport[]> {
   const ids = await redis.zrevrange(workerKeys.seen, 0, maxWorkers - 1);
   const reports = await Promise.all(ids.map((id) => redis.get(workerKeys.report(id))));
   return reports
     .flatMap((report) => (report === null ? [] : [JSON.parse(report) as WorkerReport]))
+    .filter(({ v }) => isReadable(v))
     .sort((a, b) => a.startedAt - b.startedAt);
 }

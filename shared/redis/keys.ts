@@ -60,7 +60,7 @@ export const accountKeys = {
   keyActive: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:key:${apiKeyId}`,
   /** Sorted set of the jobs a key has running: member job id, score its start. */
   running: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:running:${apiKeyId}`,
-  /** Sorted set of all holds of the tag: member `job account key capability`, score the time of the sweeper's next inspection. */
+  /** Sorted set of all holds of the tag: member `job account key capability` (see holdMember), score the time of the sweeper's next inspection. */
   holds: (account: string): string => `${root}:{m${tagOf(account)}}:holds`,
   /** Every holds key, for the sweeper. */
   allHolds: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:holds`),
@@ -84,6 +84,9 @@ export const workerKeys = {
   /** Set while a worker checks, or has just checked, whether a vendor accepts a key. */
   keyCheck: (vendor: string, keyId: string): string => `${root}:key-check:${vendor}:${keyId}`,
 };
+
+/** Sorted set of running processes: member `id oldest newest` (the versions that it reads), score when it last reported. */
+export const processesKey = `${root}:processes`;
 
 /** Refused requests, see api/refused-requests. */
 export const refusedKeys = {

@@ -2,6 +2,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { RedisClient } from '../redis/redis.ts';
 import { version } from './version.ts';
+import { countUnread } from './wire-version.ts';
 import { withTimeout } from './with-timeout.ts';
 
 export type { Registry };
@@ -80,6 +81,7 @@ export function createRegistry(role: string, redis: RedisClient): Registry {
     labelNames: ['version', 'node'],
     registers: [registry],
   }).set({ version, node: process.version }, 1);
+  countUnread(registry);
   return registry;
 }
 

@@ -5,6 +5,8 @@ import { type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
 import { targetWaitMs } from '../../shared/queue/target-wait.ts';
 import type { RedisHandle } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
+import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
+import type { RunOutcome } from '../run/job-run.ts';
 import { runJob } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { Consumer } from './consumer.ts';
@@ -20,6 +22,9 @@ const stalledCheckMs = 2000;
 const maxClaims = 20;
 /** BullMQ never resets a job's stall count, and a job that is polled for hours may survive the deaths of many workers. */
 const maxTaskClaims = 1000;
+
+/** How long a job of another version waits until it is claimed again, perhaps by a worker that can read it. */
+const unreadPauseMs = 2000;
 
 /** A clock that differs from Redis's by more than this (ms) is wrong. */
 const maxSkewMs = 2000;
@@ -64,7 +69,7 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
       if (job.priority > 0 && job.stalledCounter === 0) {
         queue.noteClaimed(job.data, job.priority).catch(() => undefined);
       }
-      const outcome = await runJob(context, job.data, token ?? job.data.id).catch((error) => {
+      const outcome = await runReadable(context, job.data, token ?? job.data.id).catch((error) => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
       });
@@ -87,6 +92,13 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });
   return worker;
+}
+
+/** Runs a job, or leaves one of another version to a worker that can read it. */
+async function runReadable(context: WorkerContext, job: QueuedJob, claim: string): Promise<RunOutcome> {
+  if (isReadable(job.v)) return await runJob(context, job, claim);
+  leaveUnread('job');
+  return { pauseMs: unreadPauseMs };
 }
 
 /**

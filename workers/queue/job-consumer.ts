@@ -1,14 +1,13 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { Worker } from 'bullmq';
-import type { Capability } from '../../shared/capabilities/capability.ts';
-import { type BeginVerdict, readBeginReply } from '../../shared/jobs/attempt.ts';
+import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
 import { ClaimedQueue, type QueueClaim, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
-import { type QueuedJob, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
+import { jobIdOfEntry, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
-import type { Logger } from '../../shared/runtime/log.ts';
-import type { Consumer } from './consumer.ts';
+import { leaveUnread } from '../../shared/runtime/wire-version.ts';
+import type { Consumer, JobConsumerOptions } from './consumer.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
@@ -20,45 +19,12 @@ const pauseMs = 2;
 /** How long one wait for a job blocks its connection; well below that connection's `socketTimeout`. */
 const blockSeconds = 5;
 const retryMs = 1000;
+/** How long a job of another version stays claimed. Its slot is lost to others meanwhile, and a shorter time costs Redis more. */
+const unreadPauseMs = 500;
 /** Delay before the removal of finished jobs is retried. */
 const completionRetryMs = 250;
 /** How long a closing consumer retries the removal of finished jobs while Redis refuses it. */
 const closeRetryMs = 2000;
-
-/** A job claimed from the queue. */
-export interface ClaimedJob {
-  readonly job: QueuedJob;
-  /** Unique per claim. */
-  readonly token: string;
-  /** BullMQ's priority; 0 if it had none. */
-  readonly priority: number;
-  /** How often its worker was lost. */
-  readonly stalled: number;
-  /** The verdict of `begin`, if the job was started in the same step. */
-  readonly verdict: BeginVerdict | undefined;
-}
-
-export interface JobConsumerOptions {
-  readonly capability: Capability;
-  readonly redis: RedisClient;
-  /** A dedicated connection, which waiting for jobs blocks; closed with the consumer. */
-  readonly waiting: RedisClient;
-  /** Unique among all processes. */
-  readonly workerId: string;
-  readonly concurrency: number;
-  /** Starts jobs as they are claimed, if their state is on that node. Only for repeatable work: the reply may be lost. */
-  readonly begins: boolean;
-  readonly lockMs: number;
-  readonly targetWaitMs: number;
-  readonly stalledCheckMs: number;
-  readonly maxStalledCount: number;
-  /**
-   * Runs a job; returns whether it has finished or goes back to the queue. A job whose run rejects does neither: it is
-   * claimed again after its lock has expired, as often as a job that loses its workers may be.
-   */
-  readonly run: (job: ClaimedJob) => Promise<'done' | 'requeued'>;
-  readonly log: Logger;
-}
 
 /** The outcome of a claim. */
 interface ClaimReply {
@@ -195,14 +161,20 @@ export class JobConsumer implements Consumer {
     const claim = { id, token, index: 0, endedAt: 0 };
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
+    const verdict = readVerdict(beginReply);
     const running =
       job === undefined
         ? this.#quarantine(id)
-        : this.#options.run({ job, token, priority, stalled, verdict: readVerdict(beginReply) });
+        : job === 'other_version'
+          ? this.#leave(id, verdict)
+          : this.#options.run({ job, token, priority, stalled, verdict });
     running
       .then((outcome) => (outcome === 'done' ? this.#end(claim) : this.#requeue(claim)))
       .catch((error) => {
-        this.#options.log.error({ err: error, job: job?.id }, 'starting a job failed; it will be claimed again');
+        this.#options.log.error(
+          { err: error, job: jobIdOfEntry(id) },
+          'starting a job failed; it will be claimed again',
+        );
       })
       .finally(() => {
         this.#running.delete(claim);
@@ -215,6 +187,16 @@ export class JobConsumer implements Consumer {
     const { log, capability } = this.#options;
     log.error({ job: id, capability }, 'queued job is unreadable or stalled too often; it is removed');
     return 'done';
+  }
+
+  /** Returns a job of another version to the queue, for a worker that can read it, after a pause in which others may run. */
+  async #leave(id: string, verdict: BeginVerdict | undefined): Promise<'done' | 'requeued'> {
+    leaveUnread('job');
+    // Nothing is known of it: it was settled long ago.
+    if (verdict?.verdict === 'drop') return 'done';
+    if (verdict?.verdict === 'run') await releaseLease(this.#options.redis, jobIdOfEntry(id), verdict.attempt);
+    await this.#pause(unreadPauseMs);
+    return 'requeued';
   }
 
   #end(claim: Claim): void {

@@ -1,6 +1,6 @@
 import { repeatable } from '../../shared/capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import { type BeginVerdict, begin } from '../../shared/jobs/attempt.ts';
+import { type BeginVerdict, begin, releaseLease } from '../../shared/jobs/attempt.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
@@ -12,6 +12,9 @@ import { FrameWriter } from './frame-writer.ts';
 import { JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 import { RunTrace } from './trace-run.ts';
+
+/** How long a job whose task has another version waits for a worker that can read it. */
+const unreadPauseMs = 2000;
 
 /**
  * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
@@ -34,6 +37,11 @@ export async function runJob(
       claimVerdict && claimVerdict.verdict !== 'wait' ? claimVerdict : await beginWhenFree(context, run, claim);
     if (verdict === 'requeued') {
       outcome = verdict;
+      return outcome;
+    }
+    if (verdict.verdict === 'other_version') {
+      await releaseLease(context.redis, job.id, verdict.attempt);
+      outcome = { pauseMs: unreadPauseMs };
       return outcome;
     }
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
@@ -104,7 +112,7 @@ async function beginWhenFree(
   }
 }
 
-type NotRunning = Exclude<BeginVerdict['verdict'], 'run' | 'poll' | 'wait'>;
+type NotRunning = Exclude<BeginVerdict['verdict'], 'run' | 'poll' | 'wait' | 'other_version'>;
 
 const errorOf: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string]> = {
   overdue: ['timeout', 'The request was not answered within its deadline.'],

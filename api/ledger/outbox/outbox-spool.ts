@@ -87,9 +87,9 @@ export class OutboxSpool {
     return true;
   }
 
-  /** Returns the oldest file, or undefined if there is none. */
+  /** Returns the oldest file, or undefined if there is none, or if it was written by a newer version. */
   async oldest(): Promise<SpooledFile | undefined> {
-    const { spool, redis } = this.#options;
+    const { spool, redis, log } = this.#options;
     await this.#repeatReport();
     const file = await spool.oldest();
     if (file === undefined) return undefined;
@@ -98,6 +98,11 @@ export class OutboxSpool {
     const unread: OutboxEntry[] = [];
     for (const line of file.lines) {
       const read = readSpooledLine(line);
+      if (read === 'other_version') {
+        log.error({ file: file.name }, 'file of the spool has an unknown version; it is kept');
+        spool.keep(file.name);
+        return undefined;
+      }
       if (read === undefined) broken.push({ text: line, charge: undefined });
       else if (read.item === undefined) unread.push(read.entry);
       else items.push({ entry: read.entry, item: read.item });

@@ -34,6 +34,8 @@ export class Spool {
   readonly name: string;
   readonly #options: SpoolOptions;
   #files: SpoolFile[];
+  /** Files that this process cannot read. */
+  readonly #kept = new Set<string>();
 
   private constructor(options: SpoolOptions, name: string, files: SpoolFile[]) {
     this.#options = options;
@@ -99,14 +101,22 @@ export class Spool {
     this.#files.push({ name, records: lines.length, bytes: data.length });
   }
 
+  /** Leaves a file where it is, for a later process that can read it; it still counts. */
+  keep(name: string): void {
+    this.#kept.add(name);
+  }
+
   /** Returns the lines of the oldest file, or undefined if there is none. `remove` is called once they are written. */
-  async oldest(): Promise<{ readonly lines: string[]; readonly remove: () => Promise<void> } | undefined> {
-    for (let first = this.#files[0]; first !== undefined; first = this.#files[0]) {
+  async oldest(): Promise<
+    { readonly name: string; readonly lines: string[]; readonly remove: () => Promise<void> } | undefined
+  > {
+    const next = (): SpoolFile | undefined => this.#files.find(({ name }) => !this.#kept.has(name));
+    for (let first = next(); first !== undefined; first = next()) {
       const { name } = first;
       const path = join(this.#options.folder, name);
       try {
         const text = await readFile(path, 'utf8');
-        return { lines: text.split('\n').filter(Boolean), remove: () => this.#remove(name) };
+        return { name, lines: text.split('\n').filter(Boolean), remove: () => this.#remove(name) };
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
         // Another process on the same folder has written its lines.

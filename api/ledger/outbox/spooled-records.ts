@@ -1,4 +1,5 @@
 import { parseRecord } from '../../../shared/jobs/settlement/outbox.ts';
+import { isReadable, writtenVersion } from '../../../shared/runtime/wire-version.ts';
 import type { LedgerItem } from '../job-ledger.ts';
 import type { OutboxEntry } from './outbox-group.ts';
 
@@ -10,7 +11,8 @@ export interface ReadableEntry {
 
 /** A line of the spool: an outbox entry unchanged, and its answer. */
 interface SpooledLine {
-  readonly v: 1;
+  /** Version of the line; its record has one of its own. */
+  readonly v: number;
   readonly key: string;
   readonly text: string;
   readonly charge?: string | undefined;
@@ -26,13 +28,13 @@ export function readEntry(entry: OutboxEntry): ReadableEntry | undefined {
 
 /** Formats an entry as a line of the spool. @param item with its answer, if one is kept */
 export function spooledLine({ key, text = '', charge, late }: OutboxEntry, { answer }: LedgerItem): string {
-  return JSON.stringify({ v: 1, key, text, charge, late, answer } satisfies SpooledLine);
+  return JSON.stringify({ v: writtenVersion(), key, text, charge, late, answer } satisfies SpooledLine);
 }
 
 /** Parses a line of the spool: its entry, and its item if this version can read it. Undefined for a malformed line. */
 export function readSpooledLine(
   line: string,
-): { readonly entry: OutboxEntry; readonly item: LedgerItem | undefined } | undefined {
+): { readonly entry: OutboxEntry; readonly item: LedgerItem | undefined } | 'other_version' | undefined {
   let value: SpooledLine;
   try {
     value = JSON.parse(line) as SpooledLine;
@@ -40,7 +42,8 @@ export function readSpooledLine(
     return undefined;
   }
   const { v, key, text, charge, late, answer } = value ?? {};
-  if (v !== 1 || typeof key !== 'string' || typeof text !== 'string') return undefined;
+  if (!isReadable(v)) return 'other_version';
+  if (typeof key !== 'string' || typeof text !== 'string') return undefined;
   const entry = { key, id: '', text, charge, late };
   const read = readEntry(entry);
   return { entry, item: read && { ...read.item, isRead: true, ...(answer && { answer }) } };

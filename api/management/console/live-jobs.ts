@@ -3,6 +3,7 @@ import type { ErrorCode } from '../../../shared/errors.ts';
 import type { JobIdentity, JobState, Outcome } from '../../../shared/jobs/job-state.ts';
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { isReadable } from '../../../shared/runtime/wire-version.ts';
 
 /** Holds scanned per command, including those that the pattern filters out. */
 const scanCount = 500;
@@ -59,7 +60,9 @@ async function readLiveJob(redis: RedisClient, id: string): Promise<LiveJob | un
   const state = await readState(redis, id);
   // A job keeps its hold between its end and its settlement.
   if (state === undefined || state.progress.outcome !== undefined) return undefined;
-  return { ...(JSON.parse(state.job) as JobIdentity), ...state.progress };
+  const job = JSON.parse(state.job) as JobIdentity;
+  // One of another version is not shown: its fields may mean something else.
+  return isReadable(job.v) ? { ...job, ...state.progress } : undefined;
 }
 
 /** Omits the request in the state: it is not shown here, and may be long. */

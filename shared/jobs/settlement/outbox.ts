@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Capability, capabilities } from '../../capabilities/capability.ts';
 import type { ErrorCode } from '../../errors.ts';
+import { isReadable, writtenVersion } from '../../runtime/wire-version.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { callsFor, readTask } from '../vendor-task.ts';
 
@@ -55,6 +56,7 @@ export const lateField = 'l';
 /** A record in the outbox: JSON, written once by the process that settles the job. Its cost is not included. */
 export function recordText(job: JobRecord): string {
   const head = JSON.stringify({
+    v: writtenVersion(),
     id: job.id,
     account: job.account,
     key: job.apiKeyId,
@@ -96,6 +98,7 @@ const time = z.int().min(0);
 
 const wireRecord = z.compile(
   z.object({
+    v: z.int().optional(),
     id: z.string().regex(/^[0-9a-f]{32}$/),
     account: z.string(),
     key: z.string(),
@@ -131,7 +134,7 @@ export function parseRecord(text: string, charge?: string, late?: string): JobRe
   } catch {
     return undefined;
   }
-  if (!wireRecord.validate(value)) return undefined;
+  if (!wireRecord.validate(value) || !isReadable(value.v)) return undefined;
   // Named one by one: a rest and a spread would cost more than parsing the text.
   return {
     id: value.id,

@@ -1,10 +1,11 @@
-import type { Capability } from '../../capabilities/capability.ts';
+import { type Capability, isCapability } from '../../capabilities/capability.ts';
 import { type ErrorCode, errorTable } from '../../errors.ts';
 import { countAllTokens } from '../../money/token-counts.ts';
 import { accountKeys, jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript, untilAccepted } from '../../redis/script.ts';
 import { groupBy } from '../../runtime/group-by.ts';
+import { leaveUnread } from '../../runtime/wire-version.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { recordOfState } from './outbox.ts';
 
@@ -82,9 +83,19 @@ export function boundOf({ outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDe
   return outcome === 'completed' || hasDelta ? 'held' : undefined;
 }
 
-/** A job's member in the set of holds. */
+/** A job's member in the set of holds. A later version has its number as a fifth word. */
 export function holdMember(job: Pick<Settlement, 'jobId' | 'account' | 'apiKeyId' | 'capability'>): string {
   return `${job.jobId} ${job.account} ${job.apiKeyId} ${job.capability}`;
+}
+
+/** Parses a hold's member; undefined, and counted, if this build does not read its version. */
+export function readHoldMember(
+  member: string,
+): Pick<Settlement, 'jobId' | 'account' | 'apiKeyId' | 'capability'> | undefined {
+  const [jobId = '', account = '', apiKeyId = '', capability = '', ...more] = member.split(' ');
+  if (more.length === 0 && isCapability(capability)) return { jobId, account, apiKeyId, capability };
+  leaveUnread('hold');
+  return undefined;
 }
 
 /**

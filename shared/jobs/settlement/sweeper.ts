@@ -1,12 +1,13 @@
-import type { Capability } from '../../capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../../errors.ts';
 import type { QueuedJob } from '../../queue/queue.ts';
 import { accountKeys } from '../../redis/keys.ts';
+import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript } from '../../redis/script.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { isOtherVersion } from '../../runtime/wire-version.ts';
 import { type JobState, readJobState } from '../job-state.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
-import { countedByWorkersMs, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
+import { countedByWorkersMs, readHoldMember, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
 /** Interval between sweeps. */
 const intervalMs = 2000;
@@ -76,16 +77,16 @@ export class Sweeper {
   }
 
   async #inspect(holdsKey: string, member: string, now: number): Promise<void> {
-    const [jobId = '', account = '', apiKeyId = '', capability] = member.split(' ');
-    const state = await readJobState(this.#context.redis, jobId);
+    const held = readHoldMember(member);
+    if (held === undefined) return;
+    const { jobId } = held;
+    const state = await readReadableState(this.#context.redis, jobId);
+    if (state === 'other_version') return;
     if (state === undefined) {
       // Nothing records how it ended (Redis lost its state), so only the hold is left to release. If the database knows the
       // job, the ledger ends it there.
       await settleNow(this.#context.redis, {
-        jobId,
-        account,
-        apiKeyId,
-        capability: capability as Capability,
+        ...held,
         retentionMs: 0,
         idempotency: '',
         outcome: 'failed',
@@ -140,6 +141,16 @@ export class Sweeper {
   async #isAbandoned({ id, capability, hasDelta, leaseUntil }: JobState, now: number): Promise<boolean> {
     if (leaseUntil === 0 || now <= leaseUntil + abandonedMs) return false;
     return hasDelta || (await this.#context.queue(capability).position(id)) === undefined;
+  }
+}
+
+/** The holds of a job of another version are left to a process that can read its state. */
+async function readReadableState(redis: RedisClient, jobId: string): Promise<JobState | 'other_version' | undefined> {
+  try {
+    return await readJobState(redis, jobId);
+  } catch (error) {
+    if (isOtherVersion(error)) return 'other_version';
+    throw error;
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import type * as bullmq from 'bullmq';
 import type { Queue, Worker } from 'bullmq';
-import type { ClaimedJob, JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
+import type { ClaimedJob, JobConsumerOptions } from '../../../workers/queue/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';

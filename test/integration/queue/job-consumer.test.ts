@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Worker } from 'bullmq';
-import type { ClaimedJob, JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
+import type { ClaimedJob, JobConsumerOptions } from '../../../workers/queue/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
+import type { JobConsumerOptions } from '../../../workers/queue/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 

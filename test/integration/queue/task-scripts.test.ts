@@ -71,7 +71,7 @@ describe('storeTask', () => {
     assert.equal((await readJobState(jobs.redis, job.id))?.task, undefined);
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
-    assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), taskOf());
+    assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), { v: 1, ...taskOf() });
   });
 
   test('storeTask reports an ended and an unknown job', async () => {

@@ -4,7 +4,8 @@ import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import type { RedisClient, RedisHandle } from '../../../shared/redis/redis.ts';
-import type { JobConsumer, JobConsumerOptions } from '../../../workers/queue/job-consumer.ts';
+import type { JobConsumerOptions } from '../../../workers/queue/consumer.ts';
+import type { JobConsumer } from '../../../workers/queue/job-consumer.ts';
 import { loadProduct } from '../gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 

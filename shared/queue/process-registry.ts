@@ -1,0 +1,84 @@
+import { processesKey } from '../redis/keys.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import type { Logger } from '../runtime/log.ts';
+import { readVersions, type VersionRange, writeFor } from '../runtime/wire-version.ts';
+
+/** Interval of reports. */
+const everyMs = 5000;
+/** A process silent for this long is gone: three reports. */
+const silenceMs = 15_000;
+
+export interface ProcessReportsOptions {
+  readonly redis: RedisClient;
+  readonly processId: string;
+  readonly log: Logger;
+  /** Override of what this build reads, for tests. */
+  readonly versions?: VersionRange;
+}
+
+/** Reports which versions this process reads, and sets the version that it writes to what all running processes read. */
+export class ProcessReports {
+  readonly #options: ProcessReportsOptions;
+  readonly #versions: VersionRange;
+  readonly #timer: NodeJS.Timeout;
+  #reporting: Promise<void> | undefined;
+  #isWarned = false;
+
+  private constructor(options: ProcessReportsOptions) {
+    this.#options = options;
+    this.#versions = options.versions ?? readVersions;
+    this.#timer = setInterval(() => {
+      this.#reporting ??= this.report()
+        .catch((error) => options.log.warn({ err: error }, 'reporting the versions that are read failed'))
+        .finally(() => {
+          this.#reporting = undefined;
+        });
+    }, everyMs);
+    this.#timer.unref();
+  }
+
+  /** Reports once before it returns: what is written from then on suits the processes that run. */
+  static async open(options: ProcessReportsOptions): Promise<ProcessReports> {
+    const reports = new ProcessReports(options);
+    await reports.report();
+    return reports;
+  }
+
+  /** Reports this process, and reads the reports of all. */
+  async report(): Promise<void> {
+    const { redis, log } = this.#options;
+    // By Redis's clock: a process whose own clock is ahead would remove all others.
+    const now = Number((await redis.time())[0]) * 1000;
+    const replies = await redis
+      .multi()
+      .zadd(processesKey, now, this.#member)
+      .zremrangebyscore(processesKey, '-inf', now - silenceMs)
+      .zrange(processesKey, '0', '-1')
+      .pexpire(processesKey, silenceMs)
+      .exec();
+    const [error, members] = replies?.[2] ?? [];
+    if (error || !Array.isArray(members)) throw error ?? new Error('Redis has not answered');
+    const isReadByAll = writeFor(members.map(readMember), this.#versions);
+    if (!isReadByAll && !this.#isWarned) {
+      log.error('processes that are more than one release apart run together: some leave the work of others undone');
+    }
+    this.#isWarned = !isReadByAll;
+  }
+
+  /** Removes this process from the registry. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#reporting;
+    const { redis } = this.#options;
+    await redis.zrem(processesKey, this.#member).catch(() => undefined);
+  }
+
+  get #member(): string {
+    return `${this.#options.processId} ${this.#versions.oldest} ${this.#versions.newest}`;
+  }
+}
+
+function readMember(member: unknown): VersionRange {
+  const [, oldest, newest] = String(member).split(' ');
+  return { oldest: Number(oldest), newest: Number(newest) };
+}
