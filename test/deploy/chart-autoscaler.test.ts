@@ -139,11 +139,11 @@ describe('an autoscaler that follows the Helm chart', () => {
     const targets = ports.map((port) => `127.0.0.1:${port}`);
     prometheus = await Prometheus.start([
       {
-        // The operator gives these labels: job from the Service, and the namespace.
-        job_name: 'gateway-sluice-metrics',
+        // The operator gives these labels.
+        job_name: 'sluice',
         scrape_interval: monitor?.spec.endpoints[0].interval,
         authorization: { credentials: token },
-        static_configs: [{ targets, labels: { namespace: 'ai' } }],
+        static_configs: [{ targets, labels: { namespace: 'ai', service: 'gateway-sluice-metrics' } }],
       },
     ]);
     chat = new ScaledWorkers(gateway, 'chat', objects);

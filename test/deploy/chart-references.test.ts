@@ -99,6 +99,8 @@ describe('the objects of the Helm chart', () => {
       const services = ofKind(objects, 'Service').filter(({ metadata }) =>
         selects(spec.selector, metadata.labels ?? {}),
       );
+      // Alerts ask for `job=~"sluice.*"`.
+      for (const { metadata } of services) assert.equal(metadata.labels?.[spec.jobLabel], 'sluice', set);
       // That of callers is none of them.
       assert.deepEqual(
         services.map(({ metadata }) => metadata.name),
@@ -113,6 +115,7 @@ describe('the objects of the Helm chart', () => {
       const pods = makers(objects).filter((maker) => selects(spec.selector, podLabels(maker)));
       const workers = makers(objects).filter(({ metadata }) => metadata.name.includes('-worker-'));
       assert.deepEqual(pods, workers);
+      for (const pod of pods) assert.equal(podLabels(pod)[spec.jobLabel], 'sluice', set);
       for (const pod of pods) assert.ok(portsOf(pod).includes(spec.podMetricsEndpoints[0].port));
     }
     for (const { spec } of ofKind(objects, 'Ingress')) {

@@ -144,7 +144,7 @@ describe('the scaling of the Helm chart', () => {
     const rules = objects.filter(({ kind }) => kind === 'PrometheusRule');
     assert.deepEqual(
       rules.map(({ spec }) => spec),
-      files('prometheus', '.rules.yml').map(([, text]) => parse(text)),
+      files('prometheus', '.yml').map(([, text]) => parse(text)),
     );
     const dashboards = objects.filter(
       ({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] === 'dashboards',
