@@ -169,8 +169,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'what a dead worker has not settled stays so',
     files: /api\/main\.js$/,
-    text: 'else await settleNow(this.#context.redis, settlement);',
-    replacement: ';',
+    text: 'await settleNow(this.#context.redis, settlement);',
+    replacement: '',
     rules: ['no_row', 'no_end', 'left_in_redis', 'account_differs'],
     faults: ['worker_killed_before_settling'],
   },
