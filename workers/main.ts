@@ -22,6 +22,7 @@ import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { consume } from './queue/consume.ts';
+import type { Consumer } from './queue/consumer.ts';
 import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/router.ts';
 import { RunningJobs, Settler } from './run/job-run.ts';
@@ -97,15 +98,7 @@ async function start(): Promise<void> {
   reportSlots(context.metrics, wanted, config.workerConcurrency);
   closers.use(await ProcessReports.open({ redis: redis.client, processId: workerId, log }));
   const consumers = wanted.map((capability) => consume(capability, redis, context));
-  closers.add(async (signal) => {
-    // Claims no more jobs from here on, and resolves when the running ones have ended.
-    const closed = Promise.all(consumers.map((consumer) => consumer.close()));
-    const { drained, ...counts } = running.drain();
-    log.info(counts, 'waiting for running jobs');
-    signal.addEventListener('abort', () => running.requeueAll(), { once: true });
-    await closed;
-    log.info(drained, 'running jobs are over');
-  });
+  closers.add((signal) => drain(consumers, context, signal));
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
   // Before the message that it is ready: the launcher sends the signal on from then on.
   closers.add(
@@ -129,6 +122,20 @@ async function start(): Promise<void> {
   });
   // Whoever reads it may send signals at once.
   process.send?.({ type: 'consuming', capabilities: wanted });
+}
+
+/** Claims no more jobs from here on, and resolves when the running ones have ended. */
+async function drain(
+  consumers: readonly Consumer[],
+  { running, log }: WorkerContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const closed = Promise.all(consumers.map((consumer) => consumer.close()));
+  const { drained, ...counts } = running.drain();
+  log.info(counts, 'waiting for running jobs');
+  signal.addEventListener('abort', () => running.requeueAll(), { once: true });
+  await closed;
+  log.info(drained, 'running jobs are over');
 }
 
 start().catch((error) => {
