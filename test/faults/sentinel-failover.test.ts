@@ -119,8 +119,7 @@ async function survive(t: TestContext, fault: Fault, sentinel: TestSentinel, gat
   assert.ok(successesBefore > 0 && accepted.length > 0);
   assert.deepEqual(ended, { completed: accepted.length });
   if (isSoak && fault.maxSilenceMs !== undefined) assert.ok(silenceMs <= fault.maxSilenceMs, `${silenceMs} ms`);
-  // As of a worker that died: the last message of a job's worker, that it is settled, may be among what the new master lacks.
-  const options = { redisUrl: replica.url, hasDeadWorkers: true };
+  const options = { redisUrl: replica.url, hasLostWrites: true };
   await verify(t, `a master that ${fault.name}`, { gateway, records, endings: ['done'], ...options });
 }
 

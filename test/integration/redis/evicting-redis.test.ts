@@ -13,6 +13,8 @@ async function endOf(file: string, settings: NodeJS.ProcessEnv): Promise<{ code:
   const child = spawn(process.execPath, [`${builtProduct}/${file}`], {
     env: settings,
     stdio: ['ignore', 'ignore', 'pipe'],
+    // One that starts is ended, and has no code.
+    timeout: 30_000,
   });
   const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
   return { code, said };

@@ -65,7 +65,7 @@ const refusedOnBoth = {
   '+time': 'TIME',
 };
 
-describe('a Redis that cannot be used', { concurrency: 3 }, () => {
+describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () => {
   test('each right of the documented ACL rule is needed: without it the start is refused, with the command', async () => {
     await withRedis({}, async ({ url }) => {
       assert.deepEqual(await refusedWithout(documentedRule('single', 'secret'), url), {

@@ -12,17 +12,26 @@ const patienceMs = 30_000;
 /** Keys that a gateway at rest keeps for good, by how they end. */
 const lasting = [/:key:[^:]+$/, /:fairness$/, /^sluice:(workers$|raised$|known-key:)/, /:(meta|events|marker)$/];
 
+export interface LeftoverOptions {
+  readonly hasDeadWorkers?: boolean;
+  /**
+   * A failover lost what the master had confirmed last: a job's end may be missing where its settlement, sent again, is not.
+   * Such a state only has to expire.
+   */
+  readonly hasLostWrites?: boolean;
+}
+
 /**
  * What finished work has left in Redis and should not have: holds, money held, running places, states without an end, queued jobs,
  * locks, keys that never expire. Waits up to half a minute for it to go.
  */
-export async function findLeftovers(redisUrl: string, options: { hasDeadWorkers?: boolean } = {}): Promise<string[]> {
+export async function findLeftovers(redisUrl: string, options: LeftoverOptions = {}): Promise<string[]> {
   const nodes = redisUrl.split(',').map((url) => new Redis(url, { lazyConnect: true }));
   const deadline = Date.now() + patienceMs;
   const stateMs = options.hasDeadWorkers ? orphanedMs : maxMs;
   try {
     for (;;) {
-      const found = (await Promise.all(nodes.map((node) => lookThrough(node, stateMs)))).flat();
+      const found = (await Promise.all(nodes.map((node) => lookThrough(node, stateMs, options)))).flat();
       if (found.length === 0 || Date.now() > deadline) return found;
       await delay(500);
     }
@@ -31,16 +40,21 @@ export async function findLeftovers(redisUrl: string, options: { hasDeadWorkers?
   }
 }
 
-async function lookThrough(redis: Redis, stateMs: number): Promise<string[]> {
+async function lookThrough(redis: Redis, stateMs: number, options: LeftoverOptions): Promise<string[]> {
   const found: string[] = [];
   for (const key of await redis.keys('*')) {
-    const complaint = await lookAt(redis, key, stateMs);
+    const complaint = await lookAt(redis, key, stateMs, options);
     if (complaint !== undefined) found.push(`${key}: ${complaint}`);
   }
   return found;
 }
 
-async function lookAt(redis: Redis, key: string, stateMs: number): Promise<string | undefined> {
+async function lookAt(
+  redis: Redis,
+  key: string,
+  stateMs: number,
+  { hasLostWrites = false }: LeftoverOptions,
+): Promise<string | undefined> {
   if (/:(holds|running:[^:]+)$/.test(key)) return `${await redis.zcard(key)} members`;
   if (/:(wait|active|paused|delayed|prioritized|completed|failed|stalled)$/.test(key)) return 'a list of jobs';
   if (/:outbox$/.test(key)) return await describeOutbox(redis, key);
@@ -50,6 +64,7 @@ async function lookAt(redis: Redis, key: string, stateMs: number): Promise<strin
   if (/:reserved$/.test(key)) return `${await redis.hlen(key)} reservations`;
   const ttl = await redis.pttl(key);
   if (ttl === -2) return undefined;
+  if (hasLostWrites && ttl > 0 && /:job:[0-9a-f]+$/.test(key)) return undefined;
   if (/:job:[0-9a-f]+$/.test(key)) {
     const [terminal, job] = await redis.hmget(key, 'terminal', 'job');
     if (terminal === null) return 'a state without an end';

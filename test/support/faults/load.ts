@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { TestGateway } from '../gateway.ts';
 import { check, describeSummary, type Ending, type Summary } from './checker.ts';
-import { findLeftovers } from './leftovers.ts';
+import { findLeftovers, type LeftoverOptions } from './leftovers.ts';
 import { runStream, type StreamPlan, type StreamRecord } from './stream-client.ts';
 
 /** Full figures (2,000 streams over all faults) instead of the ordinary ones. */
@@ -80,8 +80,7 @@ export async function verify(
     records: readonly StreamRecord[];
     endings: readonly Ending[];
     redisUrl?: string;
-    hasDeadWorkers?: boolean;
-  },
+  } & LeftoverOptions,
 ): Promise<Summary> {
   const { gateway, records, endings } = options;
   const summary = await check(records, gateway.sandbox.url, endings);
