@@ -9,12 +9,12 @@ const windowMs = 500;
 /** How often the delay is sampled within it, in ms. */
 const resolutionMs = 20;
 /** Median delay above which the loop is too busy (ms): every step of every request waits as long. */
-const maxDelayMs = 250;
+const maxDelayMs = 200;
 /** Share of a window that a busy loop works at least; one that waits for a processor is not helped by refusing work. */
 const minUse = 0.9;
 /** By how many percent of requests the refused share rises with each busy window after the first one, and falls with each other one. */
 const rise = 20;
-const fall = 10;
+const fall = 5;
 /** Some requests are always accepted, so that a wrong measure never stops a process. */
 const maxPercent = 90;
 /** When a refused caller may retry: another process may have room sooner. */

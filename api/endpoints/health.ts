@@ -5,6 +5,7 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { redisLag } from '../../shared/runtime/metrics.ts';
 import type { Scrapes } from '../../shared/runtime/metrics-access.ts';
 import { mayReadMetrics } from '../../shared/runtime/metrics-access.ts';
+import type { BusyLoop } from '../bounds/busy-loop.ts';
 import type { DatabaseHealth } from '../ledger/database-health.ts';
 import type { RedisWatch } from '../ledger/redis-watch.ts';
 import type { State } from '../state.ts';
@@ -16,7 +17,12 @@ export interface HealthDependencies {
   readonly scrapes: Scrapes;
   readonly database: DatabaseHealth;
   readonly watch: Pick<RedisWatch, 'isBehind'>;
+  readonly busyLoop: Pick<BusyLoop, 'refusedPercent'>;
 }
+
+/** How long Redis may take to reply to a readiness check, in ms: usually, and while the event loop is too busy to read replies in time. */
+const replyMs = 1000;
+const busyReplyMs = 5000;
 
 /** Paths of the liveness check: the common ones, and those of other gateways that tools use. */
 export const livenessPaths = ['/healthz', '/health', '/health/liveliness', '/health/liveness'] as const;
@@ -36,7 +42,9 @@ export const healthz: Middleware<State> = (ctx) => {
 export function readyz(services: HealthDependencies, isClosing: () => boolean): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'readyz';
-    const [lag, isDatabaseThere] = await Promise.all([redisLag(services.redis), services.database.isThere()]);
+    const waitMs = services.busyLoop.refusedPercent > 0 ? busyReplyMs : replyMs;
+    const lagging = redisLag(services.redis, waitMs);
+    const [lag, isDatabaseThere] = await Promise.all([lagging, services.database.isThere()]);
     const behind = services.watch.isBehind ? 'behind' : 'ok';
     const checks = {
       redis: lag >= 0 ? behind : 'unavailable',

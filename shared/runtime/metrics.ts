@@ -95,12 +95,12 @@ export function createFaultCounter(registry: Registry): Counter<'kind'> {
   });
 }
 
-/** Seconds of a PING's round trip, or -1 after a second without a reply. */
-export async function redisLag(redis: RedisClient): Promise<number> {
+/** Seconds of a PING's round trip, or -1 after `ms` without a reply. */
+export async function redisLag(redis: RedisClient, ms = readMs): Promise<number> {
   const started = performance.now();
   const answered = await withTimeout(
     redis.ping().catch(() => undefined),
-    readMs,
+    ms,
   );
   return answered === undefined ? -1 : (performance.now() - started) / 1000;
 }
