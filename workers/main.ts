@@ -20,7 +20,9 @@ import { reloadOnHangup } from '../shared/runtime/reload.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
+import { traceHeaders } from '../shared/tracing/trace-context.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { sendTraces } from './http/http-client.ts';
 import { consume } from './queue/consume.ts';
 import type { Consumer } from './queue/consumer.ts';
 import { checkKeys } from './routing/check-keys.ts';
@@ -66,7 +68,10 @@ async function start(): Promise<void> {
   const routing = new Routing(config, registry, log);
   closers.add(() => withTimeout(routing.vendors.close(), vendorsCloseMs));
   const tracer = await openTracer(config.tracing, 'worker', log);
-  if (tracer !== undefined) closers.use(tracer);
+  if (tracer !== undefined) {
+    closers.use(tracer);
+    sendTraces(traceHeaders);
+  }
   const running = closers.use(new RunningJobs(redis.client, log));
   setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
   const context: WorkerContext = {

@@ -1,7 +1,6 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
-import { traceHeaders } from '../../shared/tracing/trace-context.ts';
 import { type ConnectionError, Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
 
 /**
@@ -64,6 +63,14 @@ function createConnector(onSocket: (socket: Socket) => void): buildConnector.con
   };
 }
 
+/** Returns the headers of the span that a call belongs to. Undefined if nothing is traced, so that no call costs anything. */
+let traceHeaders: (() => readonly string[] | undefined) | undefined;
+
+/** Has every call send the trace headers that `read` returns. */
+export function sendTraces(read: () => readonly string[] | undefined): void {
+  traceHeaders = read;
+}
+
 /** One keep-alive pool for one vendor. It grows as needed: the worker's concurrency bounds it. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const base = new URL(options.baseUrl);
@@ -112,7 +119,7 @@ const asText = (body: Buffer): string => body.toString();
 const asBytes = (body: Buffer): Buffer => body;
 
 function withOwn(shared: string[], { headers }: HttpRequest): string[] {
-  const trace = traceHeaders();
+  const trace = traceHeaders?.();
   if (trace !== undefined) return [...shared, ...trace, ...Object.entries(headers ?? {}).flat()];
   return headers === undefined ? shared : [...shared, ...Object.entries(headers).flat()];
 }
