@@ -4,7 +4,7 @@ import { batchCommands } from './command-batcher.ts';
 import type { RedisAddress, RedisNode } from './redis-address.ts';
 
 /** How long a connection may take to be made. */
-export const connectDeadlineMs = 5000;
+const connectDeadlineMs = 5000;
 /** How long a Sentinel may take to name the master before the next one is asked. */
 const sentinelDeadlineMs = 2000;
 

@@ -2,10 +2,13 @@ import { Cluster, type Redis } from 'ioredis';
 import type { RedisTlsSettings } from '../config/redis-settings.ts';
 import type { Logger } from '../runtime/log.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
-import { connectDeadlineMs, openCluster, openSingle, type RedisTarget } from './open-redis.ts';
+import { openCluster, openSingle, type RedisTarget } from './open-redis.ts';
 import { explained, probeRedis } from './probe-redis.ts';
 import { describeAddress, parseRedisUrl } from './redis-address.ts';
 import { redisTls } from './redis-tls.ts';
+
+/** A Cluster's client first asks a node for the others, and connects to them. */
+const completeDeadlineMs = 10_000;
 
 /** One Redis, or a Cluster of them; the keys are laid out for both. */
 export type RedisClient = Redis | Cluster;
@@ -57,7 +60,7 @@ async function untilComplete(cluster: Cluster, target: RedisTarget): Promise<voi
   const ready = new Promise<true>((resolve) => {
     cluster.once('ready', () => resolve(true));
   });
-  const isReady = await withTimeout(ready, connectDeadlineMs);
+  const isReady = await withTimeout(ready, completeDeadlineMs);
   cluster.off('node error', onError);
   if (isReady) return;
   cluster.disconnect();

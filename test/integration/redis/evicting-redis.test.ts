@@ -14,7 +14,7 @@ async function endOf(file: string, settings: NodeJS.ProcessEnv): Promise<{ code:
     env: settings,
     stdio: ['ignore', 'ignore', 'pipe'],
     // One that starts is ended, and has no code.
-    timeout: 30_000,
+    timeout: 120_000,
   });
   const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
   return { code, said };
