@@ -19,9 +19,9 @@ export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/settlement/settle'],
   ...['append', 'finish'].map((name) => ['shared/redis/refusal', `shared/jobs/${name}`]),
   ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/jobs/begin'],
-  ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/queue/claim-jobs'],
+  ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/queue/lines', 'shared/queue/claim-jobs'],
   ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/admit'],
-  ['shared/queue/add-job', 'shared/queue/enqueue'],
+  ['shared/queue/lines', 'shared/queue/add-job', 'shared/queue/enqueue'],
 ]);
 
 /**
