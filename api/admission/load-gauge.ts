@@ -21,7 +21,7 @@ const memoryLimit = 0.7;
 const flowingMs = 25;
 
 /** Jobs that a process may admit without a priority between two looks at a queue: as many, or a multiple of what it admitted before. */
-const minBurst = 16;
+const minBurst = 8;
 const burstGrowth = 4;
 
 /** Admissions of one capability in this process. */
