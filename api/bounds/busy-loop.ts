@@ -10,6 +10,9 @@ const windowMs = 500;
 const resolutionMs = 20;
 /** Median delay above which the loop is too busy (ms): every step of every request waits as long. */
 const maxDelayMs = 200;
+/** Median delay above which replies are read late (ms), and for how many windows after one of them the loop counts as slow. */
+const slowDelayMs = 50;
+const slowWindows = 10;
 /** Share of a window that a busy loop works at least; one that waits for a processor is not helped by refusing work. */
 const minUse = 0.9;
 /** By how many percent of requests the refused share rises with each busy window after the first one, and falls with each other one. */
@@ -41,6 +44,8 @@ export class BusyLoop {
   readonly #measure: LoopMeter;
   readonly #timer: NodeJS.Timeout;
   #busyWindows = 0;
+  /** Windows for which the loop still counts as slow. */
+  #slowFor = 0;
   #percent = 0;
   /** Percent of the next refusal that are due. */
   #due = 0;
@@ -55,6 +60,11 @@ export class BusyLoop {
   /** The share of requests that is refused now, in percent. */
   get refusedPercent(): number {
     return this.#percent;
+  }
+
+  /** Whether replies of other processes have lately been read late, so that a late one says nothing about them. */
+  get isSlow(): boolean {
+    return this.#slowFor > 0;
   }
 
   /** @throws ApiError 503 for the refused share of requests. */
@@ -73,6 +83,7 @@ export class BusyLoop {
   look(): void {
     const { medianMs, use } = this.#measure();
     const before = this.#percent;
+    this.#slowFor = medianMs > slowDelayMs ? slowWindows : Math.max(0, this.#slowFor - 1);
     if (medianMs > maxDelayMs && use >= minUse) {
       this.#busyWindows++;
       if (this.#busyWindows > 1) this.#percent = Math.min(maxPercent, this.#percent + rise);

@@ -17,7 +17,7 @@ export interface HealthDependencies {
   readonly scrapes: Scrapes;
   readonly database: DatabaseHealth;
   readonly watch: Pick<RedisWatch, 'isBehind'>;
-  readonly busyLoop: Pick<BusyLoop, 'refusedPercent'>;
+  readonly busyLoop: Pick<BusyLoop, 'isSlow'>;
 }
 
 /** How long Redis may take to reply to a readiness check, in ms: usually, and while the event loop is too busy to read replies in time. */
@@ -42,7 +42,7 @@ export const healthz: Middleware<State> = (ctx) => {
 export function readyz(services: HealthDependencies, isClosing: () => boolean): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'readyz';
-    const waitMs = services.busyLoop.refusedPercent > 0 ? busyReplyMs : replyMs;
+    const waitMs = services.busyLoop.isSlow ? busyReplyMs : replyMs;
     const lagging = redisLag(services.redis, waitMs);
     const [lag, isDatabaseThere] = await Promise.all([lagging, services.database.isThere()]);
     const behind = services.watch.isBehind ? 'behind' : 'ok';

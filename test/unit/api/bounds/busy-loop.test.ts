@@ -50,6 +50,14 @@ describe('a busy event loop', () => {
     assert.equal(refused(seeing(t, busy, busy, ...Array.from({ length: 4 }, () => calm))), 0);
   });
 
+  test('an event loop that was slow counts as such for some seconds, before it refuses anything', (t) => {
+    const slow: LoopWindow = { medianMs: 80, use: 1 };
+    assert.equal(seeing(t, calm).isSlow, false);
+    assert.equal(seeing(t, slow, ...Array.from({ length: 9 }, () => calm)).isSlow, true);
+    assert.equal(seeing(t, slow, ...Array.from({ length: 10 }, () => calm)).isSlow, false);
+    assert.equal(refused(seeing(t, slow, slow, slow)), 0);
+  });
+
   test('an event loop counts as busy by its median delay: many long tasks do, one that is longer does not', async (t) => {
     const loop = new BusyLoop(log);
     t.after(() => loop.close());
