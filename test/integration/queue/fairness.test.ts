@@ -165,8 +165,11 @@ async function assertPassed(gateway: TestGateway): Promise<void> {
   const job = await gateway.fetch(`/v1/jobs/${id}`, { headers: { authorization: `Bearer ${lightKey}` } });
   const position = ((await job.json()) as { queue_position: number }).queue_position;
   assert.ok(position <= unseen + 2, `${position} jobs before it`);
-  const metrics = await (await gateway.fetch('/metrics')).text();
-  assert.equal(/^sluice_queue_waiting\{.*capability="chat".*\} (\d+)/m.exec(metrics)?.[1], String(many + 1));
+  // A scrape shows the queues as they were looked at last.
+  await eventually(async () => {
+    const metrics = await (await gateway.fetch('/metrics')).text();
+    assert.equal(/^sluice_queue_waiting\{.*capability="chat".*\} (\d+)/m.exec(metrics)?.[1], String(many + 1));
+  });
   await gateway.startWorker(settings, 'chat');
   const calls = await eventually(async () => {
     const all = await vendorCalls(gateway);
