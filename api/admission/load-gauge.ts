@@ -161,17 +161,19 @@ export class LoadGauge {
   }
 
   async #readQueue(capability: Capability, queue: CapabilityQueue): Promise<void> {
+    const before = this.#admissions.get(capability)?.now ?? 0;
     const waiting = await queue.waiting();
     // Usually nothing waits, and the rest is not needed.
     const [depth, progress] = waiting === 0 ? [] : await Promise.all([queue.depth(), queue.progress()]);
     const isBackedUp = depth !== undefined && depth.oldestWaitMs > flowingMs;
     const active = depth?.active ?? 0;
-    this.#waiting.set(capability, waiting);
+    const admissions = this.#admissions.get(capability);
+    // Jobs admitted meanwhile were not in the queue yet.
+    this.#waiting.set(capability, waiting + (admissions?.now ?? before) - before);
     this.#active.set(capability, active);
     this.#oldestWaitMs.set(capability, depth?.oldestWaitMs ?? 0);
     if (isBackedUp) this.#backedUp.add(capability);
     else this.#backedUp.delete(capability);
-    const admissions = this.#admissions.get(capability);
     if (admissions !== undefined) {
       admissions.before = Math.max(admissions.now, admissions.before / 2);
       admissions.now = 0;
