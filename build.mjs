@@ -21,6 +21,7 @@ const assets = /\.(lua|sql|html|json|txt)$/;
 const programs = [
   ...[
     'api/main',
+    'api/ledger/main',
     'workers/main',
     'sandbox/main',
     'launcher/main',

@@ -1,11 +1,10 @@
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
-import { type Database, tryDatabase } from '../shared/database/database.ts';
+import { tryDatabase } from '../shared/database/database.ts';
 import { DatabaseActivity } from '../shared/database/database-activity.ts';
 import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
-import type { JobRecord } from '../shared/jobs/settlement/outbox.ts';
 import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
@@ -17,52 +16,23 @@ import { keepFilesPrivate, tightenDataDir } from '../shared/runtime/private-file
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
 import { metricsServer } from '../shared/runtime/serve-metrics.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
-import { idempotencyMs } from './admission/admit.ts';
+import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { createApp } from './app.ts';
-import { endpoints } from './endpoints/endpoints.ts';
 import { DatabaseHealth } from './ledger/database-health.ts';
-import { JobLedger } from './ledger/job-ledger.ts';
-import { LedgerProcess } from './ledger/ledger-process.ts';
+import { keptAnswerMs, openLedger } from './ledger/open-ledger.ts';
 import { RedisWatch } from './ledger/redis-watch.ts';
 import { setUpDatabase } from './ledger/set-up-database.ts';
-import { raiseMoney, syncRedis } from './ledger/sync-redis.ts';
+import { syncRedis } from './ledger/sync-redis.ts';
 import { addProcessGauges } from './metrics/process-gauges.ts';
 import { addSharedGauges } from './metrics/shared-gauges.ts';
-import type { View } from './replies/view.ts';
 import { createApiServer, listen } from './server.ts';
 import { openServices, type Services } from './services.ts';
 
 /** Minimum time by which blobs outlive the answers, requests and links that refer to them. */
 const blobMarginMs = 2 * 3_600_000;
 const housekeepingMs = 600_000;
-/** Starts what brings the jobs' records into the database. */
-async function openLedger(services: Services, db: Database): Promise<LedgerProcess> {
-  const { config } = services;
-  const views = new Map<string, View>(endpoints.map(({ name, view }) => [name, view]));
-  const ledger = new JobLedger({
-    ...services,
-    db,
-    viewOf: (endpoint) => views.get(endpoint),
-    retentionMs: config.bodyRetentionMs,
-    blobMs: keptAnswerMs(config),
-    onLate: (records) => raiseLate(services, db, records),
-  });
-  return await LedgerProcess.open({ ...services, db, ledger });
-}
-
-/** Charges jobs that were settled without their holds, now that the ledger has them. The next start retries a failure. */
-function raiseLate({ redis, log }: Services, db: Database, records: readonly JobRecord[]): void {
-  const accounts = [...new Set(records.map(({ account }) => account))];
-  log.warn({ jobs: records.length }, 'charging jobs whose holds Redis lost');
-  raiseMoney(db, redis, accounts).catch((error) =>
-    log.warn({ err: error }, 'charging jobs whose holds Redis lost failed'),
-  );
-}
-
-/** Maximum time that an answer is kept after its job's end. */
-function keptAnswerMs({ resultMs }: Config): number {
-  return Math.max(resultMs, idempotencyMs);
-}
+/** How long accepted jobs may be written for while the process closes. */
+const acceptedMs = 2000;
 
 /** Deletes old blobs, and expired sessions. The first blobs of an answer may precede its end by a job's duration. */
 function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.Timeout {
@@ -115,7 +85,8 @@ async function start(): Promise<void> {
   closers.use(await StorageClaim.open(redis.client, services.blobs, log));
   closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
   closers.use(await ProcessReports.open({ redis: redis.client, processId: services.processId, log }));
-  closers.use(await openLedger(services, db));
+  closers.add(() => withTimeout(services.acceptedJobs.close(), acceptedMs));
+  if (config.runsLedger) closers.use(await openLedger({ ...services, db }));
   addProcessGauges(services.registry, { ...services, db, activity });
   addSharedGauges(services.registry, services);
   // Closed before the ledger, which writes what it settles.

@@ -6,7 +6,7 @@ import { settingNames } from '../shared/config/config.ts';
 const decidedByChart = new Set([
   ...['HOST', 'PORT', 'PUBLIC_URL', 'TRUST_PROXY', 'SLUICE_DATA_DIR', 'SLUICE_CONFIG', 'WORKER_PORT', 'METRICS_PORT'],
   ...['SANDBOX_BASE_URL', 'SLUICE_SANDBOX', 'SLUICE_SHUTDOWN_SECONDS', 'SLUICE_LAME_DUCK_SECONDS'],
-  'SLUICE_MIGRATE_AT_START',
+  ...['SLUICE_MIGRATE_AT_START', 'SLUICE_LEDGER'],
   // Of a data folder that may end with its pod.
   'SLUICE_SPOOL_MEGABYTES',
   // Of npm start and compose alone.

@@ -17,6 +17,7 @@ import { createFaultCounter, createRegistry } from '../shared/runtime/metrics.ts
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
+import { serveHealth } from '../shared/runtime/serve-health.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
@@ -28,7 +29,6 @@ import type { Consumer } from './queue/consumer.ts';
 import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/router.ts';
 import { RunningJobs, Settler } from './run/job-run.ts';
-import { serveHealth } from './serve-health.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -96,7 +96,7 @@ async function start(): Promise<void> {
   closers.use(await Inbox.open(redis, workerId, running, log));
   // Both are closed after the consumers: a worker that drains is still there.
   if (config.workerPort !== undefined) {
-    const health = serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
+    const health = await serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
     closers.add(() => void health.close());
   }
   closers.use(new Heartbeat(context, wanted, routing));

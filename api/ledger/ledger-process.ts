@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
@@ -7,8 +8,6 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { Registry } from '../../shared/runtime/metrics.ts';
-import { withTimeout } from '../../shared/runtime/with-timeout.ts';
-import type { AcceptedJobs } from './accepted-jobs.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
 import { createLedgerMetrics, type LedgerMetrics } from './ledger-metrics.ts';
@@ -20,8 +19,10 @@ import { OutboxSpool } from './outbox/outbox-spool.ts';
 import { Quarantine } from './outbox/quarantine.ts';
 import { Spool } from './outbox/spool.ts';
 import { UnreadableEntries } from './outbox/unreadable-entries.ts';
+import { retainJobs } from './retention/job-retention.ts';
 
 const housekeepingMs = 600_000;
+const retentionFailure = 'making partitions for jobs, or removing expired ones, failed';
 /** How long remaining records may be written for while the process closes. */
 const drainMs = 2000;
 
@@ -31,7 +32,7 @@ export interface LedgerProcessOptions {
   readonly isCluster: boolean;
   readonly processId: string;
   readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
-  readonly acceptedJobs: AcceptedJobs;
+  readonly blobs: Blobs;
   readonly registry: Registry;
   readonly config: Config;
   readonly log: Logger;
@@ -44,9 +45,8 @@ const minFreeBytes = 512 * 1024 * 1024;
 /** Interval between measurements of the outboxes' size. */
 const measureMs = 15_000;
 
-/** The ledger's work in one api process: writes records into the database, ends lost jobs, deletes expired bodies. */
+/** The ledger's work in one process: writes records into the database, ends lost jobs, deletes expired bodies. */
 export class LedgerProcess {
-  readonly #options: LedgerProcessOptions;
   readonly #consumer: OutboxConsumer;
   readonly #lostJobs: LostJobs;
   readonly #timers: readonly NodeJS.Timeout[];
@@ -57,11 +57,14 @@ export class LedgerProcess {
     metrics: LedgerMetrics,
     measure: () => Promise<void>,
   ) {
-    const { db, log } = options;
-    this.#options = options;
+    const { db, clock, log } = options;
     this.#consumer = consumer;
     this.#lostJobs = new LostJobs({ ...options, onLost: () => metrics.lost.inc() });
+    // By the earlier of two clocks: one that is ahead must delete nothing.
+    const retain = (): Promise<void> => retainJobs(options, Math.min(Date.now(), clock.now()));
+    retain().catch((error) => log.warn({ err: error }, retentionFailure));
     this.#timers = [
+      repeat(housekeepingMs, retain, retentionFailure, log),
       repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
       repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
     ];
@@ -99,7 +102,6 @@ export class LedgerProcess {
     for (const timer of this.#timers) clearInterval(timer);
     this.#lostJobs.close();
     await this.#consumer.close(drainMs);
-    await withTimeout(this.#options.acceptedJobs.close(), drainMs);
   }
 }
 

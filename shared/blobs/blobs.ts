@@ -206,6 +206,11 @@ export class Blobs {
     };
   }
 
+  /** Stores a file that is kept for good, in `exports/`: no link or id leads to it. Leaves nothing behind if the content fails. */
+  async writeExport(name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#storage.writeStream(`exports/${name}`, content);
+  }
+
   /** Removes all blobs created more than `ms` ago, by the hour. Returns the number of hours removed. */
   async sweep(ms: number): Promise<number> {
     const oldest = hourOf(new Date(Date.now() - ms));

@@ -106,6 +106,9 @@ export function knownKey(hash: string): string {
 /** Identity of the Redis that was last raised to the ledger (string), see api/ledger/redis-watch.ts. */
 export const raisedKey = `${root}:raised`;
 
+/** Held by the process that last began to delete expired jobs (string), see api/ledger/retention/job-retention.ts. */
+export const jobRetentionKey = `${root}:job-retention`;
+
 /** Name of the storage that holds the blobs of all processes, kept while one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 

@@ -79,7 +79,10 @@ describe('several processes of each role', () => {
     const shares = [await chatsOf(metricsPort), await chatsOf(metricsPort + 1)] as const;
     assert.ok(Math.min(...shares) > 0, `one answers none: ${shares}`);
     assert.equal(shares[0] + shares[1], 8);
-    for (const port of [workerPort, workerPort + 1]) assert.match(await figures(port), /^sluice_jobs_running/m);
+    // The launcher does not wait for workers.
+    for (const port of [workerPort, workerPort + 1]) {
+      await eventually(async () => assert.match(await figures(port), /^sluice_jobs_running/m), 30_000);
+    }
 
     const children = launcher.children();
     assert.equal(Object.keys(children).filter((name) => /^(api|workers)/.test(name)).length, 4);

@@ -216,6 +216,13 @@ export class TestGateway {
     return api;
   }
 
+  /** A process that does the ledger's work alone, for apis with `SLUICE_LEDGER=off`. */
+  async startLedger(settings: Record<string, string> = {}): Promise<GatewayProcess> {
+    const ledger = await this.#launch('api/ledger/main.js', settings);
+    this.workers.push(ledger);
+    return ledger;
+  }
+
   /** @param capabilities what it works at; all, where none is named */
   async startWorker(
     settings: Record<string, string> = {},

@@ -61,12 +61,12 @@ const exactImage = /^[\w./-]+:\d+\.\d+(\.\d+)?-\w+(-\w+)?@sha256:[0-9a-f]{64}$/;
 const fixed = ['HOST', 'PORT', 'SLUICE_DATA_DIR', 'REDIS_URL', 'SANDBOX_BASE_URL', 'WORKER_PORT'];
 /**
  * The sandbox is asked without a key; SLUICE_REDIS_MAXMEMORY is for the Redis service, which has no TLS and evicts nothing; `npm
- * start` alone counts processes.
+ * start` alone counts processes; the api does the ledger's work.
  */
 const elsewhere = [
   ...['SANDBOX_API_KEY', 'SLUICE_REDIS_MAXMEMORY', 'SLUICE_REDIS_EVICTION', 'REDIS_TLS_CA_CERT_FILE'],
   ...['REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE', 'REDIS_TLS_SERVER_NAME'],
-  ...['SLUICE_API_PROCESSES', 'SLUICE_WORKER_PROCESSES'],
+  ...['SLUICE_API_PROCESSES', 'SLUICE_WORKER_PROCESSES', 'SLUICE_LEDGER'],
 ];
 /** Read by api processes alone: users, callers, links, the database. What is not listed here every role gets. */
 const apisOwn = new Set([
@@ -74,7 +74,7 @@ const apisOwn = new Set([
   ...['SLUICE_SECRET', 'SLUICE_BOOTSTRAP_KEY', 'SLUICE_API_KEY', 'SLUICE_ADMIN_EMAIL', 'SLUICE_ADMIN_PASSWORD'],
   ...['SLUICE_SIGN_UP', 'SLUICE_SIGN_UP_CREDIT', 'SLUICE_REQUIRE_TOTP', 'SLUICE_CONTACT', 'SMTP_URL', 'MAIL_FROM'],
   ...['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_NAME'],
-  'SLUICE_MIGRATE_AT_START',
+  ...['SLUICE_MIGRATE_AT_START', 'SLUICE_JOBS_RETENTION_DAYS', 'SLUICE_JOBS_EXPORT'],
   ...['SLUICE_OUTBOX_MEGABYTES', 'SLUICE_SPOOL_MEGABYTES', 'SLUICE_SOCKET_IDLE_SECONDS', 'SLUICE_KEY_SOCKETS'],
   ...['SLUICE_ACCOUNT_QUEUE_SHARE', 'SLUICE_BODIES_MIB', 'SLUICE_ACCOUNT_UPLOADS_MIB', 'SLUICE_DISK_FLOOR_MIB'],
   ...['SLUICE_MAX_CONNECTIONS', 'SLUICE_ADDRESS_CONNECTIONS', 'SLUICE_WRONG_KEYS_PER_MINUTE'],

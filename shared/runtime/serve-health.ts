@@ -1,11 +1,12 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { RedisClient } from '../shared/redis/redis.ts';
-import { redisLag } from '../shared/runtime/metrics.ts';
-import type { Scrapes } from '../shared/runtime/metrics-access.ts';
-import { answerScrape } from '../shared/runtime/serve-metrics.ts';
+import type { RedisClient } from '../redis/redis.ts';
+import { redisLag } from './metrics.ts';
+import type { Scrapes } from './metrics-access.ts';
+import { answerScrape } from './serve-metrics.ts';
 
-/** Serves `/healthz`, `/readyz` and `/metrics` of a worker that has a port. */
-export function serveHealth(
+/** Serves `/healthz`, `/readyz` and `/metrics` of a process other than an api. @throws Error if the port cannot be had. */
+export async function serveHealth(
   {
     port,
     host,
@@ -13,7 +14,7 @@ export function serveHealth(
   }: { readonly port: number; readonly host: string; readonly metricsToken: string | undefined },
   scrapes: Scrapes,
   redis: RedisClient,
-): Server {
+): Promise<Server> {
   const server = createServer(async (request, response) => {
     if (request.url === '/healthz') response.end('{"status":"ok"}');
     else if (request.url === '/readyz') {
@@ -27,5 +28,7 @@ export function serveHealth(
       response.end();
     }
   });
-  return server.listen(port, host);
+  server.listen(port, host);
+  await once(server, 'listening');
+  return server;
 }

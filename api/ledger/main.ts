@@ -1,0 +1,79 @@
+/** `npm run ledger`: the ledger's work in a process of its own, for apis with `SLUICE_LEDGER=off`. */
+import { Blobs } from '../../shared/blobs/blobs.ts';
+import { StorageClaim } from '../../shared/blobs/storage-claim.ts';
+import { capabilities } from '../../shared/capabilities/capability.ts';
+import { type Config, ConfigError, readConfig, readSettingNotices } from '../../shared/config/config.ts';
+import { openDatabase } from '../../shared/database/database.ts';
+import { newProcessId } from '../../shared/ids.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { ProcessReports } from '../../shared/queue/process-registry.ts';
+import { CapabilityQueue } from '../../shared/queue/queue.ts';
+import { connectRedis } from '../../shared/redis/redis.ts';
+import { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { checkRedisMemory } from '../../shared/redis/redis-memory.ts';
+import { Closers } from '../../shared/runtime/closers.ts';
+import { createLogger, type Logger } from '../../shared/runtime/log.ts';
+import { createApiMetrics, createFaultCounter, createRegistry } from '../../shared/runtime/metrics.ts';
+import { Scrapes } from '../../shared/runtime/metrics-access.ts';
+import { keepFilesPrivate } from '../../shared/runtime/private-files.ts';
+import { serveHealth } from '../../shared/runtime/serve-health.ts';
+import { closeOnSignal } from '../../shared/runtime/shutdown.ts';
+import { openLedger } from './open-ledger.ts';
+
+async function start(): Promise<void> {
+  keepFilesPrivate();
+  const config = readConfig();
+  const { log, flush } = createLogger(config.logLevel, 'ledger');
+  for (const { sentence } of readSettingNotices()) log.warn(sentence);
+  const closers = new Closers();
+  const registry = await open(config, log, closers);
+  closeOnSignal({
+    log,
+    flush,
+    timeoutMs: config.shutdownMs,
+    faults: createFaultCounter(registry),
+    close: (signal) => closers.close(signal),
+  });
+  log.info('writing the records of jobs');
+  // Whoever reads it may send signals at once.
+  process.send?.({ type: 'writing' });
+}
+
+/** Opens all that the ledger needs, and starts its work. Returns the process's metrics. */
+async function open(config: Config, log: Logger, closers: Closers) {
+  if (config.redisUrl === undefined) {
+    throw new ConfigError('REDIS_URL is not set: a ledger process needs it (npm start brings its own Redis).');
+  }
+  const db = await openDatabase(config);
+  closers.add(() => db.destroy());
+  const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
+  // An api warns of what is not refused.
+  await checkRedisMemory(redis.client, config.allowsEviction);
+  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
+  closers.use(await StorageClaim.open(redis.client, blobs, log));
+  const processId = newProcessId('ledger');
+  closers.use(await ProcessReports.open({ redis: redis.client, processId, log }));
+  const queues = new Map(
+    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
+  );
+  const registry = createRegistry('ledger', redis.client);
+  const ledger = await openLedger({
+    ...{ config, log, db, blobs, processId, registry },
+    redis: redis.client,
+    isCluster: redis.isCluster,
+    clock: closers.use(await RedisClock.open(redis.client)),
+    queue: (capability: JobIdentity['capability']) => queues.get(capability) as CapabilityQueue,
+    metrics: createApiMetrics(registry),
+  });
+  closers.use(ledger);
+  if (config.metricsPort !== undefined) {
+    const health = await serveHealth({ ...config, port: config.metricsPort }, new Scrapes(registry), redis.client);
+    closers.add(() => void health.close());
+  }
+  return registry;
+}
+
+start().catch((error) => {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : error.stack}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { pipeline, Readable } from 'node:stream';
+import { createGzip } from 'node:zlib';
+import type { Selectable } from 'kysely';
+import type { Blobs } from '../../../shared/blobs/blobs.ts';
+import type { Database } from '../../../shared/database/database.ts';
+import type { JobsTable } from '../../../shared/database/tables.ts';
+import { jobColumns } from '../job-rows.ts';
+
+/** Formats in which rows are exported. */
+export type ExportFormat = 'csv' | 'jsonl';
+
+/** Rows read at a time. */
+const page = 2000;
+/** Characters with which a spreadsheet takes a cell for a formula. */
+const formula = /^[=+\-@\t\r]/;
+
+/** Ids from `from`, inclusive, to `to`, exclusive. */
+export interface IdRange {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What was exported. */
+export interface Export {
+  /** Name of the file in the storage of files. */
+  readonly file: string;
+  readonly rows: number;
+}
+
+/**
+ * Writes the rows of a day's jobs into a compressed file `exports/jobs-DAY-ID.FORMAT.gz`. Each export has a file of its own: one that
+ * is repeated replaces nothing.
+ * @param day `YYYY-MM-DD`
+ * @throws Error of the database or the storage; then there is no file
+ */
+export async function exportJobs(
+  { db, blobs }: { readonly db: Database; readonly blobs: Pick<Blobs, 'writeExport'> },
+  format: ExportFormat,
+  day: string,
+  range: IdRange,
+): Promise<Export> {
+  const file = `jobs-${day}-${randomUUID().slice(0, 8)}.${format}.gz`;
+  let rows = 0;
+  async function* lines(): AsyncGenerator<string> {
+    if (format === 'csv') yield `${jobColumns.join(',')}\r\n`;
+    for await (const read of readRows(db, range)) {
+      rows += read.length;
+      yield read.map(format === 'csv' ? csvLine : jsonLine).join('');
+    }
+  }
+  // A failure of the source ends the compressed stream with the same error.
+  const compressed = pipeline(Readable.from(lines()), createGzip(), () => undefined);
+  await blobs.writeExport(file, compressed);
+  return { file, rows };
+}
+
+async function* readRows(db: Database, { from, to }: IdRange): AsyncGenerator<Selectable<JobsTable>[]> {
+  const range = db.selectFrom('jobs').select(jobColumns).where('id', '<', to).orderBy('id').limit(page);
+  let rows = await range.where('id', '>=', from).execute();
+  while (rows.length > 0) {
+    yield rows;
+    rows = await range.where('id', '>', (rows.at(-1) as { id: string }).id).execute();
+  }
+}
+
+function jsonLine(row: Selectable<JobsTable>): string {
+  return `${JSON.stringify(row)}\n`;
+}
+
+/** A line by RFC 4180. Null is an empty cell. Callers choose some of the texts: none is a formula to a spreadsheet. */
+function csvLine(row: Selectable<JobsTable>): string {
+  return `${jobColumns.map((column) => csvCell(row[column])).join(',')}\r\n`;
+}
+
+function csvCell(value: string | number | null): string {
+  if (typeof value !== 'string') return value === null ? '' : String(value);
+  const text = formula.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

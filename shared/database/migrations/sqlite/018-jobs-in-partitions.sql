@@ -1,0 +1,2 @@
+-- Partitions are for Postgres: here the table stays one.
+SELECT 1;
