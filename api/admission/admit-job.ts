@@ -144,7 +144,7 @@ async function admitAndQueue(
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
     if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true, limits: undefined };
-    throw refusal(admission, services, submission.parsed?.unpriced);
+    throw refusal(admission, services, submission);
   }
   services.load.added(job);
   if (isRecordedFirst(job)) await recordAccepted(services, submission);

@@ -108,6 +108,12 @@ export class LoadGauge {
     return this.#forecasts.get(capability)?.refusal(request);
   }
 
+  /** Time in ms that so many jobs take to leave a queue; undefined if that is not known. */
+  drainMs(capability: Capability, jobs: number): number | undefined {
+    const rate = this.#forecasts.get(capability)?.rate;
+    return rate === undefined ? undefined : jobs / rate;
+  }
+
   /** Redis's memory use, as of a second ago. */
   get memory(): RedisMemory {
     return this.#memory;

@@ -6,16 +6,25 @@ import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { BilledExtra } from '../pipeline/vendor-facts.ts';
 import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';
+import type { LoadGauge } from './load-gauge.ts';
+import type { Submission } from './submission.ts';
 
-/**
- * The error for a job that was not admitted.
- * @param unpriced an extra of the request that no price covers
- */
+/** Part of the queue that is to be free before a request that found it full, or its account's share of it, is repeated. */
+const freedShare = 0.1;
+/** Wait in ms where it is not known how fast the queue drains, and the longest one. */
+const usualRetryMs = 10_000;
+const maxRetryMs = 60_000;
+
+/** The error for a job that was not admitted. */
 export function refusal(
   admission: Admission,
-  { config }: { readonly config: Config },
-  unpriced?: BilledExtra,
+  { config, load }: { readonly config: Config; readonly load: Pick<LoadGauge, 'drainMs'> },
+  { job, parsed }: Pick<Submission, 'job' | 'parsed'>,
 ): ApiError {
+  const drainedMs = (): number => {
+    const ms = load.drainMs(job.capability, freedShare * config.queueLimit);
+    return ms === undefined ? Math.min(config.queueWaitMs, usualRetryMs) : Math.min(Math.max(1000, ms), maxRetryMs);
+  };
   const {
     reply: { verdict, detail },
     caller,
@@ -39,7 +48,7 @@ export function refusal(
     case 'budget':
       return quotaRefusal('budget', detail, 'raise its budget.');
     case 'unpriced':
-      return unpriced === undefined ? modelUnpriced() : extraUnpriced(unpriced);
+      return parsed?.unpriced === undefined ? modelUnpriced() : extraUnpriced(parsed.unpriced);
     case 'suspended':
       return accountSuspended(config);
     case 'late':
@@ -56,7 +65,7 @@ export function refusal(
     case 'queue_full':
       return new ApiError('service_unavailable', 'The queue is full. Try again later.', {
         reason: 'queue_full',
-        retryAfterMs: Math.min(config.queueWaitMs, 10_000),
+        retryAfterMs: drainedMs(),
       });
     case 'queue_wait':
       return new ApiError(
@@ -74,7 +83,7 @@ export function refusal(
       return new ApiError(
         'rate_limit_exceeded',
         `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
-        { reason: 'queue_share', retryAfterMs: Math.min(config.queueWaitMs, 10_000) },
+        { reason: 'queue_share', retryAfterMs: drainedMs() },
       );
     case 'unloaded':
     case 'changed':

@@ -29,6 +29,9 @@ export function campaignFor({ faults, answers, size }: Defect): CampaignOptions 
   return { ...usualSize, only: faults, ...pace, answers, ...size };
 }
 
+/** The api's own code: with what it shares with the ledger's program. */
+const apiCode = /api\/main\.js$|bundles\/open-ledger-[^/]+\.js$/;
+
 /**
  * The places are named by text of the build that is least likely to change. Where a change of the product takes one away, the
  * test says so, and the defect is to be planted anew at the place that now does the same.
@@ -102,7 +105,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a reader takes live frames that come after a gap',
-    files: /api\/main\.js$/,
+    files: apiCode,
     text: 'if (batch.firstSeq !== this.#cursor + 1) {',
     replacement: 'if (batch.firstSeq <= this.#cursor) {',
     rules: ['lost_tokens', 'wrong_tokens'],
@@ -112,7 +115,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'records are acknowledged before they are written',
-    files: /api\/main\.js$/,
+    files: apiCode,
     text: 'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log);',
     replacement:
       'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log).catch(() => ({ refused: [], postponed: [] }));',
@@ -130,7 +133,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a stream that fails ends without its error',
-    files: /api\/main\.js$/,
+    files: apiCode,
     text: 'const event = errorEvent(this.#options.view, error, this.#folded);',
     replacement: "const event = ': nothing';",
     rules: ['silent_end'],
@@ -168,7 +171,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'what a dead worker has not settled stays so',
-    files: /api\/main\.js$/,
+    files: apiCode,
     text: 'await settleNow(this.#context.redis, settlement);',
     replacement: '',
     rules: ['no_row', 'no_end', 'left_in_redis', 'account_differs'],
