@@ -5,6 +5,7 @@ import type { Selectable } from 'kysely';
 import type { Blobs } from '../../../shared/blobs/blobs.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import type { JobsTable } from '../../../shared/database/tables.ts';
+import { csvLine } from '../../http/csv-line.ts';
 import { jobColumns } from '../job-rows.ts';
 
 /** Formats in which rows are exported. */
@@ -12,8 +13,6 @@ export type ExportFormat = 'csv' | 'jsonl';
 
 /** Rows read at a time. */
 const page = 2000;
-/** Characters with which a spreadsheet takes a cell for a formula. */
-const formula = /^[=+\-@\t\r]/;
 
 /** Ids from `from`, inclusive, to `to`, exclusive. */
 export interface IdRange {
@@ -43,10 +42,10 @@ export async function exportJobs(
   const file = `jobs-${day}-${randomUUID().slice(0, 8)}.${format}.gz`;
   let rows = 0;
   async function* lines(): AsyncGenerator<string> {
-    if (format === 'csv') yield `${jobColumns.join(',')}\r\n`;
+    if (format === 'csv') yield csvLine(jobColumns);
     for await (const read of readRows(db, range)) {
       rows += read.length;
-      yield read.map(format === 'csv' ? csvLine : jsonLine).join('');
+      yield read.map(format === 'csv' ? csvRow : jsonLine).join('');
     }
   }
   // A failure of the source ends the compressed stream with the same error.
@@ -68,13 +67,6 @@ function jsonLine(row: Selectable<JobsTable>): string {
   return `${JSON.stringify(row)}\n`;
 }
 
-/** A line by RFC 4180. Null is an empty cell. Callers choose some of the texts: none is a formula to a spreadsheet. */
-function csvLine(row: Selectable<JobsTable>): string {
-  return `${jobColumns.map((column) => csvCell(row[column])).join(',')}\r\n`;
-}
-
-function csvCell(value: string | number | null): string {
-  if (typeof value !== 'string') return value === null ? '' : String(value);
-  const text = formula.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function csvRow(row: Selectable<JobsTable>): string {
+  return csvLine(jobColumns.map((column) => row[column]));
 }

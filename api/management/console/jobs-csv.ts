@@ -5,10 +5,10 @@ import { ApiError } from '../../../shared/errors.ts';
 import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.ts';
 import { formatDollars } from '../../../shared/money/cost.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { csvLine } from '../../http/csv-line.ts';
 import { type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import { ClientConnection, type Handover, stalledMs } from '../../replies/client-connection.ts';
 import type { State } from '../../state.ts';
-import { csvLine } from './csv.ts';
 import { type AccountOf, readJobFilter } from './jobs.ts';
 
 /** Timeout for reading a page from the database, and jobs per page. */

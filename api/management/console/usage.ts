@@ -3,12 +3,12 @@ import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
 import { formatDollars, toDollars } from '../../../shared/money/cost.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { csvLine } from '../../http/csv-line.ts';
 import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
 import { readLatency } from '../../ledger/usage/latency.ts';
 import { dayMs, hourMs, type UsageSums } from '../../ledger/usage/usage-hours.ts';
 import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../../ledger/usage/usage-report.ts';
 import type { State } from '../../state.ts';
-import { csvLine } from './csv.ts';
 import type { AccountOf } from './jobs.ts';
 import { readTag } from './read-tag.ts';
 
