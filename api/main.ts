@@ -10,6 +10,7 @@ import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
+import { listen } from '../shared/runtime/listen.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter } from '../shared/runtime/metrics.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/runtime/private-files.ts';
@@ -25,7 +26,7 @@ import { setUpDatabase } from './ledger/set-up-database.ts';
 import { syncRedis } from './ledger/sync-redis.ts';
 import { addProcessGauges } from './metrics/process-gauges.ts';
 import { addSharedGauges } from './metrics/shared-gauges.ts';
-import { createApiServer, listen } from './server.ts';
+import { createApiServer } from './server.ts';
 import { openServices, type Services } from './services.ts';
 
 /** Minimum time by which blobs outlive the answers, requests and links that refer to them. */

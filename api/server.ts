@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Koa from 'koa';
-import { type Config, ConfigError } from '../shared/config/config.ts';
+import { listen } from '../shared/runtime/listen.ts';
 import { unusedConnections } from './bounds/connections.ts';
 import { answerClientErrors, routeExpectations } from './http/client-errors.ts';
 import { UpgradableRequest } from './http/request-address.ts';
@@ -52,20 +52,6 @@ export function createApiServer(app: Koa<State>, services: Services): ApiServer 
       return drain(server, unused, services.handover, signal);
     },
   };
-}
-
-/** Connections that may wait to be accepted: a burst beyond it waits seconds for its next try. Linux allows as many since 5.4. */
-const backlog = 4096;
-
-/** Listens. @throws ConfigError when the port is taken or may not be used. */
-export async function listen(server: Server, port: number, { host }: Config, setting = 'PORT'): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
-      reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
-    });
-    server.listen({ port, host, backlog }, resolve);
-  });
 }
 
 /** Stops accepting, lets running requests finish until the signal, then hands the rest over. */

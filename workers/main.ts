@@ -96,7 +96,8 @@ async function start(): Promise<void> {
   closers.use(await Inbox.open(redis, workerId, running, log));
   // Both are closed after the consumers: a worker that drains is still there.
   if (config.workerPort !== undefined) {
-    const health = await serveHealth({ ...config, port: config.workerPort }, new Scrapes(registry), redis.client);
+    const place = { ...config, port: config.workerPort };
+    const health = await serveHealth(place, new Scrapes(registry), redis.client, 'WORKER_PORT');
     closers.add(() => void health.close());
   }
   closers.use(new Heartbeat(context, wanted, routing));

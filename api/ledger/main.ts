@@ -67,7 +67,8 @@ async function open(config: Config, log: Logger, closers: Closers) {
   });
   closers.use(ledger);
   if (config.metricsPort !== undefined) {
-    const health = await serveHealth({ ...config, port: config.metricsPort }, new Scrapes(registry), redis.client);
+    const place = { ...config, port: config.metricsPort };
+    const health = await serveHealth(place, new Scrapes(registry), redis.client, 'METRICS_PORT');
     closers.add(() => void health.close());
   }
   return registry;

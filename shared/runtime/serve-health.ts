@@ -1,11 +1,15 @@
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { RedisClient } from '../redis/redis.ts';
+import { listen } from './listen.ts';
 import { redisLag } from './metrics.ts';
 import type { Scrapes } from './metrics-access.ts';
 import { answerScrape } from './serve-metrics.ts';
 
-/** Serves `/healthz`, `/readyz` and `/metrics` of a process other than an api. @throws Error if the port cannot be had. */
+/**
+ * Serves `/healthz`, `/readyz` and `/metrics` of a process other than an api.
+ * @param setting the one that names the port
+ * @throws ConfigError when the port is taken or may not be used.
+ */
 export async function serveHealth(
   {
     port,
@@ -14,6 +18,7 @@ export async function serveHealth(
   }: { readonly port: number; readonly host: string; readonly metricsToken: string | undefined },
   scrapes: Scrapes,
   redis: RedisClient,
+  setting: string,
 ): Promise<Server> {
   const server = createServer(async (request, response) => {
     if (request.url === '/healthz') response.end('{"status":"ok"}');
@@ -28,7 +33,6 @@ export async function serveHealth(
       response.end();
     }
   });
-  server.listen(port, host);
-  await once(server, 'listening');
+  await listen(server, port, { host }, setting);
   return server;
 }

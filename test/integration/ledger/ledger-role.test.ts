@@ -48,3 +48,16 @@ test('a ledger process with METRICS_PORT answers health checks and scrapes', asy
     await gateway.stop();
   }
 });
+
+test('a ledger or worker process whose health port is taken says so in one sentence, with the setting', async () => {
+  const gateway = await TestGateway.start({ workers: 0 });
+  try {
+    const { port } = new URL(gateway.url);
+    const sentence = (setting: string): RegExp =>
+      new RegExp(`ended at once: The port ${port} on 127\\.0\\.0\\.1 is in use: set ${setting} to another one\\.\\n$`);
+    await assert.rejects(gateway.startLedger({ METRICS_PORT: port }), sentence('METRICS_PORT'));
+    await assert.rejects(gateway.startWorker({ WORKER_PORT: port }), sentence('WORKER_PORT'));
+  } finally {
+    await gateway.stop();
+  }
+});
