@@ -45,7 +45,7 @@ const minFreeBytes = 512 * 1024 * 1024;
 /** Interval between measurements of the outboxes' size. */
 const measureMs = 15_000;
 
-/** The ledger's work in one process: writes records into the database, ends lost jobs, deletes expired bodies. */
+/** The ledger's work in one process: writes records into the database, ends lost jobs, deletes expired bodies and rows. */
 export class LedgerProcess {
   readonly #consumer: OutboxConsumer;
   readonly #lostJobs: LostJobs;

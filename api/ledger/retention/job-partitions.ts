@@ -1,9 +1,9 @@
 import { type Kysely, PostgresAdapter, sql } from 'kysely';
 import type { Database } from '../../../shared/database/database.ts';
 import type { Tables } from '../../../shared/database/tables.ts';
+import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
 
-const dayMs = 86_400_000;
 /** Partitions are made this long before their time, in ms: no job waits for one, and a gateway may be stopped for days. */
 const aheadMs = 7 * dayMs;
 /** With a longer retention (ms) partitions are months: each statement that names no ids plans for every partition. */
@@ -90,8 +90,7 @@ function nextPartition(
  * usually empty; making it in place would lock all of `jobs`. Returns whether it was made here.
  */
 async function makePartition(transaction: Kysely<Tables>, { name, from, to }: JobPartition): Promise<boolean> {
-  if (!(await hasLock(transaction))) return false;
-  if ((await readPartitions(transaction)).some((partition) => partition.name === name)) return false;
+  if (!(await hasLock(transaction)) || (await isPartition(transaction, name))) return false;
   const table = sql.table(name);
   await sql`create table ${table} (like jobs including all)
     with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000)`.execute(transaction);
@@ -103,18 +102,20 @@ async function makePartition(transaction: Kysely<Tables>, { name, from, to }: Jo
 }
 
 /**
- * Detaches a partition and drops it. Statements on `jobs` wait for the first only, which changes no rows.
+ * Drops a partition. Statements on `jobs` wait for the change of the catalogue alone: the files are removed after it. Returns
+ * whether it was dropped here.
  * @throws PostgresError when the table stays in use by others
  */
-export async function dropPartition(db: Database, { name }: JobPartition): Promise<void> {
-  const table = sql.table(name);
-  await untilUnlocked(db, async (transaction) => {
-    if (!(await hasLock(transaction))) return;
-    if (!(await readPartitions(transaction)).some((partition) => partition.name === name)) return;
-    await sql`alter table jobs detach partition ${table}`.execute(transaction);
+export async function dropPartition(db: Database, { name }: JobPartition): Promise<boolean> {
+  return await untilUnlocked(db, async (transaction) => {
+    if (!(await hasLock(transaction)) || !(await isPartition(transaction, name))) return false;
+    await sql`drop table ${sql.table(name)}`.execute(transaction);
+    return true;
   });
-  const isAttached = (await readPartitions(db)).some((partition) => partition.name === name);
-  if (!isAttached) await sql`drop table if exists ${table}`.execute(db);
+}
+
+async function isPartition(transaction: Kysely<Tables>, name: string): Promise<boolean> {
+  return (await readPartitions(transaction)).some((partition) => partition.name === name);
 }
 
 async function hasLock(transaction: Kysely<Tables>): Promise<boolean> {

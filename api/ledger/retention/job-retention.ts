@@ -4,11 +4,11 @@ import type { Database } from '../../../shared/database/database.ts';
 import { jobRetentionKey } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
+import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
-import { exportJobs, type IdRange } from './export-jobs.ts';
+import { type Export, exportJobs, type IdRange } from './export-jobs.ts';
 import { dropPartition, extendPartitions, hasPartitions, type JobPartition, readPartitions } from './job-partitions.ts';
 
-const dayMs = 86_400_000;
 /** Rows deleted by one statement, kept low so that other writers get through. */
 const batch = 500;
 /** Time for which the others leave a round to the process that began one, in ms: a little less than from one round to the next. */
@@ -30,7 +30,7 @@ export interface JobRetentionOptions {
  * @throws Error of the database, Redis or the storage of files
  */
 export async function retainJobs(options: JobRetentionOptions, now: number = Date.now()): Promise<void> {
-  const { db, redis, config } = options;
+  const { db, redis, config, log } = options;
   if (hasPartitions(db)) await extendPartitions(db, config.jobRetentionMs, now);
   if (config.jobRetentionMs === undefined) return;
   if ((await redis.set(jobRetentionKey, '1', 'PX', roundMs, 'NX')) === null) return;
@@ -39,84 +39,72 @@ export async function retainJobs(options: JobRetentionOptions, now: number = Dat
     if (partition.to <= cutoff) await dropExpired(options, partition);
   }
   // SQLite's, and on Postgres what partitions that are not over yet, or were dropped before, have of expired days.
-  await removeDays(options, { from: '', to: cutoff }, (day) => deleteRows(db, day));
+  for await (const day of daysOf(db, { from: '', to: cutoff })) {
+    const exported = await exportDay(options, day);
+    const deleted = await deleteRows(db, day);
+    log.info({ day: day.name, deleted, ...exported }, 'expired jobs were deleted');
+  }
 }
 
 /** Drops a partition with its days exported, unless a job in it has not ended. */
-async function dropExpired(options: JobRetentionOptions, partition: JobPartition): Promise<void> {
-  const range = { from: partition.from ?? '', to: partition.to };
-  const unfinished = await options.db
-    .selectFrom('jobs')
-    .select('id')
-    .where('id', '>=', range.from)
-    .where('id', '<', range.to)
-    .where('outcome', 'is', null)
-    .limit(1)
-    .executeTakeFirst();
-  if (unfinished !== undefined) return;
-  await removeDays(options, range, async () => 0);
-  await dropPartition(options.db, partition);
-  options.log.info({ partition: partition.name }, 'a partition of expired jobs was dropped');
+async function dropExpired(options: JobRetentionOptions, { name, from = '', to }: JobPartition): Promise<void> {
+  const { db, config, log } = options;
+  const unfinished = jobsIn(db, { from, to }).where('outcome', 'is', null);
+  if ((await unfinished.limit(1).executeTakeFirst()) !== undefined) return;
+  const exports: (Export | undefined)[] = [];
+  if (config.jobExport !== 'off') {
+    for await (const day of daysOf(db, { from, to })) exports.push(await exportDay(options, day));
+  }
+  if (await dropPartition(db, { name, from, to })) {
+    log.info({ partition: name, exports }, 'a partition of expired jobs was dropped');
+  }
 }
 
-/** Exports and removes the jobs of a range by the day. */
-async function removeDays(
-  { db, blobs, config, log }: JobRetentionOptions,
-  range: IdRange,
-  remove: (day: IdRange) => Promise<number>,
-): Promise<void> {
+/** The ended jobs of one day (UTC): ids from its first one on. */
+interface Day extends IdRange {
+  /** `YYYY-MM-DD` */
+  readonly name: string;
+}
+
+/** The days of a range that have ended jobs, oldest first. Each is read once the one before it has been dealt with. */
+async function* daysOf(db: Database, range: IdRange): AsyncGenerator<Day> {
   for (let from = range.from; ; ) {
-    const first = await firstEnded(db, { from, to: range.to });
+    const first = await endedJobsIn(db, { from, to: range.to }).limit(1).executeTakeFirst();
     if (first === undefined) return;
-    const start = startOfDay(Number.parseInt(first.slice(0, 12), 16) || 0);
+    const start = startOfDay(Number.parseInt(first.id.slice(0, 12), 16) || 0);
     const end = firstIdAt(start + dayMs);
-    const to = end > first && end < range.to ? end : range.to;
-    const day = new Date(start).toISOString().slice(0, 10);
-    const exported =
-      config.jobExport === 'off'
-        ? undefined
-        : await exportJobs({ db, blobs }, config.jobExport, day, { from: first, to });
-    const deleted = await remove({ from: first, to });
-    log.info({ day, deleted, ...exported }, 'expired jobs were removed');
+    const to = end > first.id && end < range.to ? end : range.to;
+    yield { name: new Date(start).toISOString().slice(0, 10), from: first.id, to };
     from = to;
   }
 }
 
-async function firstEnded(db: Database, { from, to }: IdRange): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('jobs')
-    .select('id')
-    .where('id', '>=', from)
-    .where('id', '<', to)
-    .where('outcome', 'is not', null)
-    .orderBy('id')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.id;
+async function exportDay({ db, blobs, config }: JobRetentionOptions, day: Day): Promise<Export | undefined> {
+  return config.jobExport === 'off' ? undefined : await exportJobs({ db, blobs }, config.jobExport, day.name, day);
 }
 
 /** Deletes the ended jobs of a range. Returns their number. */
-async function deleteRows(db: Database, { from, to }: IdRange): Promise<number> {
+async function deleteRows(db: Database, range: IdRange): Promise<number> {
   let deleted = 0;
   for (;;) {
     const { numDeletedRows } = await db
       .deleteFrom('jobs')
-      .where('id', 'in', (query) =>
-        query
-          .selectFrom('jobs')
-          .select('id')
-          .where('id', '>=', from)
-          .where('id', '<', to)
-          .where('outcome', 'is not', null)
-          .orderBy('id')
-          .limit(batch),
-      )
-      .where('id', '>=', from)
-      .where('id', '<', to)
+      .where('id', 'in', endedJobsIn(db, range).limit(batch))
+      // As a condition of its own, it tells Postgres which partitions to look at.
+      .where('id', '>=', range.from)
+      .where('id', '<', range.to)
       .executeTakeFirst();
     deleted += Number(numDeletedRows);
     if (numDeletedRows < BigInt(batch)) return deleted;
   }
+}
+
+function jobsIn(db: Database, { from, to }: IdRange) {
+  return db.selectFrom('jobs').select('id').where('id', '>=', from).where('id', '<', to);
+}
+
+function endedJobsIn(db: Database, range: IdRange) {
+  return jobsIn(db, range).where('outcome', 'is not', null).orderBy('id');
 }
 
 function startOfDay(time: number): number {

@@ -17,8 +17,10 @@ import { newJobId } from '../../../shared/ids.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';
 import { eventually } from '../../support/eventually.ts';
+import { JobRecords } from '../../support/job-records.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { skewedClock } from '../../support/skewed-clock.ts';
 
 const dayMs = 86_400_000;
 /** Noon of today, in UTC. */
@@ -97,7 +99,7 @@ async function idsOf(db: Database): Promise<string[]> {
 }
 
 /** The exported texts by file. */
-async function exportsOf({ dataDir }: Place): Promise<Map<string, string>> {
+async function exportsOf({ dataDir }: Pick<Place, 'dataDir'>): Promise<Map<string, string>> {
   const files = await readdir(join(dataDir, 'blobs', 'exports')).catch(() => []);
   const texts = files.sort().map(async (file): Promise<[string, string]> => {
     return [file, gunzipSync(await readFile(join(dataDir, 'blobs', 'exports', file))).toString()];
@@ -163,15 +165,40 @@ for (const kind of ['SQLite', 'Postgres']) {
 
 test('an exported CSV has one cell a column whatever the caller wrote, and none that a spreadsheet would run', async () => {
   const place = await openPlace('SQLite');
-  const hostile = { ...rowOf(40, { metadata: '{"a":"x, \\"y\\"\\n"}' }), model: '=HYPERLINK("http://x")' };
+  const hostile = { ...rowOf(40, { metadata: '{"a":"x, \\"y\\"\\n"}' }), model: ' =HYPERLINK("http://x")' };
   await insert(place.db, hostile);
   await retain(place, 30, { jobExport: 'csv' });
   const [text] = [...(await exportsOf(place)).values()];
   const [head, ...rest] = (text as string).split('\r\n');
   assert.ok(head?.startsWith('id,account_id,'));
-  assert.match(rest.join('\r\n'), /,"'=HYPERLINK\(""http:\/\/x""\)",/);
+  assert.match(rest.join('\r\n'), /,"' =HYPERLINK\(""http:\/\/x""\)",/);
   assert.ok(rest.join('\r\n').includes('"{""a"":""x, \\""y\\""\\n""}"'));
   await place.db.destroy();
+});
+
+describe('the retention of jobs in a gateway', () => {
+  const settings = { SLUICE_JOBS_RETENTION_DAYS: '30', SLUICE_JOBS_EXPORT: 'jsonl' };
+
+  for (const [what, clock] of [
+    ['an api that starts', {}],
+    ['an api whose clock is 60 days ahead', skewedClock(60 * dayMs)],
+  ] as const) {
+    test(`${what} deletes and exports the rows that are too old by everybody's clock, and no others`, async () => {
+      const records = await JobRecords.start();
+      const { gateway, db } = records;
+      try {
+        const young = rowOf(1);
+        await insert(db, rowOf(40), young);
+        const api = await gateway.startApi({ ...settings, ...clock });
+        await eventually(async () => assert.deepEqual(await idsOf(db), [young.id]), 20_000);
+        assert.equal(await api.stop(), 0);
+        assert.deepEqual(await idsOf(db), [young.id]);
+        assert.equal((await exportsOf(gateway)).size, 1);
+      } finally {
+        await records.stop();
+      }
+    });
+  }
 });
 
 describe('partitions of jobs on Postgres', () => {

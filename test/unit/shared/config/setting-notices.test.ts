@@ -35,6 +35,14 @@ describe('invalid settings', () => {
       [{ OPENAI_BASE_URL: 'ftp://h' }, 'OPENAI_BASE_URL must be an address that begins with http:// or https://.'],
       [{ OPENAI_API_KEY: 'sk-secret,,' }, 'OPENAI_API_KEY must not have an empty key among its keys.'],
       [{ KLING_API_KEY: 'sk-secret' }, 'KLING_API_KEY must be ACCESS_KEY:SECRET_KEY.'],
+      [
+        { SLUICE_JOBS_RETENTION_DAYS: '-1' },
+        'SLUICE_JOBS_RETENTION_DAYS must be a whole number from 0 to 36500, not "-1".',
+      ],
+      [
+        { SLUICE_JOBS_RETENTION_DAYS: '29' },
+        'SLUICE_JOBS_RETENTION_DAYS must be at least SLUICE_RETENTION_DAYS, 30: kept answers need their jobs.',
+      ],
       [{ SLUICE_SIGN_UP_CREDIT: '-5' }, 'SLUICE_SIGN_UP_CREDIT must be dollars, such as 5 or 0.50.'],
     ];
     for (const [environment, sentence] of cases) assert.equal(complaint(environment), sentence);
