@@ -5,14 +5,14 @@ import { tryDatabase } from '../shared/database/database.ts';
 import { DatabaseActivity } from '../shared/database/database-activity.ts';
 import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
-import { Sweeper } from '../shared/jobs/settlement/sweeper.ts';
+import { Sweeper, sweepActions } from '../shared/jobs/settlement/sweeper.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { listen } from '../shared/runtime/listen.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
-import { createFaultCounter } from '../shared/runtime/metrics.ts';
+import { createFaultCounter, startAtZero } from '../shared/runtime/metrics.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/runtime/private-files.ts';
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
 import { metricsServer } from '../shared/runtime/serve-metrics.ts';
@@ -91,7 +91,10 @@ async function start(): Promise<void> {
   addProcessGauges(services.registry, { ...services, db, activity });
   addSharedGauges(services.registry, services);
   // Closed before the ledger, which writes what it settles.
-  closers.use(new Sweeper(services, log, (action) => services.metrics.swept.inc({ action })));
+  const { swept } = services.metrics;
+  startAtZero(swept, 'action', sweepActions);
+  closers.use(new Sweeper(services, log, (action) => swept.inc({ action })));
+  closers.use(services.leftJobs);
   const housekeeping = startHousekeeping(services);
   closers.add(() => clearInterval(housekeeping));
   if (config.metricsPort !== undefined) {

@@ -1,5 +1,5 @@
 import { Blobs } from '../shared/blobs/blobs.ts';
-import { type Capability, capabilities } from '../shared/capabilities/capability.ts';
+import type { Capability } from '../shared/capabilities/capability.ts';
 import { type Catalogue, createCatalogue } from '../shared/catalogue/catalogue.ts';
 import type { Config } from '../shared/config/config.ts';
 import { ownBaseUrls } from '../shared/config/own-addresses.ts';
@@ -7,12 +7,19 @@ import type { Database } from '../shared/database/database.ts';
 import type { Secrets } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
-import { CapabilityQueue } from '../shared/queue/queue.ts';
+import { QueueShards } from '../shared/queue/queue-shards.ts';
+import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-queue.ts';
 import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Closers } from '../shared/runtime/closers.ts';
 import type { Logger } from '../shared/runtime/log.ts';
-import { type ApiMetrics, createApiMetrics, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
+import {
+  type ApiMetrics,
+  createApiMetrics,
+  createRegistry,
+  type Registry,
+  startAtZero,
+} from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
 import type { Tracer } from '../shared/tracing/tracer.ts';
@@ -23,7 +30,7 @@ import { LoadGauge } from './admission/load-gauge.ts';
 import { CallerDirectory } from './auth/authenticate.ts';
 import { BodyShares } from './bounds/body-shares.ts';
 import { BusyLoop } from './bounds/busy-loop.ts';
-import { Connections } from './bounds/connections.ts';
+import { Connections, cutReasons } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
 import { SocketShares } from './bounds/socket-shares.ts';
 import { BaseUrls } from './http/request-address.ts';
@@ -32,6 +39,7 @@ import { AcceptedJobs } from './ledger/accepted-jobs.ts';
 import type { DatabaseHealth } from './ledger/database-health.ts';
 import type { RedisWatch } from './ledger/redis-watch.ts';
 import { StoredJobs } from './ledger/stored-jobs.ts';
+import { CacheHits } from './ledger/usage/cache-hits.ts';
 import { Mailer } from './management/mail/mailer.ts';
 import { AttemptLimits } from './management/sign-in/attempt-limits.ts';
 import { KnownDevices } from './management/sign-in/known-devices.ts';
@@ -40,6 +48,7 @@ import { LargeBodies } from './pipeline/large-bodies/large-bodies.ts';
 import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { AnswerReaders } from './replies/answer-readers.ts';
 import { Handover } from './replies/client-connection.ts';
+import { LeftJobs } from './replies/left-jobs.ts';
 import { DeliveredLogs } from './replies/open-reply.ts';
 import { ResultLinks } from './results/result-links.ts';
 
@@ -51,14 +60,17 @@ export interface Services extends EndJobContext {
   readonly redis: RedisClient;
   /** Redis's time, by which everything shared between processes is measured. */
   readonly clock: RedisClock;
-  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
+  readonly queues: ReadonlyMap<Capability, ShardedQueue>;
+  readonly shards: QueueShards;
   readonly load: LoadGauge;
   readonly payingKeys: PayingKeys;
   readonly accounts: AccountLoader;
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
+  readonly leftJobs: LeftJobs;
   readonly refused: RefusedRequests;
   readonly acceptedJobs: AcceptedJobs;
+  readonly cacheHits: CacheHits;
   readonly storedJobs: StoredJobs;
   readonly blobs: Blobs;
   readonly resultLinks: ResultLinks;
@@ -115,13 +127,13 @@ export interface ProcessContext {
 /** Opens the services. @param closers closes what of them needs it, in reverse */
 export async function openServices(context: ProcessContext, closers: Closers): Promise<Services> {
   const { config, redis, db, database, secrets, watch, log } = context;
-  const queues = new Map(
-    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
-  );
+  const shards = closers.use(await QueueShards.open(config, redis, log));
+  const queues = openQueues(redis.client, shards, closers);
+  const queue = queueOf(queues);
   const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
   const forwarded = new ForwardedHeaders(config.trustedProxies);
   const baseUrls = new BaseUrls(ownBaseUrls(config), forwarded);
-  const registry = createRegistry('api', redis.client);
+  const registry = createRegistry('api', redis.client, { isTraced: config.tracing !== undefined });
   const metrics = createApiMetrics(registry);
   const load = closers.use(new LoadGauge(redis.client, queues, config));
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
@@ -143,13 +155,16 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     clock,
     isCluster: redis.isCluster,
     queues,
-    queue: (capability) => queues.get(capability) as CapabilityQueue,
+    shards,
+    queue,
     load,
     payingKeys: new PayingKeys(),
     accounts,
     readers: closers.use(new AnswerReaders({ redis: redis.client, blobs, log })),
     delivered: closers.use(new DeliveredLogs(redis.client, log)),
+    leftJobs: new LeftJobs({ redis: redis.client, isCluster: redis.isCluster, blobs, queue, log }),
     refused: closers.use(new RefusedRequests(redis.client, log)),
+    cacheHits: closers.use(new CacheHits({ db, log })),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     blobs,
@@ -184,5 +199,6 @@ export async function openServices(context: ProcessContext, closers: Closers): P
 
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {
   const isShared = (address: string): boolean => forwarded.isShared(address);
+  startAtZero(metrics.closedConnections, 'reason', cutReasons);
   return new Connections({ ...config, isShared }, log, (reason) => metrics.closedConnections.inc({ reason }));
 }

@@ -10,6 +10,7 @@ export const keyOptions = {
   concurrency: { type: 'string' },
   'on-disconnect': { type: 'string' },
   'unsupported-parameters': { type: 'string' },
+  'cache-breakpoints': { type: 'string' },
   'expires-in-days': { type: 'string' },
   capabilities: { type: 'string' },
   models: { type: 'string' },
@@ -25,6 +26,8 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
   --on-disconnect  what becomes of a job when its caller leaves
   --unsupported-parameters
                    what becomes of parameters that change an answer and that the model's vendor does not know
+  --cache-breakpoints
+                   who sets the breakpoints of Anthropic's prompt cache: caller, or automatic where the caller sets none
   --expires-in-days
                    after how many days it stops to be valid
   --capabilities   what it may be used for: chat,embedding,image,transcription,speech,video
@@ -41,18 +44,26 @@ type Given = { readonly [Name in keyof typeof keyOptions]?: string | undefined }
  * @throws Error that names the option at fault and the values it accepts.
  */
 export function readKeySettings(given: Given, now: number): Partial<KeySettings> {
-  const { 'on-disconnect': onDisconnect, 'unsupported-parameters': unsupported } = given;
+  const {
+    'on-disconnect': onDisconnect,
+    'unsupported-parameters': unsupported,
+    'cache-breakpoints': breakpoints,
+  } = given;
   if (onDisconnect !== undefined && onDisconnect !== 'cancel' && onDisconnect !== 'continue') {
     throw new Error('--on-disconnect takes cancel or continue');
   }
   if (unsupported !== undefined && unsupported !== 'refuse' && unsupported !== 'drop') {
     throw new Error('--unsupported-parameters takes refuse or drop');
   }
+  if (breakpoints !== undefined && breakpoints !== 'caller' && breakpoints !== 'automatic') {
+    throw new Error('--cache-breakpoints takes caller or automatic');
+  }
   const days = wholeNumber(given, 'expires-in-days', 36_500);
   return {
     concurrency: wholeNumber(given, 'concurrency', 9_999_999),
     onDisconnect,
     unsupportedParameters: unsupported,
+    cacheBreakpoints: breakpoints,
     expiresAt: days === undefined ? undefined : now + days * dayMs,
     capabilities: readCapabilities(given.capabilities),
     models: readModels(given.models),
@@ -142,6 +153,7 @@ function settingsText(key: ApiKey): string {
     ['concurrency', key.concurrency],
     ['on-disconnect', key.onDisconnect],
     ['unsupported-parameters', key.unsupportedParameters],
+    ['cache-breakpoints', key.cacheBreakpoints],
     ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
     ['vendor-ids', key.vendorIds?.join(' ').replace(/\p{C}/gu, ' ')],
     ['rotated-to', key.rotatedTo],

@@ -19,7 +19,8 @@ import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
 import type { Welcome } from './welcome.ts';
 
-const startDeadlineMs = 30_000;
+/** A busy machine with a cold disk has taken 38 s. A child that ends meanwhile is noticed at once. */
+const startDeadlineMs = 90_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
 /** Extra time for a child, beyond its own shutdown time, to react and exit. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { shardOfJob } from './redis/keys.ts';
 
 const suffixPattern = /^[0-9a-f]{32}$/;
 /** Job ids on the wire carry a prefix that identifies the view: one suffix, many prefixes. */
@@ -7,11 +8,24 @@ const wirePattern = /^[a-z]+[_-]([0-9a-f]{32})$/;
 let pool = Buffer.alloc(0);
 let offset = 0;
 
-/**
- * A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so that ids sort by creation time. Random bytes are drawn in
- * blocks of 4 KiB because one system call per request shows in a profile.
- */
+/** A process has one surrounding, and so one number of shards. */
+let shards: number | undefined;
+
+/** Limits new ids to those whose job tags have one of so many shards of the queues; undefined: no limit. */
+export function limitJobTags(count: number | undefined): void {
+  shards = count;
+}
+
+/** A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so that ids sort by creation time. */
 export function newJobId(now: number = Date.now()): string {
+  for (;;) {
+    const id = drawId(now);
+    if (shards === undefined || shardOfJob(id, shards) > 0) return id;
+  }
+}
+
+/** Random bytes are drawn in blocks of 4 KiB because one system call per request shows in a profile. */
+function drawId(now: number): string {
   if (offset + 10 > pool.length) {
     pool = randomBytes(4090);
     offset = 0;

@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installClients, languageNames, missingTool } from './clients/languages.mjs';
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
+import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before.mjs';
 import { installValkey } from './valkey/valkey.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
@@ -51,6 +52,9 @@ const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answe
 /** Every kind of Redis, Valkey too. */
 const redisSuites = 'integration/redis/';
 
+/** Runs the release before this one, which is built of the history first. */
+const rollingSuite = 'campaign/rolling-upgrade.test.ts';
+
 /** Published clients, by language, which are installed first. See `npm run clients`. */
 const clientSuites = 'clients/';
 
@@ -58,7 +62,7 @@ const clientSuites = 'clients/';
 const everyRunsClients = ['javascript', 'python'];
 
 /** Node 20's own search knows no TypeScript. */
-function listFiles(parts) {
+async function listFiles(parts) {
   const suites = readdirSync(folder, { recursive: true })
     .filter((path) => path.endsWith('.test.ts') && !path.startsWith('bench') && !path.includes('node_modules'))
     .sort();
@@ -67,7 +71,17 @@ function listFiles(parts) {
   // Naming a part of all paths, such as `sdk`, does not mean them.
   if (parts.length > 0) return named.filter((path) => !isClients(path) || parts.some(isClients));
   const clients = clientsOfWholeRun().map(clientSuite);
-  return suites.filter((path) => !isClients(path) || clients.includes(path));
+  const hasRolling = await includesRolling();
+  return suites.filter((path) => (isClients(path) ? clients.includes(path) : path !== rollingSuite || hasRolling));
+}
+
+/** Beside other suites an api is too slow for the health checks of its load balancer, so it is left to the soak. */
+async function includesRolling() {
+  if (!process.env.SLUICE_SOAK) return false;
+  // A copy without history, such as a shallow clone, has nothing to build the release before from.
+  const why = await whyNotBuilt();
+  if (why !== undefined) console.error(`${rollingSuite}: left out, for ${why}`);
+  return why === undefined;
 }
 
 function clientSuite(language) {
@@ -91,6 +105,7 @@ async function installFor(suites) {
     isAgents ? import('./agents/install.mjs') : undefined,
     suites.some((path) => path.startsWith(redisSuites)) ? installValkey() : undefined,
     suites.some((path) => path.startsWith('deploy/chart')) ? import('./deploy/helm/install.mjs') : undefined,
+    suites.includes(rollingSuite) ? buildReleaseBefore() : undefined,
     ...languages.map(installClients),
   ]);
   const failed = outcomes.find(({ status }) => status === 'rejected');
@@ -105,6 +120,8 @@ function cleanEnvironment() {
     ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE'],
     // Which requests and faults are drawn again; see test/campaign and test/fuzz.
     ...['SLUICE_CAMPAIGN_SEED', 'SLUICE_FUZZ_SEED'],
+    // How long the calm of test/deploy/alert-drills.test.ts is.
+    'SLUICE_CALM_MINUTES',
   ]);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }
@@ -203,7 +220,7 @@ async function exitOf(child) {
 }
 
 const parts = process.argv.slice(2);
-const suites = listFiles(parts);
+const suites = await listFiles(parts);
 if (suites.length === 0) {
   console.error('No test file matches.');
   process.exit(1);

@@ -5,7 +5,7 @@ import { removeWorker, reportWorker, type WorkerReport } from '../shared/queue/w
 import { version } from '../shared/runtime/version.ts';
 import { writtenVersion } from '../shared/runtime/wire-version.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
-import type { Routing } from './routing/router.ts';
+import type { Routing } from './routing/routing.ts';
 import type { WorkerContext } from './worker-context.ts';
 
 const everyMs = 5000;

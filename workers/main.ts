@@ -2,18 +2,21 @@ import { Blobs } from '../shared/blobs/blobs.ts';
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
-import { ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
+import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
-import { CapabilityQueue } from '../shared/queue/queue.ts';
+import { shardOf } from '../shared/queue/queue.ts';
+import { QueueShards } from '../shared/queue/queue-shards.ts';
+import { openQueues, queueOf } from '../shared/queue/sharded-queue.ts';
 import { setBatchDelay } from '../shared/redis/command-batcher.ts';
-import { connectRedis } from '../shared/redis/redis.ts';
+import { connectRedis, type RedisClient } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
-import { createLogger } from '../shared/runtime/log.ts';
-import { createFaultCounter, createRegistry } from '../shared/runtime/metrics.ts';
+import { createLogger, type Logger } from '../shared/runtime/log.ts';
+import { createFaultCounter, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
@@ -24,11 +27,15 @@ import { openTracer } from '../shared/tracing/open-tracer.ts';
 import { traceHeaders } from '../shared/tracing/trace-context.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { sendTraces } from './http/http-client.ts';
+import { Pacer } from './pacing/pacer.ts';
 import { consume } from './queue/consume.ts';
 import type { Consumer } from './queue/consumer.ts';
+import { Parking } from './queue/parking.ts';
 import { checkKeys } from './routing/check-keys.ts';
-import { Routing } from './routing/router.ts';
-import { RunningJobs, Settler } from './run/job-run.ts';
+import { Routing } from './routing/routing.ts';
+import { SharedHealth } from './routing/shared-health.ts';
+import { RunningJobs } from './run/job-run.ts';
+import { Settler } from './run/settler.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -47,6 +54,43 @@ function readCapabilities(names: string[]): readonly Capability[] {
   return names.length === 0 ? capabilities : (names as Capability[]);
 }
 
+/** The parked jobs of the capabilities that this worker serves, by shard of their queues. */
+function openParking(
+  wanted: readonly Capability[],
+  redis: RedisClient,
+  shards: Pick<QueueShards, 'count'>,
+  closers: Closers,
+  log: Logger,
+): WorkerContext['parking'] {
+  const open = new Map<string, Parking>();
+  const parkingOf = (capability: Capability, shard: number): Parking => {
+    const name = `${capability} ${shard}`;
+    const found = open.get(name) ?? new Parking(capability, new ParkedJobs(capability, redis, shard), log);
+    open.set(name, found);
+    return found;
+  };
+  for (const capability of wanted) for (let shard = 0; shard < shards.count; shard++) parkingOf(capability, shard);
+  closers.add(async () => void (await Promise.all([...open.values()].map((parking) => parking.close()))));
+  return (job) => parkingOf(job.capability, shardOf(job));
+}
+
+async function openTracing(config: Config, closers: Closers, log: Logger): Promise<WorkerContext['tracer']> {
+  const tracer = await openTracer(config.tracing, 'worker', log);
+  if (tracer === undefined) return undefined;
+  sendTraces(traceHeaders);
+  return closers.use(tracer);
+}
+
+/** The routing of this worker, which knows what other workers have found. */
+async function openRouting(
+  config: Config,
+  context: Pick<WorkerContext, 'redis' | 'clock' | 'log' | 'workerId'> & { readonly registry: Registry },
+): Promise<Routing> {
+  const { redis, clock, log, workerId, registry } = context;
+  const pacer = await Pacer.open(context, workerId, config.vendors);
+  return new Routing(config, registry, log, pacer, await SharedHealth.open(redis, clock, log));
+}
+
 async function start(): Promise<void> {
   keepFilesPrivate();
   const config = readConfig();
@@ -61,30 +105,30 @@ async function start(): Promise<void> {
   // An api warns of what is not refused.
   await checkRedisMemory(redis.client, config.allowsEviction);
   const workerId = newProcessId('worker');
-  const registry = createRegistry('worker', redis.client);
-  const queues = new Map(
-    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
-  );
-  const routing = new Routing(config, registry, log);
-  closers.add(() => withTimeout(routing.vendors.close(), vendorsCloseMs));
-  const tracer = await openTracer(config.tracing, 'worker', log);
-  if (tracer !== undefined) {
-    closers.use(tracer);
-    sendTraces(traceHeaders);
-  }
+  const registry = createRegistry('worker', redis.client, { isTraced: config.tracing !== undefined });
+  const shards = closers.use(await QueueShards.open(config, redis, log));
+  const queues = openQueues(redis.client, shards, closers);
+  const clock = closers.use(await RedisClock.open(redis.client));
+  const routing = await openRouting(config, { redis: redis.client, clock, log, workerId, registry });
+  closers.add(() => withTimeout(routing.close(), vendorsCloseMs));
+  const tracer = await openTracing(config, closers, log);
+  const parking = openParking(wanted, redis.client, shards, closers, log);
   const running = closers.use(new RunningJobs(redis.client, log));
   setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
   const context: WorkerContext = {
     config,
-    clock: closers.use(await RedisClock.open(redis.client)),
+    clock,
     workerId,
     redis: redis.client,
     isCluster: redis.isCluster,
-    queue: (capability) => queues.get(capability) as CapabilityQueue,
+    shards,
+    queues,
+    queue: queueOf(queues),
     blobs: closers.use(await Blobs.open(config.dataDir, config.bucket)),
     catalogue: createCatalogue(config),
     vendors: routing.vendors,
     router: routing.router,
+    parking,
     running,
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,

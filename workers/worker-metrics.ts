@@ -1,7 +1,7 @@
-import type { Counter, Gauge, Histogram } from 'prom-client';
+import type { Counter, Gauge } from 'prom-client';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import type { KeyHealth } from '../shared/queue/worker-registry.ts';
-import { addGauge, atScrape, metricMakers, type Registry } from '../shared/runtime/metrics.ts';
+import { addGauge, atScrape, metricMakers, type Registry, type SecondsHistogram } from '../shared/runtime/metrics.ts';
 
 /** Metrics of a worker process. */
 export interface WorkerMetrics {
@@ -9,15 +9,16 @@ export interface WorkerMetrics {
   /** Jobs that this worker may run at a time. */
   readonly slots: Gauge<'capability'>;
   /** From a job's creation to its first attempt. */
-  readonly queueWait: Histogram<'capability'>;
+  readonly queueWait: SecondsHistogram<'capability'>;
   readonly jobs: Counter<'capability' | 'vendor' | 'outcome'>;
   readonly errors: Counter<'capability' | 'vendor' | 'code'>;
   readonly tokens: Counter<'vendor' | 'model' | 'kind'>;
   readonly cost: Counter<'vendor' | 'model'>;
   readonly frames: Counter<string>;
-  readonly firstFrame: Histogram<'capability' | 'vendor'>;
+  readonly firstFrame: SecondsHistogram<'capability' | 'vendor'>;
   readonly vendorCalls: Counter<'vendor' | 'outcome'>;
   readonly vendorRetries: Counter<'vendor' | 'reason'>;
+  readonly vendorPacing: Counter<'vendor' | 'outcome'>;
   readonly routeState: Gauge<'route'>;
 }
 
@@ -46,7 +47,7 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
     slots: gauge('sluice_worker_slots', 'Jobs that this worker may run at a time.', 'capability'),
     queueWait: histogram(
       'sluice_queue_wait_seconds',
-      'From the creation of a job to the begin of its first attempt.',
+      'From the creation of a job to the begin of its first attempt. Not of jobs of low priority, which wait on purpose.',
       'capability',
     ),
     jobs: counter(
@@ -84,6 +85,11 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
       'sluice_vendor_retries_total',
       'Failed calls that another one followed, by why they failed; over_budget: none followed, for lack of allowed retries.',
       ...(['vendor', 'reason'] as const),
+    ),
+    vendorPacing: counter(
+      'sluice_vendor_pacing_total',
+      'Calls of vendors with limits, made at once or soon, and jobs parked for lack of capacity or refused because it comes too late.',
+      ...(['vendor', 'outcome'] as const),
     ),
     routeState: gauge(
       'sluice_route_breaker_open',

@@ -1,11 +1,15 @@
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { Upload, type UploadRecord } from '../../shared/blobs/upload.ts';
-import { isMedia } from '../../shared/capabilities/capability.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { finishWithError } from '../../shared/jobs/attempt.ts';
-import { deleteJobState, type JobIdentity, type StoredRequest } from '../../shared/jobs/job-state.ts';
+import { readerOf } from '../../shared/jobs/inbox.ts';
+import {
+  createJobState,
+  deleteJobState,
+  type JobIdentity,
+  newState,
+  type StoredRequest,
+} from '../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
-import { settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { deleteRequest, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
@@ -13,20 +17,23 @@ import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import type { Limits } from '../http/request-report.ts';
 import type { AcceptedJobs } from '../ledger/accepted-jobs.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
-import { textOf } from '../pipeline/request-text.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import { readViewOptions } from '../replies/view.ts';
 import type { AdmitCall, AdmitReply } from './admit.ts';
 import {
   type Admission,
   type AskAdmissionDependencies,
   askAdmission,
+  isMadeWhenQueued,
+  isRecordedFirst,
   limitsOf,
   notAdmitted,
   untilAdmitted,
 } from './ask-admission.ts';
-import { refusal } from './refusal.ts';
+import { flexLaneFull, flexTerms, isFlexLaneFull } from './flex-lane.ts';
+import { recordAccepted } from './record-accepted.ts';
+import { notQueued, refusal } from './refusal.ts';
 import type { Submission } from './submission.ts';
+import { workInLine } from './work-in-line.ts';
 
 /** Dependencies of admission and enqueueing. */
 export interface AdmitJobDependencies extends EndJobContext, AskAdmissionDependencies {
@@ -40,12 +47,11 @@ export interface Submitted {
   /** The job that provides the answer: the submitted one, or the one its idempotency key is bound to. */
   readonly jobId: string;
   readonly isReplay: boolean;
+  /** Whether the idempotency key was used for a request with another body. */
+  readonly isReused?: boolean;
   /** The key's limits at its admission; undefined for a replay, which does not count against them. */
   readonly limits: Limits | undefined;
 }
-
-/** Longer requests (in characters) are not stored in the database. */
-const keptRequestLimit = 1024 * 1024;
 
 /** Time limit for queueing a request in Redis before its caller gets a 503. */
 const queueingMs = 7000;
@@ -143,7 +149,10 @@ async function admitAndQueue(
   services.metrics.admissions.inc({ capability: job.capability, verdict: reply.verdict });
   if (reply.verdict !== 'admitted') {
     await withdraw(services, submission);
-    if (reply.verdict === 'replay') return { jobId: reply.detail, isReplay: true, limits: undefined };
+    const isReused = reply.verdict === 'reused';
+    if (reply.verdict === 'replay' || isReused) {
+      return { jobId: reply.detail, isReplay: true, isReused, limits: undefined };
+    }
     throw refusal(admission, services, submission);
   }
   services.load.added(job);
@@ -167,52 +176,15 @@ async function admitted(services: AdmitJobDependencies, submission: Submission, 
 /** What the queue gets of a job that is queued with its admission: on one Redis, where nothing is to be stored before. */
 function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): AdmitCall['queued'] {
   const { job, parsed } = submission;
-  if (services.isCluster || isRecordedFirst(job) || parsed === undefined) return undefined;
+  if (services.isCluster || isRecordedFirst(job) || job.lane !== undefined || parsed === undefined) return undefined;
   const { request } = parsed;
   if (typeof request !== 'string' || !isInline(parsed)) return undefined;
-  const { uploads, dropsUnsupported, excludedRoutes, fee, trace } = queuedBeside(submission);
-  return { request, uploads, dropsUnsupported, excludedRoutes, fee, trace };
-}
-
-/**
- * Inserts an admitted job into the database. This follows the admission, so that refused requests cost no write, and
- * precedes the queue, so that every queued job is in the database. On failure the admission is undone: a repeat waiting for
- * the job gets the error, too, and no record is made.
- * @throws ApiError 503.
- */
-async function recordAccepted(services: AdmitJobDependencies, { job, parsed }: Submission): Promise<void> {
-  try {
-    const viewOptions = await readViewOptions(services.blobs.ofRecords(job.account), job.viewOptions);
-    await services.acceptedJobs.add({ ...job, viewOptions }, parsed && keptRequest(job, parsed));
-  } catch (thrown) {
-    const error = ApiError.from(thrown);
-    const { redis, isCluster } = services;
-    await finishWithError(redis, { jobId: job.id, retentionMs: 0, isCluster }, error);
-    const ending = { outcome: 'failed', errorCode: error.code, began: false } as const;
-    await settleNow(redis, {
-      ...job,
-      ...ending,
-      jobId: job.id,
-      retentionMs: 0,
-      record: '',
-      cost: undefined,
-      tokens: undefined,
-    });
-    throw error;
-  }
-}
-
-/** The text of a request that is stored with its answer. */
-function keptRequest(job: JobIdentity, { request, hasMedia }: ParsedRequest): string | undefined {
-  // A resource's request is stored from its state, with the answer.
-  if (job.retentionMs === 0 || job.resource !== undefined || hasMedia || request.length > keptRequestLimit)
-    return undefined;
-  return textOf(request);
+  return { request, ...queuedBeside(submission) };
 }
 
 /** Takes back what a refused request has left. */
 async function withdraw(services: AdmitJobDependencies, { job, placed }: Submission): Promise<void> {
-  if (services.isCluster) await deleteJobState(services.redis, job.id);
+  if (services.isCluster && !isMadeWhenQueued(job, true)) await deleteJobState(services.redis, job.id);
   if (placed?.requestBlob !== undefined) await services.blobs.of(job.account).delete(placed.requestBlob);
 }
 
@@ -226,17 +198,24 @@ async function enqueue(
   let placed = submission.placed;
   try {
     placed ??= await placeRequest(services, submission);
-    const queued = { ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) };
-    const queue = services.queue(job.capability);
+    const queued = {
+      ...{ ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) },
+      ...((hasPriority || job.lane !== undefined) && { work: await workInLine(services, submission) }),
+    };
+    const queue = services.queue(job);
     const notAfter = services.clock.at(giveUpAt);
-    const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter), giveUpAt);
+    const state = isMadeWhenQueued(job, services.isCluster) ? newState(job, readerOf(services.processId)) : [];
+    const flex = job.lane === 'flex' ? flexTerms(services.config) : undefined;
+    const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter, state, flex), giveUpAt);
+    if (verdict === 'full') throw flexLaneFull();
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
-    const failure = new ApiError('service_unavailable', 'The request could not be queued. Retry it.', {
-      reason: 'queue_unavailable',
-      cause: error,
-    });
+    const failure = isFlexLaneFull(error) ? error : notQueued(error);
     try {
+      // Without a state there is nothing to end, and the hold would stay until it is swept.
+      if (isMadeWhenQueued(job, services.isCluster)) {
+        await createJobState(services.redis, job, readerOf(services.processId));
+      }
       await endUnwanted(services, job, failure);
       // Only now, because a queue that accepted the job, with its reply lost, runs it until it has ended.
       await deleteRequest(services.blobs, { ...job, ...placed });
@@ -252,15 +231,20 @@ function isInline({ request, hasMedia }: ParsedRequest): boolean {
   return typeof request === 'string' && !hasMedia && request.length <= inlineLimit;
 }
 
-type QueuedBeside = Pick<QueuedJob, 'uploads' | 'dropsUnsupported' | 'excludedRoutes' | 'fee' | 'trace'>;
+type QueuedBeside = Pick<
+  QueuedJob,
+  'uploads' | 'dropsUnsupported' | 'addsCacheBreakpoints' | 'excludedRoutes' | 'fee' | 'affinity' | 'trace'
+>;
 
 /** The queue's data in addition to a job and its request. */
-function queuedBeside({ parsed, caller, trace }: Submission): QueuedBeside {
+function queuedBeside({ parsed, caller, affinity, trace }: Submission): QueuedBeside {
   return {
     uploads: parsed?.files?.length ? recordsOf(parsed.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
+    addsCacheBreakpoints: caller.cacheBreakpoints === 'automatic' && parsed?.marksCache !== true ? true : undefined,
     excludedRoutes: parsed?.excludedRoutes?.length ? parsed.excludedRoutes : undefined,
     fee: parsed?.extent?.fee,
+    affinity,
     trace,
   };
 }
@@ -271,12 +255,4 @@ async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Sub
   if (typeof request === 'string' && isInline(parsed)) return { request };
   const content = typeof request === 'string' ? request : request.parts;
   return { requestBlob: await services.blobs.of(job.account).put(content) };
-}
-
-/**
- * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
- * work. A response in the foreground need not be: like any plain answer it must not wait for a database that is down.
- */
-function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
-  return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
 }

@@ -8,17 +8,16 @@
 -- ARGV[5] the caller's revision of the API key   ARGV[6] maximum of unfinished jobs of the key
 -- ARGV[7] ms until the sweeper first checks the holds
 -- ARGV[8] '' or why new work is shed (the caller reads queue length and memory, which have other tags)
--- ARGV[9] lifetime in ms of the binding of an idempotency key
--- ARGV[10] '<jobs> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a priority
+-- ARGV[9] '<jobs> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a priority
 --          (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share of the
 --          rest that an account may fill while others wait
--- ARGV[11] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
--- ARGV[12] 'requests tokens': the key's limits per minute, 0 for none
--- ARGV[13] prefix of the queue's keys; '' on a Cluster
--- ARGV[14] process that waits for the answers
--- Then eleven per job:
+-- ARGV[10] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
+-- ARGV[11] 'requests tokens': the key's limits per minute, 0 for none
+-- ARGV[12] prefix of the queue's keys; '' on a Cluster
+-- ARGV[13] process that waits for the answers
+-- Then twelve per job:
 --   1 job id
---   2 '' or hashes of its idempotency key and its body: 'key body'
+--   2 '' or hashes of its idempotency key and its body, and the binding's lifetime in ms: 'key body lifetime'
 --   3 its hold: 'fixed price tokens least', in nano-dollars, nano-dollars per 1000 output tokens, their maximum, and the
 --     minimum to which they may be lowered; '' if the model has no price, '?' if not estimated
 --   4 '' or its share of limits per minute: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
@@ -26,6 +25,8 @@
 --   5 lifetime of its state in ms   6 its deadline   7 its identity as JSON   8, 9 '' or another field of its state, its value
 --   10 '' or further fields for its queue, as the rest of a JSON object, if it is to be queued in the same step
 --   11 time in ms by Redis's clock after which it must not be admitted: its client has given up by then
+--   12 '' or the name under which its client library's retries find it, for how many ms, and 1 if it is such a retry itself:
+--     'name lifetime retry'
 -- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, 1 if it gets a priority, lowered
 -- maximum of tokens (0: unchanged), the rest of the key's limits ('requests reset-ms tokens reset-ms' or ''), 1 if it is queued,
 -- else 0. Verdicts:
@@ -34,7 +35,7 @@
 --   revoked      the key is no longer valid
 --   unloaded     the account, or the key's spending, is not in Redis: load it and retry
 --   suspended    the account is suspended
---   replay, job  the idempotency key is bound to this job, with the same body
+--   replay, job  the idempotency key is bound to this job, with the same body; or this is the job of an earlier try
 --   reused, job  …with another body
 --   late         its time is up; a call may be resent long after its caller has disconnected
 --   shed, queue_full   refused for ARGV[8]
@@ -50,7 +51,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local nowText, firstLook = string.format('%.0f', now), string.format('%.0f', now + ARGV[7])
 local prefix, key, capability = ARGV[1], ARGV[3], ARGV[4]
-local firstJob, perJob = 15, 11
+local firstJob, perJob = 14, 12
 local account, running = prefix .. 'account:' .. ARGV[2], prefix .. 'running:' .. key
 local rate, budgetKey, reserved = prefix .. 'rate:' .. key, prefix .. 'budget:' .. key, prefix .. 'reserved'
 
@@ -75,10 +76,10 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished = tonumber(money[3] or 0), tonumber(money[5] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[10], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutPriority = tonumber(withoutPriority)
-local keyLimits = {string.match(ARGV[12], '^(%S+) (%S+)$')}
+local keyLimits = {string.match(ARGV[11], '^(%S+) (%S+)$')}
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
 -- Rates: each limit has a bucket of used amounts that drains evenly over a minute. Its field is '<what> <model>'.
@@ -148,8 +149,8 @@ end
 
 -- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply.
 local maxBudget, period, budget, periodStart = nil, '-', nil, nil
-if ARGV[11] ~= '' then
-  maxBudget, period, periodStart = string.match(ARGV[11], '^(%S+) (%S+) (%S+)$')
+if ARGV[10] ~= '' then
+  maxBudget, period, periodStart = string.match(ARGV[10], '^(%S+) (%S+) (%S+)$')
   maxBudget = tonumber(maxBudget)
   budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
   if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
@@ -200,18 +201,26 @@ local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
   local id = 'job_' .. job
-  writeQueuedJob(ARGV[13] .. id, id, data, '0', nowText, 'state', state)
+  writeQueuedJob(ARGV[12] .. id, id, data, '0', nowText, 'state', state)
   queued[#queued + 1] = id
 end
 
 local function admit(at, state)
-  local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest, notAfter = unpack(ARGV, at, at + perJob - 1)
+  local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest, notAfter, tried =
+    unpack(ARGV, at, at + perJob - 1)
   local member = job .. ' ' .. ARGV[2] .. ' ' .. key .. ' ' .. capability
-  local idempotency, body = string.match(bound, '^(%S+) (%S+)$')
+  local idempotency, body, bindingLifetime = string.match(bound, '^(%S+) (%S+) (%d+)$')
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
   if binding then
-    local other = redis.call('HMGET', binding, 'job', 'body')
+    -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
+    local other = redis.call('HMGET', binding .. ':' .. ARGV[2], 'job', 'body')
+    if not other[1] then other = redis.call('HMGET', binding, 'job', 'body') end
     if other[1] and other[1] ~= job then return answer(other[2] == body and 'replay' or 'reused', other[1]) end
+  end
+  local retryName, retryLifetime, isRetry = string.match(tried, '^(%S+) (%d+) (%d)$')
+  if isRetry == '1' then
+    local other = redis.call('GET', prefix .. 'retry:' .. retryName)
+    if other and other ~= job then return answer('replay', other) end
   end
   -- A repeat: the client library resent the call after a broken connection. It must neither be refused nor count twice, even if
   -- the job is settled by now: its state outlives its hold. It is not queued here, but by the caller.
@@ -241,20 +250,21 @@ local function admit(at, state)
 
   -- From here on it is admitted. The first write is one that a full memory refuses, before anything else is written.
   if state then
-    redis.call('HSET', state, 'job', identity, 'deadline', deadline, 'readers', ARGV[14])
+    redis.call('HSET', state, 'job', identity, 'deadline', deadline, 'readers', ARGV[13])
     if field ~= '' then redis.call('HSET', state, field, value) end
     redis.call('PEXPIRE', state, lifetime)
   end
   if binding then
     redis.call('HSET', binding, 'job', job, 'body', body)
-    redis.call('PEXPIRE', binding, ARGV[9])
+    redis.call('PEXPIRE', binding, bindingLifetime)
   end
+  if retryName then redis.call('SET', prefix .. 'retry:' .. retryName, job, 'PX', retryLifetime) end
   count, unfinished, held = count + 1, unfinished + 1, held + cost
   waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
   for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
   if amount ~= '-' or tokens > 0 then
-    local counted = limits ~= '' and ARGV[12] .. ' ' .. limits or ''
+    local counted = limits ~= '' and ARGV[11] .. ' ' .. limits or ''
     reservations[#reservations + 1] = job
     reservations[#reservations + 1] = string.format('%s %.0f %.0f %s %s', amount, tokens, lowered, period, counted)
   end
@@ -297,5 +307,5 @@ if #levels > 0 then
   redis.call('PEXPIRE', rate, 180000)
 end
 if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
-if #queued > 0 then pushQueuedJobs(ARGV[13] .. 'wait', ARGV[13] .. 'marker', queued) end
+if #queued > 0 then pushQueuedJobs(ARGV[12] .. 'wait', ARGV[12] .. 'marker', queued) end
 return replies

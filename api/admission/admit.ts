@@ -1,9 +1,10 @@
 import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
+import { completedRetryMs } from '../../shared/jobs/settlement/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
-import { addJobScript, type QueuedJob, queueKeysPrefix } from '../../shared/queue/queue.ts';
+import { addJobScript, type QueuedJob, queueKeysPrefix, shardOf } from '../../shared/queue/queue.ts';
 import { inBatches } from '../../shared/redis/in-batches.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
@@ -54,6 +55,10 @@ export interface AdmitCall {
   readonly concurrency: number;
   /** Hash of the request's body; used only with an idempotency key. */
   readonly bodyHash: string;
+  /** Lifetime of the binding of a cached answer's name, in ms; left out: that of an idempotency key. */
+  readonly bindingMs?: number | undefined;
+  /** Whether it is a retry of the client library: the job of an earlier try is reported, and nothing admitted. */
+  readonly isRetry?: boolean | undefined;
   readonly shedding: Shedding | undefined;
   /** Whether jobs are claimed as soon as they are queued. */
   readonly flows: boolean;
@@ -86,7 +91,7 @@ const verdicts = [
 /** The result of an admission. */
 export interface AdmitReply {
   readonly verdict: (typeof verdicts)[number];
-  /** The job that an idempotency key is bound to, or the verdict's detail from admit.lua. */
+  /** The job that an idempotency key is bound to, or that an earlier try made; or the verdict's detail from admit.lua. */
   readonly detail: string;
   /** Unfinished jobs of the API key, including this one. */
   readonly running: number;
@@ -111,6 +116,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
     one.job.apiKeyId === other.job.apiKeyId &&
     one.job.account === other.job.account &&
     one.job.capability === other.job.capability &&
+    shardOf(one.job) === shardOf(other.job) &&
     one.caller.revision === other.caller.revision &&
     one.shedding === other.shedding &&
     one.flows === other.flows &&
@@ -118,7 +124,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
   );
 }
 
-/** Asks for jobs of one key and capability. */
+/** Asks for jobs of one key, capability and shard. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
   const { job, caller, concurrency, shedding, flows, reader, time, fill = endless } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
@@ -132,11 +138,10 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     concurrency,
     sweepAfterMs,
     shedding ?? '',
-    idempotencyMs,
     `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
     caller.budget ? budgetText(caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
-    reader === undefined ? '' : queueKeysPrefix(capability),
+    reader === undefined ? '' : queueKeysPrefix(capability, shardOf(job)),
     reader ?? '',
   ];
   for (const call of calls) {
@@ -156,7 +161,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
   const [field, value] = storedField(stored);
   args.push(
     job.id,
-    job.idempotency ? `${job.idempotency} ${call.bodyHash}` : '',
+    job.idempotency ? `${job.idempotency} ${call.bodyHash} ${call.bindingMs ?? idempotencyMs}` : '',
     holdText(call),
     limitsText(call),
     newStateLifetime(job),
@@ -166,7 +171,14 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
     value,
     queued === undefined ? '' : JSON.stringify(queued).slice(1),
     notAfter,
+    retryText(call),
   );
+}
+
+/** The name under which the job's retries find it, while it runs and for a while after; '' if none do. */
+function retryText({ job: { retryName, createdAt, deadlineAt }, isRetry = false }: AdmitCall): string {
+  if (retryName === undefined) return '';
+  return `${retryName} ${Math.ceil(deadlineAt - createdAt) + completedRetryMs} ${isRetry ? 1 : 0}`;
 }
 
 function readReply(text: string): AdmitReply | Error {

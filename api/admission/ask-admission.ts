@@ -1,9 +1,11 @@
+import { isMedia } from '../../shared/capabilities/capability.ts';
 import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
-import { createJobState } from '../../shared/jobs/job-state.ts';
+import { createJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
+import { shardOf } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis/script.ts';
@@ -69,7 +71,7 @@ export async function askAdmission(
   if (load.shedding(submission.job.capability) === 'queue_full') await load.refreshQueues();
   const tooLong = forecast(services, submission);
   let hasPaused = false;
-  let hold: AdmitCall['hold'] = payingKeys.has(caller) ? reckon(services, submission) : 'unknown';
+  let hold: AdmitCall['hold'] = payingKeys.has(caller) ? maximumCost(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
     const asking = { submission, caller, hold, queued, giveUpAt, shedding: shedding(services, submission, tooLong) };
     const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
@@ -79,7 +81,7 @@ export async function askAdmission(
     else if (reply.verdict === 'unloaded') await services.accounts.load(caller, reply.detail);
     else if (reply.verdict === 'unasked') {
       payingKeys.note(caller);
-      hold = reckon(services, submission);
+      hold = maximumCost(services, submission);
     } else if (reply.verdict === 'late' && performance.now() < giveUpAt) {
       // It is not late: Redis's clock, or ours, has jumped.
       await services.clock.measure();
@@ -93,11 +95,14 @@ export async function askAdmission(
 
 /** Judges a request by how long it would wait, against how long its caller, or its deadline, allows. */
 function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAwaited }: Submission) {
+  // It waits longer than others, on purpose.
+  if (job.lane === 'flex') return undefined;
   return load.refusal(job.capability, {
     account: job.account,
     at: performance.now(),
     queueWaitMs: isAwaited ? config.queueWaitMs : Number.POSITIVE_INFINITY,
     deadlineMs: job.deadlineAt - clock.now(),
+    startMs: job.startBy === undefined ? undefined : job.startBy - clock.now(),
   });
 }
 
@@ -139,13 +144,15 @@ function ask(
   services: AskAdmissionDependencies,
   { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
 ): Promise<AdmitReply> {
-  const { job, bodyHash, placed: stored, parsed } = submission;
+  const { job, bodyHash, cacheMs: bindingMs, isRetry, placed: stored, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
   const call: AdmitCall = {
     job,
     caller,
     concurrency: caller.concurrency ?? config.keyConcurrency,
     bodyHash,
+    bindingMs,
+    isRetry,
     shedding,
     flows: load.flows(job.capability),
     time: clock.now(),
@@ -163,6 +170,7 @@ function ask(
 /** Asks on a Cluster, where the state is made beside the admission. */
 async function askBesideState({ redis, processId }: AskAdmissionDependencies, call: AdmitCall): Promise<AdmitReply> {
   const { job } = call;
+  if (isMadeWhenQueued(job, true)) return await admit(redis, call);
   // The state is on another node. It may be written concurrently: without a hold it means nothing. A keyed job's is written
   // before: a repeat that finds the binding without the state would consider the job lost, and run it again.
   const making = createJobState(redis, job, readerOf(processId), call.stored);
@@ -175,7 +183,10 @@ async function askBesideState({ redis, processId }: AskAdmissionDependencies, ca
  * The maximum cost of a job, over all routes that may serve it. Unknown if a route has no price, or would request an extra
  * from its vendor that no price covers.
  */
-function reckon({ catalogue }: AskAdmissionDependencies, { job, parsed }: Submission): Hold | 'unpriced' {
+export function maximumCost(
+  { catalogue }: { readonly catalogue: Catalogue },
+  { job, parsed }: { readonly job: Pick<JobIdentity, 'model' | 'capability'> } & Pick<Submission, 'parsed'>,
+): Hold | 'unpriced' {
   const routes = catalogue.routes(job.model, job.capability);
   if (parsed?.unpriced !== undefined || !arePriced(routes, parsed?.excludedRoutes)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
@@ -230,4 +241,20 @@ export class PayingKeys {
   has({ apiKeyId, budget }: Caller): boolean {
     return budget !== undefined || this.#ids.has(apiKeyId);
   }
+}
+
+/**
+ * Whether a job must be in the database before it is accepted: kept answers (asynchronous, keyed, background) and media
+ * work. A response in the foreground need not be: like any plain answer it must not wait for a database that is down.
+ */
+export function isRecordedFirst(job: Pick<JobIdentity, 'retentionMs' | 'capability' | 'resource'>): boolean {
+  return isMedia[job.capability] || (job.retentionMs > 0 && job.resource !== 'foreground');
+}
+
+/**
+ * Whether a job's state is made by the step that queues it: on a Cluster, where both are on one node, if nothing looks for the state
+ * before. A repeat would consider a keyed job without a state lost; a resource's state has its request.
+ */
+export function isMadeWhenQueued(job: JobIdentity, isCluster: boolean): boolean {
+  return isCluster && shardOf(job) > 0 && job.idempotency === '' && job.resource === undefined && !isRecordedFirst(job);
 }

@@ -11,6 +11,7 @@ import type { Caller } from '../auth/caller.ts';
 import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { AccountLoader } from './account-loader.ts';
+import { bindingKeys } from './own-binding.ts';
 import { rateLimitReached } from './refusal.ts';
 
 /** Timeout for reading an account from Redis. */
@@ -61,7 +62,7 @@ export class BodyGate {
     const isReplay =
       idempotency !== '' &&
       refusal.code !== 'permission_denied' &&
-      (await redis.exists(accountKeys.idempotency(current.account, idempotency))) === 1;
+      (await redis.exists(...bindingKeys(current.account, idempotency))) > 0;
     if (isReplay) return current;
     throw refusal;
   }

@@ -1,18 +1,18 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import type { CapabilityQueue } from '../../shared/queue/queue.ts';
+import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import { targetWaitMs } from '../../shared/queue/target-wait.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { memoryUse, type RedisMemory } from '../../shared/redis/redis-memory.ts';
 import type { Shedding } from './admit.ts';
 import { type ForecastRefusal, type ForecastRequest, QueueForecast } from './queue-forecast.ts';
 
-/** Maximum age of the queue length for admission. */
+/** Maximum age of the queue length for admission, of a queue that this process uses. */
 const queueAgeMs = 100;
 /** Maximum age for refusing a request: jobs that have left the queue since are not known here. */
 const refusalAgeMs = 20;
-/** Maximum age of the memory figure, and of an idle process's queue lengths. */
+/** Maximum age of the memory figure, and of the lengths of other queues. */
 const memoryAgeMs = 1000;
 /** Share of Redis's memory above which new work is shed: at the limit not even workers can fetch. */
 const memoryLimit = 0.7;
@@ -23,6 +23,9 @@ const flowingMs = 25;
 /** Jobs that a process may admit without a priority between two looks at a queue: as many, or a multiple of what it admitted before. */
 const minBurst = 8;
 const burstGrowth = 4;
+
+/** What is read of a queue. */
+type ReadQueue = Pick<ShardedQueue, 'waiting' | 'depth' | 'progress'>;
 
 /** Admissions of one capability in this process. */
 interface Admissions {
@@ -38,7 +41,7 @@ interface Admissions {
  */
 export class LoadGauge {
   readonly #redis: RedisClient;
-  readonly #queues: ReadonlyMap<Capability, CapabilityQueue>;
+  readonly #queues: ReadonlyMap<Capability, ReadQueue>;
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
   readonly #active = new Map<Capability, number>();
@@ -50,6 +53,8 @@ export class LoadGauge {
   readonly #timer: NodeJS.Timeout;
   #memory: RedisMemory = { share: 0, limit: 0 };
   #queuesReadAt = 0;
+  /** When each queue was last read. */
+  readonly #readAt = new Map<Capability, number>();
   #memoryReadAt = 0;
   /** Reads in progress: while Redis does not respond, no further ones start. */
   #readingQueues: Promise<void> | undefined;
@@ -57,7 +62,7 @@ export class LoadGauge {
 
   constructor(
     redis: RedisClient,
-    queues: ReadonlyMap<Capability, CapabilityQueue>,
+    queues: ReadonlyMap<Capability, ReadQueue>,
     config: Pick<Config, 'queueLimit' | 'queueWaitMs'>,
   ) {
     this.#redis = redis;
@@ -108,6 +113,12 @@ export class LoadGauge {
     return this.#forecasts.get(capability)?.refusal(request);
   }
 
+  /** Predicted wait in ms of a new job of an account; undefined if that is not known. Refreshes the figures in the background. */
+  waitOf(capability: Capability, account: string): number | undefined {
+    this.#refreshOld();
+    return this.#forecasts.get(capability)?.waitOf(account);
+  }
+
   /** Time in ms that so many jobs take to leave a queue; undefined if that is not known. */
   drainMs(capability: Capability, jobs: number): number | undefined {
     const rate = this.#forecasts.get(capability)?.rate;
@@ -130,6 +141,7 @@ export class LoadGauge {
 
   /** Reads the figures once at start, so that the first requests are judged by real ones. */
   async refresh(): Promise<void> {
+    this.#readAt.clear();
     await Promise.all([this.#readQueues(), this.#readMemory()]);
   }
 
@@ -162,11 +174,20 @@ export class LoadGauge {
   }
 
   async #readQueues(): Promise<void> {
-    const read = [...this.#queues].map(([capability, queue]) => this.#readQueue(capability, queue));
-    await Promise.all(read);
+    const now = Date.now();
+    const due = [...this.#queues].filter(([capability]) => this.#isDue(capability, now));
+    await Promise.all(due.map(([capability, queue]) => this.#readQueue(capability, queue)));
   }
 
-  async #readQueue(capability: Capability, queue: CapabilityQueue): Promise<void> {
+  /** Whether a queue is read now. Reading all of them each time costs Redis much where they have many shards. */
+  #isDue(capability: Capability, now: number): boolean {
+    const { now: admitted, before } = this.#admissions.get(capability) ?? { now: 0, before: 0 };
+    const isUsed = admitted > 0 || before >= 1 || (this.#waiting.get(capability) ?? 0) > 0;
+    return isUsed || now - (this.#readAt.get(capability) ?? 0) > memoryAgeMs - queueAgeMs;
+  }
+
+  async #readQueue(capability: Capability, queue: ReadQueue): Promise<void> {
+    this.#readAt.set(capability, Date.now());
     const before = this.#admissions.get(capability)?.now ?? 0;
     const waiting = await queue.waiting();
     // Usually nothing waits, and the rest is not needed.

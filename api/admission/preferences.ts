@@ -13,11 +13,27 @@ export interface Preferences {
   /** `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result. */
   readonly respondAsync: boolean;
   readonly waitMs: number;
+  /** `Prefer: quote`: respond with what the request may cost and how long it would wait, and run nothing. */
+  readonly quote: boolean;
+  /** From `X-Sluice-Cache` (seconds), in ms: how old a cached answer may be; undefined: none is wanted, and none is cached. */
+  readonly cacheMs: number | undefined;
+  /** From `X-Sluice-Start-By` (seconds), in ms: how long the request may wait until it begins; undefined: up to its deadline. */
+  readonly startByMs: number | undefined;
+  /** From `X-Sluice-Priority`: `low`: the request waits for spare capacity; undefined: as its `service_tier` says. */
+  readonly priority: 'low' | 'normal' | undefined;
+  /** From `X-Stainless-Retry-Count`: how many times the client library has retried the request; undefined: it does not say. */
+  readonly retries: number | undefined;
   /** From `X-Sluice-On-Disconnect`. */
   readonly onDisconnect: 'cancel' | 'continue' | undefined;
 }
 
 const maxDeadlineMs = 86_400_000;
+const maxCacheSeconds = 604_800;
+const maxStartBySeconds = 86_400;
+/** Longer bodies (bytes) are not compared: hashing them would hold up the event loop. */
+const maxCompared = 1024 * 1024;
+/** Hexadecimal digits of a name: 128 bits. */
+const nameLength = 32;
 
 /** Reads the preferences. @throws ApiError 400 that names the header at fault. */
 export function readPreferences(headers: IncomingHttpHeaders): Preferences {
@@ -27,6 +43,11 @@ export function readPreferences(headers: IncomingHttpHeaders): Preferences {
     deadlineMs: readTimeout(headers['x-stainless-timeout']),
     respondAsync: preferred.respondAsync,
     waitMs: preferred.waitMs,
+    quote: preferred.quote,
+    cacheMs: readCache(headers['x-sluice-cache']),
+    startByMs: readStartBy(headers['x-sluice-start-by']),
+    priority: readPriority(headers['x-sluice-priority']),
+    retries: readRetries(headers['x-stainless-retry-count']),
     onDisconnect: readOnDisconnect(headers['x-sluice-on-disconnect']),
   };
 }
@@ -53,17 +74,51 @@ function readTimeout(value: Header): number | undefined {
   return Math.min(Math.ceil(seconds * 1000), maxDeadlineMs);
 }
 
+function readCache(value: Header): number | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || !/^\d{1,6}$/.test(value) || Number(value) > maxCacheSeconds) {
+    throw invalid('X-Sluice-Cache', `a whole number of seconds up to ${maxCacheSeconds}`);
+  }
+  return value === '0' ? undefined : Number(value) * 1000;
+}
+
+function readStartBy(value: Header): number | undefined {
+  if (value === undefined) return undefined;
+  const seconds = typeof value === 'string' && /^\d{1,5}(\.\d{1,3})?$/.test(value) ? Number(value) : 0;
+  if (seconds <= 0 || seconds > maxStartBySeconds) {
+    throw invalid('X-Sluice-Start-By', `a number of seconds from 0.001 to ${maxStartBySeconds}`);
+  }
+  return seconds * 1000;
+}
+
+function readPriority(value: Header): 'low' | 'normal' | undefined {
+  if (value === undefined || value === 'low' || value === 'normal') return value;
+  throw invalid('X-Sluice-Priority', '"low" or "normal"');
+}
+
+/** SDKs send it on their own: anything but a whole number is ignored. */
+function readRetries(value: Header): number | undefined {
+  return typeof value === 'string' && /^\d{1,4}$/.test(value) ? Number(value) : undefined;
+}
+
 function readOnDisconnect(value: Header): 'cancel' | 'continue' | undefined {
   if (value === undefined || value === 'cancel' || value === 'continue') return value;
   throw invalid('X-Sluice-On-Disconnect', '"cancel" or "continue"');
 }
 
+const nothingPreferred = { respondAsync: false, waitMs: 0, quote: false };
+
 /** Parses `Prefer` (RFC 7240), which requires that unknown preferences are ignored. */
-function readPrefer(value: Header): { respondAsync: boolean; waitMs: number } {
-  const preferences = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',').map((part) => part.trim());
-  const respondAsync = preferences.some((part) => part.toLowerCase() === 'respond-async');
+function readPrefer(value: Header): Pick<Preferences, 'respondAsync' | 'waitMs' | 'quote'> {
+  if (value === undefined) return nothingPreferred;
+  const preferences = (Array.isArray(value) ? value.join(',') : value).split(',').map((part) => part.trim());
+  const isPreferred = (name: string): boolean => preferences.some((part) => part.toLowerCase() === name);
   const wait = preferences.map((part) => /^wait\s*=\s*"?(\d{1,5})"?$/i.exec(part)?.[1]).find(Boolean);
-  return { respondAsync: respondAsync || wait !== undefined, waitMs: Number(wait ?? 0) * 1000 };
+  return {
+    respondAsync: isPreferred('respond-async') || wait !== undefined,
+    waitMs: Number(wait ?? 0) * 1000,
+    quote: isPreferred('quote'),
+  };
 }
 
 /** Hash of an idempotency key and its scope; '' for a request without one. */
@@ -74,6 +129,27 @@ export function idempotencyHash(ctx: Context, endpoint: Endpoint, { idempotencyK
 /** Hexadecimal. */
 export function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
+}
+
+/**
+ * The name under which retries that a client library makes on its own find the job of an earlier try: of the same API key, to
+ * the same path, with the same body. Only for libraries that say how often they have retried. Undefined if a retry is to be a
+ * request of its own: the key or the header says that a request ends with its connection, or the request can be repeated
+ * another way.
+ */
+export function retryName(
+  { state, method, url, headers }: Context,
+  preferences: Preferences,
+  body: Uint8Array,
+): string | undefined {
+  if (body.byteLength > maxCompared) return undefined;
+  if ((preferences.onDisconnect ?? state.caller.onDisconnect) === 'cancel') return undefined;
+  if (preferences.idempotencyKey !== undefined || preferences.respondAsync || preferences.cacheMs !== undefined)
+    return undefined;
+  // The caller's own name of the request tells apart what is otherwise equal.
+  const own = headers['x-client-request-id'] ?? '';
+  const about = JSON.stringify([state.caller.apiKeyId, method, url, own]);
+  return createHash('sha256').update(about).update(body).digest('hex').slice(0, nameLength);
 }
 
 /** The scope of an idempotency key: used on two endpoints, or for two videos to remix, it makes two requests. */

@@ -22,6 +22,8 @@ export interface ForecastRequest {
   readonly queueWaitMs: number;
   /** Time until its deadline, by which it has to be answered. */
   readonly deadlineMs: number;
+  /** How long it may wait at most, if its caller has said so. */
+  readonly startMs?: number | undefined;
 }
 
 /** Why a request is refused now. */
@@ -124,13 +126,19 @@ export class QueueForecast {
   }
 
   /** Why a request has to be refused now; undefined if it need not. Notes the refusal. */
-  refusal({ account, at, queueWaitMs, deadlineMs }: ForecastRequest): ForecastRefusal | undefined {
+  refusal({
+    account,
+    at,
+    queueWaitMs,
+    deadlineMs,
+    startMs = deadlineMs,
+  }: ForecastRequest): ForecastRefusal | undefined {
     const { rate } = this;
     const waitMs = this.waitOf(account);
     if (!waitMs || rate === undefined) return undefined;
     // A claimed job takes as long as the slots need to be claimed anew; this one may be shorter.
     const jobMs = (this.#sample?.active ?? 0) / rate;
-    const usualMs = Math.min(promised * queueWaitMs, Math.max(deadlineMs - jobMs, deadlineMs / 2));
+    const usualMs = Math.min(promised * queueWaitMs, startMs, Math.max(deadlineMs - jobMs, deadlineMs / 2));
     const isKeptShort = Number.isFinite(queueWaitMs) && this.#isPersistent(account, at);
     const boundMs = isKeptShort ? Math.min(usualMs, this.#targetMs) : usualMs;
     if (waitMs <= boundMs) return undefined;

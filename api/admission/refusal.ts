@@ -15,6 +15,21 @@ const freedShare = 0.1;
 const usualRetryMs = 10_000;
 const maxRetryMs = 60_000;
 
+/** The error for an idempotency key that was used for a request with another body. */
+export function keyReused(): ApiError {
+  return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
+    param: 'Idempotency-Key',
+  });
+}
+
+/** The 503 for a request that was admitted and could not be queued. */
+export function notQueued(cause: unknown): ApiError {
+  return new ApiError('service_unavailable', 'The request could not be queued. Retry it.', {
+    reason: 'queue_unavailable',
+    cause,
+  });
+}
+
 /** The error for a job that was not admitted. */
 export function refusal(
   admission: Admission,
@@ -32,9 +47,7 @@ export function refusal(
   } = admission;
   switch (verdict) {
     case 'reused':
-      return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
-        param: 'Idempotency-Key',
-      });
+      return keyReused();
     case 'concurrency':
       return new ApiError(
         'rate_limit_exceeded',

@@ -6,17 +6,24 @@ import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 
 /** A request that is ready to be admitted. */
 export interface Submission {
-  readonly job: JobIdentity;
+  /** Replaced if another account has its idempotency key, see own-binding.ts. */
+  job: JobIdentity;
   readonly caller: Caller;
   /** Released once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
   parsed: ParsedRequest | undefined;
   /** Location of a request that is stored already. */
   placed?: StoredRequest;
   readonly bodyHash: string;
+  /** How old an answer may be that is taken from the cache, in ms, and how long it is cached; undefined: it is not. */
+  readonly cacheMs?: number | undefined;
+  /** Whether its client library has made it on its own as a retry; no longer once no job of an earlier try is there for it. */
+  isRetry?: boolean;
   /** Whether the job is cancelled when its caller disconnects. */
   readonly cancelsOnLeave: boolean;
   /** Whether its caller waits for the answer, so that the queue limit applies; asynchronous work waits until its deadline. */
   readonly isAwaited: boolean;
+  /** As of `ParsedRequest`, or of the session that its client names. */
+  readonly affinity?: string | undefined;
   /** The request's span, if it is traced. */
   readonly trace?: TraceContext | undefined;
   /** The request's share of memory, if it is counted: closed once it is queued. */

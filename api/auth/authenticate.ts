@@ -226,6 +226,7 @@ function callerOf(key: ApiKey): Caller {
     concurrency: key.concurrency,
     onDisconnect: key.onDisconnect,
     unsupportedParameters: key.unsupportedParameters,
+    cacheBreakpoints: key.cacheBreakpoints,
     vendorIds: key.vendorIds,
   };
 }

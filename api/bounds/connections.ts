@@ -23,7 +23,8 @@ export interface ConnectionLimits {
 }
 
 /** Reasons for closing a connection, as labels of metrics. */
-export type CutReason = 'unread' | 'unsent' | 'pipelined' | 'address' | 'full';
+export const cutReasons = ['unread', 'unsent', 'pipelined', 'address', 'full'] as const;
+export type CutReason = (typeof cutReasons)[number];
 
 /** A connection as the server of Node sees it, with the response under way. */
 interface ServerSocket extends Socket {

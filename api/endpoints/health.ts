@@ -72,7 +72,8 @@ export function metrics(services: HealthDependencies): Middleware<State> {
         'Metrics are read from this machine, or with METRICS_TOKEN as bearer token.',
       );
     }
-    ctx.type = services.scrapes.contentType;
-    ctx.body = await services.scrapes.read();
+    const { text, contentType } = await services.scrapes.read(ctx.req);
+    ctx.type = contentType;
+    ctx.body = text;
   };
 }

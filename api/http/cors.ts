@@ -27,7 +27,15 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((what) =>
 const exposedHeaders = [
   ...['x-request-id', 'request-id', 'openai-processing-ms', 'idempotent-replayed', 'location', 'preference-applied'],
   ...['retry-after', 'retry-after-ms', 'x-should-retry', 'content-range', 'accept-ranges', 'etag', 'allow'],
-  ...['x-sluice-vendor', 'x-sluice-attempts', 'x-sluice-model', 'x-sluice-ignored', 'x-sluice-cost'],
+  ...[
+    'x-sluice-vendor',
+    'x-sluice-attempts',
+    'x-sluice-model',
+    'x-sluice-ignored',
+    'x-sluice-cost',
+    'x-sluice-cache',
+    'age',
+  ],
   ...rateLimits,
 ].join(', ');
 

@@ -6,6 +6,7 @@ import type { Served } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/cost.ts';
 import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
+import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { Context, State } from '../state.ts';
 
 /**
@@ -49,7 +50,7 @@ export function showServed({ res, state }: Context, { vendor, calls, model, cost
   state.facts.vendor = vendor;
   state.facts.calls = calls;
   if (model !== undefined) state.facts.served_model = model;
-  const dollars = cost === undefined ? undefined : formatDollars(cost);
+  const dollars = state.isCached ? '0' : cost === undefined ? undefined : formatDollars(cost);
   if (dollars !== undefined) state.facts.cost = dollars;
   if (res.headersSent) return;
   res.setHeader('x-sluice-vendor', vendor);
@@ -150,11 +151,12 @@ export function recordRequest(
   ctx: Context,
   status: number,
 ): void {
-  const { endpoint, startedAt, streamError, facts, jobId, caller } = ctx.state;
+  const { endpoint, startedAt, streamError, facts, jobId, caller, trace } = ctx.state;
   const milliseconds = performance.now() - startedAt;
   if (!unmeasured.has(endpoint)) {
     metrics.requests.inc({ endpoint, status: String(status) });
-    metrics.duration.observe({ endpoint }, milliseconds / 1000);
+    if (facts.cache !== undefined) metrics.cachedAnswers.inc({ endpoint, result: String(facts.cache) });
+    metrics.duration.observe({ endpoint }, milliseconds / 1000, trace && traceIdOf(trace));
     if (streamError !== undefined) countError(metrics, endpoint, streamError);
   }
   const line = {

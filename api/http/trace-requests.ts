@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import { readTraceContext } from '../../shared/tracing/trace-context.ts';
+import { readTraceContext, traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { OpenSpan, SpanEnd, Tracer } from '../../shared/tracing/tracer.ts';
 import type { Context, State } from '../state.ts';
 
@@ -20,7 +20,7 @@ export function traceRequests(tracer: Tracer): Middleware<State> {
     if (!tracer.isSampled(caller)) return next();
     const span = tracer.start({ name: ctx.method, kind: 'server', parent: caller });
     ctx.state.trace = span.context;
-    ctx.state.facts.trace = span.context.parent.slice(3, 35);
+    ctx.state.facts.trace = traceIdOf(span.context);
     ctx.res.once('close', () => end(span, ctx));
     return next();
   };

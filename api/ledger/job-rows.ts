@@ -12,7 +12,8 @@ type JobRow = Selectable<JobsTable>;
 /** Columns that a job's end sets. */
 export const changingColumns = [
   ...(['vendor', 'began_at', 'ended_at', 'outcome', 'error_code', 'attempts', 'error_details'] as const),
-  ...(['input_tokens', 'output_tokens', 'usage', 'cost', 'vendor_cost', 'served_model', 'first_at'] as const),
+  ...(['input_tokens', 'output_tokens', 'cached_tokens', 'usage', 'cost', 'saved', 'vendor_cost'] as const),
+  ...(['served_model', 'first_at'] as const),
 ] satisfies (keyof JobRow)[];
 
 export const jobColumns = [
@@ -41,10 +42,12 @@ export function openJobRow(job: JobIdentity): JobRow {
     attempts: 0,
     input_tokens: null,
     output_tokens: null,
+    cached_tokens: null,
     usage: null,
     vendor_cost: null,
     retention_ms: job.retentionMs,
     cost: null,
+    saved: null,
     metadata: job.metadata ?? null,
     served_model: null,
     first_at: null,
@@ -73,6 +76,7 @@ export function recordedJobRow(record: JobRecord): JobRow {
     usage: record.usage ?? null,
     retention_ms: record.retentionMs,
     cost: record.cost ?? null,
+    saved: record.saved ?? null,
     metadata: record.metadata ?? null,
     served_model: record.servedModel ?? null,
     first_at: record.firstAt ?? null,
@@ -80,12 +84,16 @@ export function recordedJobRow(record: JobRecord): JobRow {
 }
 
 /** The numbers of a usage. Counts that it lacks stay null; the others are those that are charged. */
-function usageColumns(text: string | undefined): Pick<JobRow, 'input_tokens' | 'output_tokens' | 'vendor_cost'> {
-  if (text === undefined) return { input_tokens: null, output_tokens: null, vendor_cost: null };
+function usageColumns(
+  text: string | undefined,
+): Pick<JobRow, `${'input' | 'output' | 'cached'}_tokens` | 'vendor_cost'> {
+  if (text === undefined) return { input_tokens: null, output_tokens: null, cached_tokens: null, vendor_cost: null };
   const usage = JSON.parse(text) as Record<string, unknown>;
   const counts = readTokenCounts(usage, false);
+  const hasInput = Number.isSafeInteger(usage.prompt_tokens ?? usage.input_tokens);
   return {
-    input_tokens: Number.isSafeInteger(usage.prompt_tokens ?? usage.input_tokens) ? (counts?.input ?? null) : null,
+    input_tokens: hasInput ? (counts?.input ?? null) : null,
+    cached_tokens: hasInput ? (counts?.cached ?? null) : null,
     output_tokens: Number.isSafeInteger(usage.completion_tokens ?? usage.output_tokens)
       ? (counts?.output ?? null)
       : null,
@@ -125,6 +133,7 @@ export function stateOfRow(row: JobRow, viewOptions: string): JobState {
     errorDetails: row.error_details ?? undefined,
     usage: row.usage ?? undefined,
     cost: row.cost ?? undefined,
+    saved: row.saved ?? undefined,
     seq: 0,
     hasDelta: false,
     leaseUntil: 0,

@@ -3,7 +3,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
-import type { CapabilityQueue } from '../../shared/queue/queue.ts';
+import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
@@ -31,7 +31,7 @@ export interface LedgerProcessOptions {
   readonly clock: Pick<RedisClock, 'now'>;
   readonly isCluster: boolean;
   readonly processId: string;
-  readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+  readonly queues: ReadonlyMap<JobIdentity['capability'], ShardedQueue>;
   readonly blobs: Blobs;
   readonly registry: Registry;
   readonly config: Config;
@@ -57,9 +57,13 @@ export class LedgerProcess {
     metrics: LedgerMetrics,
     measure: () => Promise<void>,
   ) {
-    const { db, clock, log } = options;
+    const { db, clock, queues, log } = options;
     this.#consumer = consumer;
-    this.#lostJobs = new LostJobs({ ...options, onLost: () => metrics.lost.inc() });
+    this.#lostJobs = new LostJobs({
+      ...options,
+      queue: (capability) => queues.get(capability) as ShardedQueue,
+      onLost: () => metrics.lost.inc(),
+    });
     // By the earlier of two clocks: one that is ahead must delete nothing.
     const retain = (): Promise<void> => retainJobs(options, Math.min(Date.now(), clock.now()));
     retain().catch((error) => log.warn({ err: error }, retentionFailure));

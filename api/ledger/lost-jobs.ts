@@ -3,6 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
+import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { finalBatch } from './final-answer.ts';
@@ -22,7 +23,9 @@ interface OpenJob {
   readonly capability: string;
 }
 
-export interface LostJobsOptions extends Pick<EndJobContext, 'redis' | 'queue'> {
+export interface LostJobsOptions extends Pick<EndJobContext, 'redis'> {
+  /** The database does not know the shard of a job. */
+  readonly queue: (capability: JobIdentity['capability']) => Pick<ShardedQueue, 'has' | 'remove'>;
   readonly db: Database;
   readonly log: Logger;
   /** Called for each job that is ended as lost. */

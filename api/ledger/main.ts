@@ -1,13 +1,12 @@
 /** `npm run ledger`: the ledger's work in a process of its own, for apis with `SLUICE_LEDGER=off`. */
 import { Blobs } from '../../shared/blobs/blobs.ts';
 import { StorageClaim } from '../../shared/blobs/storage-claim.ts';
-import { capabilities } from '../../shared/capabilities/capability.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../../shared/config/config.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { newProcessId } from '../../shared/ids.ts';
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { ProcessReports } from '../../shared/queue/process-registry.ts';
-import { CapabilityQueue } from '../../shared/queue/queue.ts';
+import { QueueShards } from '../../shared/queue/queue-shards.ts';
+import { openQueues } from '../../shared/queue/sharded-queue.ts';
 import { connectRedis } from '../../shared/redis/redis.ts';
 import { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../../shared/redis/redis-memory.ts';
@@ -53,16 +52,14 @@ async function open(config: Config, log: Logger, closers: Closers) {
   closers.use(await StorageClaim.open(redis.client, blobs, log));
   const processId = newProcessId('ledger');
   closers.use(await ProcessReports.open({ redis: redis.client, processId, log }));
-  const queues = new Map(
-    capabilities.map((capability) => [capability, closers.use(new CapabilityQueue(capability, redis.client))]),
-  );
+  const queues = openQueues(redis.client, closers.use(await QueueShards.open(config, redis, log)), closers);
   const registry = createRegistry('ledger', redis.client);
   const ledger = await openLedger({
     ...{ config, log, db, blobs, processId, registry },
     redis: redis.client,
     isCluster: redis.isCluster,
     clock: closers.use(await RedisClock.open(redis.client)),
-    queue: (capability: JobIdentity['capability']) => queues.get(capability) as CapabilityQueue,
+    queues,
     metrics: createApiMetrics(registry),
   });
   closers.use(ledger);

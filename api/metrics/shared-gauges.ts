@@ -1,4 +1,5 @@
 import { type Capability, capabilities } from '../../shared/capabilities/capability.ts';
+import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { evictedKeys } from '../../shared/redis/redis-memory.ts';
 import { addGauge, atScrape, metricMakers, type Registry, readInTime } from '../../shared/runtime/metrics.ts';
@@ -8,14 +9,14 @@ import type { LoadGauge } from '../admission/load-gauge.ts';
 export interface SharedGauges {
   readonly redis: RedisClient;
   readonly load: Pick<LoadGauge, 'memory' | 'fill' | 'oldestWaitMs'>;
-  readonly queue: (capability: Capability) => { active(): Promise<number>; delayed(): Promise<number> };
+  readonly queues: ReadonlyMap<Capability, Pick<ShardedQueue, 'active' | 'delayed' | 'flex' | 'parked'>>;
 }
 
 /**
- * Adds the gauges of the queues and of Redis. One scrape costs Redis a command for each queue and one for each master: what
+ * Adds the gauges of the queues and of Redis. One scrape costs Redis two commands for each queue and one for each master: what
  * admission reads anyway, at least once a second, is not read again.
  */
-export function addSharedGauges(registry: Registry, { redis, load, queue }: SharedGauges): void {
+export function addSharedGauges(registry: Registry, { redis, load, queues }: SharedGauges): void {
   const { gauge } = metricMakers(registry);
   const perQueue = (
     name: string,
@@ -35,11 +36,23 @@ export function addSharedGauges(registry: Registry, { redis, load, queue }: Shar
     'Jobs that wait for a worker, as of the last second.',
     (capability) => load.fill(capability).waiting,
   );
-  perQueue('sluice_queue_active', 'Jobs that workers have claimed.', (capability) => queue(capability).active());
+  perQueue('sluice_queue_active', 'Jobs that workers have claimed.', async (capability) =>
+    queues.get(capability)?.active(),
+  );
   perQueue(
     'sluice_queue_oldest_wait_seconds',
     'How long the oldest waiting job has waited, as of the last second.',
     (capability) => load.oldestWaitMs(capability) / 1000,
+  );
+  perQueue(
+    'sluice_queue_flex',
+    'Jobs of low priority that wait for spare capacity, and are not among those that wait for a worker.',
+    async (capability) => queues.get(capability)?.flex(),
+  );
+  perQueue(
+    'sluice_queue_parked',
+    "Jobs that wait for their vendors' capacity. They need no worker meanwhile.",
+    async (capability) => queues.get(capability)?.parked(),
   );
   const delayed = gauge(
     'sluice_queue_delayed',
@@ -47,7 +60,10 @@ export function addSharedGauges(registry: Registry, { redis, load, queue }: Shar
     'capability',
   );
   atScrape(delayed, async () => {
-    delayed.set({ capability: 'video' }, (await readInTime(() => queue('video').delayed())) ?? Number.NaN);
+    delayed.set(
+      { capability: 'video' },
+      (await readInTime(() => queues.get('video')?.delayed() ?? Promise.resolve(0))) ?? Number.NaN,
+    );
   });
   addGauge(
     registry,

@@ -1,6 +1,8 @@
 import type { Blobs } from '../../shared/blobs/blobs.ts';
+import { isOfPromptCacheKey, sessionAffinity } from '../../shared/capabilities/cache-affinity.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { type QueueShards, shardedVersion } from '../../shared/queue/queue-shards.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { writtenVersion } from '../../shared/runtime/wire-version.ts';
 import { idempotencyMs } from '../admission/admit.ts';
@@ -8,6 +10,7 @@ import { idempotencyHash, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { packViewOptions } from '../replies/view.ts';
 import type { Context } from '../state.ts';
+import { cacheName, showCache } from './answer-cache.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ReadRequest } from './parse-request.ts';
 import type { ParsedRequest } from './parsed-request.ts';
@@ -17,6 +20,7 @@ export interface DescribeJobDependencies {
   readonly blobs: Blobs;
   readonly config: Config;
   readonly clock: RedisClock;
+  readonly shards: Pick<QueueShards, 'forNewJobs'>;
 }
 
 /** A request as it is submitted, once it is resolved and checked. */
@@ -24,58 +28,102 @@ export async function describeJob(
   ctx: Context,
   services: DescribeJobDependencies,
   endpoint: Endpoint,
-  { parsed, bodyHash, share }: ReadRequest,
+  { parsed, bodyHash, retryName, share }: ReadRequest,
   preferences: Preferences,
 ): Promise<Submission> {
   const { facts } = ctx.state;
   facts.model = parsed.model;
   facts.stream = parsed.stream;
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
+  const cached = cacheName(ctx, endpoint, parsed, preferences);
+  if (cached === undefined && preferences.cacheMs !== undefined) showCache(ctx, 'bypass');
+  // Background work is answered at once, and goes on without its caller.
+  const retried = parsed.background ? undefined : retryName;
   return {
-    job: identify(services, ctx, endpoint, { parsed, viewOptions }, preferences),
+    job: identify(services, ctx, endpoint, { parsed, viewOptions, cached, retryName: retried }, preferences),
     caller: ctx.state.caller,
     parsed,
-    bodyHash,
+    // The name of a cached answer says it all.
+    bodyHash: cached === undefined ? bodyHash : '-',
+    cacheMs: cached === undefined ? undefined : preferences.cacheMs,
+    isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
     isAwaited: !parsed.background && !preferences.respondAsync,
-    cancelsOnLeave: !parsed.background && cancelsOnLeave(ctx, preferences),
+    cancelsOnLeave: !parsed.background && cached === undefined && cancelsOnLeave(ctx, preferences),
+    affinity: affinityOf(ctx, parsed),
     trace: ctx.state.trace,
     share,
   };
 }
 
+/**
+ * Headers by which agents name their sessions: Codex, Claude Code, LiteLLM's. Node has their names in lower case.
+ */
+const sessionHeaders = ['session_id', 'session-id', 'x-claude-code-session-id', 'x-litellm-session-id', 'x-session-id'];
+
+/** A key that the request names itself precedes its session: several sessions may share it, as OpenAI documents it. */
+function affinityOf({ headers }: Context, { affinity }: ParsedRequest): string | undefined {
+  if (affinity === undefined || isOfPromptCacheKey(affinity)) return affinity;
+  for (const name of sessionHeaders) {
+    const session = headers[name];
+    if (typeof session === 'string' && session !== '') return sessionAffinity(session);
+  }
+  return affinity;
+}
+
 function identify(
-  { config, clock }: DescribeJobDependencies,
+  { config, clock, shards }: DescribeJobDependencies,
   ctx: Context,
   endpoint: Endpoint,
-  { parsed, viewOptions }: { readonly parsed: ParsedRequest; readonly viewOptions: string },
+  {
+    parsed,
+    viewOptions,
+    cached,
+    retryName,
+  }: Pick<ReadRequest, 'parsed' | 'retryName'> & { readonly viewOptions: string; readonly cached: string | undefined },
   preferences: Preferences,
 ): JobIdentity {
   const { caller, jobId } = ctx.state;
   const now = clock.now();
+  const v = writtenVersion();
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = parsed.background === true;
-  const kept = preferences.respondAsync || parsed.store ? config.resultMs : 0;
+  const { cacheMs = 0 } = preferences;
+  const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   // The caller's timeout does not apply to work that it does not wait for.
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
-    v: writtenVersion(),
+    v,
     id: jobId,
     account: caller.account,
     apiKeyId: caller.apiKeyId,
     capability: endpoint.capability,
     endpoint: endpoint.name,
     model: parsed.model,
+    shards: v >= shardedVersion ? shards.forNewJobs : undefined,
     // Bytes are stored whole for later; nobody reads them as a stream.
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,
     deadlineAt: now + deadlineMs,
+    startBy: preferences.startByMs === undefined ? undefined : now + preferences.startByMs,
+    lane: laneOf(endpoint, parsed, preferences),
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
-    idempotency: idempotencyHash(ctx, endpoint, preferences),
+    idempotency: cached ?? idempotencyHash(ctx, endpoint, preferences),
+    retryName,
     viewOptions,
     metadata: parsed.metadata,
     resource: parsed.store ? (goesOn ? 'background' : 'foreground') : undefined,
   };
+}
+
+/** The lane that header or `service_tier` choose. Videos have none: what they take of a worker is little. */
+export function laneOf(
+  { capability }: Pick<Endpoint, 'capability'>,
+  { extras = [] }: ParsedRequest,
+  { priority }: Preferences,
+): JobIdentity['lane'] {
+  const isLow = priority === undefined ? extras.some(({ name }) => name === 'service_tier.flex') : priority === 'low';
+  return isLow && capability !== 'video' ? 'flex' : undefined;
 }
 
 /** Keyed and asynchronous jobs continue without their caller; for plain ones the header decides, or else the key. */

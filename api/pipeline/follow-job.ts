@@ -1,7 +1,8 @@
 import { attach } from '../../shared/jobs/attach.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
-import { type JobIdentity, readJobProgress } from '../../shared/jobs/job-state.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { SocketShares } from '../bounds/socket-shares.ts';
 import { showServed } from '../http/request-report.ts';

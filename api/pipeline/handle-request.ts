@@ -6,21 +6,18 @@ import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { type JobObjectDependencies, jobObject } from '../endpoints/jobs/job-object.ts';
 import { nameJob, showLimits, showServed } from '../http/request-report.ts';
-import {
-  type CancelJobDependencies,
-  ClientConnection,
-  cancelAbandoned,
-  cancelUnreadable,
-  type Handover,
-  WaitLimits,
-} from '../replies/client-connection.ts';
-import { hasEvents, openReply } from '../replies/open-reply.ts';
+import type { CacheHits } from '../ledger/usage/cache-hits.ts';
+import { cancelAbandoned, cancelUnreadable, type LeaveJobDependencies } from '../replies/cancel-job.ts';
+import { ClientConnection, type Handover, WaitLimits } from '../replies/client-connection.ts';
+import { hasEvents, openReply, type Reply } from '../replies/open-reply.ts';
 import type { Context, State } from '../state.ts';
 import { type DescribeJobDependencies, describeJob } from './describe-job.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type FollowContext, type FollowJobDependencies, followEvents, followJob } from './follow-job.ts';
 import { type ParseRequestDependencies, parseRequest } from './parse-request.ts';
+import { type QuoteDependencies, replyWithQuote } from './quote.ts';
 import { readResource } from './resource.ts';
+import { type SubmitOrAdoptDependencies, submitOrAdopt } from './submit-or-adopt.ts';
 import { type SubmitOrFindDependencies, submitOrFind } from './submit-or-find.ts';
 import { type ValidateRequestDependencies, validateRequest } from './validate-request.ts';
 
@@ -31,9 +28,12 @@ export interface HandleRequestDependencies
     DescribeJobDependencies,
     SubmitOrFindDependencies,
     FollowJobDependencies,
-    CancelJobDependencies,
+    LeaveJobDependencies,
+    SubmitOrAdoptDependencies,
+    QuoteDependencies,
     JobObjectDependencies {
   readonly handover: Handover;
+  readonly cacheHits: Pick<CacheHits, 'add'>;
 }
 
 /** How long Redis or the database may take to show a job. */
@@ -54,6 +54,7 @@ export function handleRequest(services: HandleRequestDependencies, endpoint: End
   return async (ctx) => {
     ctx.state.endpoint = endpoint.name;
     const preferences = readPreferences(ctx.headers);
+    if (preferences.quote) return await replyWithQuote(ctx, services, endpoint, preferences);
     const submission = await readSubmission(ctx, services, endpoint, preferences);
     const connection = new ClientConnection(ctx.res, services.handover);
     const call: EndpointCall = { ctx, services, endpoint, preferences, connection, submission };
@@ -61,6 +62,7 @@ export function handleRequest(services: HandleRequestDependencies, endpoint: End
       if (preferences.respondAsync) await replyLater(call);
       else if (submission.parsed?.background) await replyInBackground(call);
       else if (submission.job.idempotency !== '') await replyToKeyed(call);
+      else if (submission.isRetry) await replyToRetry(call);
       else await reply(call);
     } finally {
       connection.close();
@@ -76,10 +78,10 @@ async function readSubmission(
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<Submission> {
-  const { share, parsed, bodyHash } = await parseRequest(ctx, services, endpoint, preferences);
+  const { share, parsed, bodyHash, retryName } = await parseRequest(ctx, services, endpoint, preferences);
   try {
     const valid = await validateRequest(ctx, services, endpoint, parsed);
-    return await describeJob(ctx, services, endpoint, { parsed: valid, bodyHash, share }, preferences);
+    return await describeJob(ctx, services, endpoint, { parsed: valid, bodyHash, retryName, share }, preferences);
   } catch (error) {
     share?.close();
     await discardUploads(services, ctx.state.caller.account, parsed.files);
@@ -109,14 +111,39 @@ async function reply(call: EndpointCall): Promise<void> {
     throw error;
   } finally {
     reader.close();
-    cancelUnreadable(services, submission, reader.failure);
+    if (reader.failure !== undefined) cancelUnreadable(services, submission, reader.failure);
   }
 }
 
-/** Handles a keyed request, which may repeat an earlier one: it is submitted first, and follows the job that it is bound to. */
+/**
+ * Handles a retry that the client library makes on its own. It is submitted first, and follows the job that it has made, or that of
+ * an earlier try, as if it had made that.
+ */
+async function replyToRetry(call: EndpointCall): Promise<void> {
+  const { services, submission, connection } = call;
+  const job = await submitOrAdopt(call);
+  let reply: Reply | undefined;
+  try {
+    await followJob({ ...replyContext(call, job), isCreator: true }, async (context) => {
+      reply = await openReply(context);
+      return reply;
+    });
+  } catch (error) {
+    const followed = { ...submission, job };
+    await cancelAbandoned(services, followed, connection, reply ?? { canBeResumed: false });
+    if (connection.ended === undefined) cancelUnreadable(services, followed, ApiError.from(error));
+    throw error;
+  }
+}
+
+/** Handles a keyed or cached request, which may repeat an earlier one: it is submitted first, and follows the job that it is bound to. */
 async function replyToKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
-  await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher: isReplay });
+  // Requests for one cached answer may be many at a time: each is bounded as any other request, by its connection.
+  const isWatcher = isReplay && call.submission.cacheMs === undefined;
+  await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher });
+  const isHit = isReplay && !isWatcher && call.ctx.state.streamError === undefined;
+  if (isHit) call.services.cacheHits.add(call.submission.job);
 }
 
 /** Handles `Prefer: respond-async`: 202 with the job, or its answer if it is ready within `wait`. */

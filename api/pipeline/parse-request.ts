@@ -2,7 +2,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { discardUploads } from '../admission/admit-job.ts';
 import type { BodyGate } from '../admission/body-gate.ts';
-import { idempotencyHash, type Preferences, sha256 } from '../admission/preferences.ts';
+import { idempotencyHash, type Preferences, retryName, sha256 } from '../admission/preferences.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import type { DiskFloor } from '../bounds/disk-floor.ts';
 import { readForm } from '../http/body/form-body.ts';
@@ -26,6 +26,8 @@ export interface ParseRequestDependencies {
 export interface ReadRequest {
   readonly parsed: ParsedRequest;
   readonly bodyHash: string;
+  /** As of `retryName`. */
+  readonly retryName?: string | undefined;
   /** Its share of memory until it is queued, if that is counted. The receiver closes it. */
   readonly share?: BodyShare | undefined;
 }
@@ -90,13 +92,14 @@ async function readJsonRequest(reading: Reading): Promise<Read> {
     throw new ApiError('unsupported_media_type', 'Send the body as multipart/form-data.');
   }
   const bodyHash = preferences.idempotencyKey === undefined ? '' : sha256(body);
+  const name = preferences.retries === undefined ? undefined : retryName(ctx, preferences, body);
   const { parse } = endpoint;
   // Most bodies are small, and then nothing is awaited.
-  if (body.byteLength <= smallBody) return { parsed: parse(body), bodyHash };
+  if (body.byteLength <= smallBody) return { parsed: parse(body), bodyHash, retryName: name };
   const parsing = isLargeBody(body)
     ? parseLarge(ctx, services.largeBodies, endpoint, body)
     : parseAfterYield(parse, body);
-  return { parsed: await parsing, bodyHash };
+  return { parsed: await parsing, bodyHash, retryName: name };
 }
 
 /** Parses a body in the thread, unless its caller disconnects first. */

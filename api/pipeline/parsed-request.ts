@@ -34,8 +34,12 @@ export interface ParsedRequest<Requirements = unknown, ViewOptions extends objec
   readonly unpriced?: BilledExtra | undefined;
   /** Ids in the operator's own accounts at vendors, if any. */
   readonly vendorIds?: readonly VendorId[];
+  /** Whether the caller has set `cache_control` anywhere, earlier turns included: then it gets no breakpoints besides. */
+  readonly marksCache?: boolean;
   /** The uploads of a form. */
   readonly files?: readonly Upload[];
+  /** What a chat shares with those that a vendor's prompt cache can serve with it; see `cacheAffinity`. */
+  readonly affinity?: string;
   /** Names of the routes that would refuse it. */
   readonly excludedRoutes?: readonly string[];
   /** The job is a resource: request and answer are stored for the retention time, and can be read and deleted. */

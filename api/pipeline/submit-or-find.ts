@@ -2,11 +2,14 @@ import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs
 import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { forgetBinding } from '../admission/forget-binding.ts';
+import { ownBinding } from '../admission/own-binding.ts';
+import { keyReused } from '../admission/refusal.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';
+import { showCache } from './answer-cache.ts';
 
 /** Dependencies of keyed requests. */
 export interface SubmitOrFindDependencies extends AdmitJobDependencies {
@@ -24,7 +27,10 @@ interface SubmissionCall {
   readonly connection: ClientConnection;
 }
 
-/** Submits a request; a repeat of an earlier one (same idempotency key, same body) becomes that one's job. */
+/**
+ * Submits a request; a repeat of an earlier one (same idempotency key, same body) becomes that one's job, and so does a request
+ * whose answer is cached.
+ */
 export async function submitOrFind({
   ctx,
   services,
@@ -36,21 +42,64 @@ export async function submitOrFind({
     if (!submitted.isReplay) {
       nameJob(ctx, submission.job.id);
       showLimits(ctx, submitted.limits);
+      if (submission.cacheMs !== undefined) showCache(ctx, 'miss');
       return { job: submission.job, isReplay: false };
     }
     const live = await connection.wait(readJobState(services.redis, submitted.jobId), readMs);
     const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), readMs));
+    if (bound !== undefined && bound.account !== submission.job.account) {
+      // Another account's: it is neither shown nor told of.
+      submission.job = { ...submission.job, idempotency: ownBinding(submission.job) };
+      continue;
+    }
+    if (submitted.isReused) {
+      await discardOwnUploads(services, submission);
+      throw keyReused();
+    }
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
-      nameJob(ctx, bound.id);
-      ctx.set('idempotent-replayed', 'true');
-      if (submission.parsed !== undefined) {
-        await discardUploads(services, submission.job.account, submission.parsed.files);
+      if (isTooOld(services, submission, bound)) {
+        await forgetBinding(services, submission.job, submitted.jobId, undefined);
+        continue;
       }
+      nameJob(ctx, bound.id);
+      if (submission.cacheMs !== undefined)
+        return { job: takeCached(ctx, services, submission, bound), isReplay: true };
+      ctx.set('idempotent-replayed', 'true');
+      await discardOwnUploads(services, submission);
       return { job: bound, isReplay: true };
     }
     // Redis lost the job but not the key, or the settlement that frees the key is pending: the request is new again.
     await forgetBinding(services, submission.job, submitted.jobId, live);
   }
+}
+
+async function discardOwnUploads(
+  services: SubmitOrFindDependencies,
+  { job, parsed }: Pick<Submission, 'job' | 'parsed'>,
+): Promise<void> {
+  if (parsed !== undefined) await discardUploads(services, job.account, parsed.files);
+}
+
+/** Whether a cached answer is older than its caller wants. One that is still being made is not. */
+function isTooOld(
+  { clock }: SubmitOrFindDependencies,
+  { cacheMs }: Submission,
+  { outcome, createdAt }: JobState,
+): boolean {
+  return cacheMs !== undefined && outcome !== undefined && clock.now() - createdAt > cacheMs;
+}
+
+/** The job whose answer is cached, to be shown as this request wants it: streamed or not, with its usage or without. */
+function takeCached(
+  ctx: Context,
+  { clock }: SubmitOrFindDependencies,
+  { job: { stream, viewOptions } }: Submission,
+  bound: JobState,
+): JobIdentity {
+  showCache(ctx, 'hit');
+  ctx.set('age', String(Math.max(0, Math.floor((clock.now() - bound.createdAt) / 1000))));
+  ctx.state.isCached = true;
+  return { ...bound, stream, viewOptions };
 }
 
 /** Whether a repeat of a job's request gets its answer. */

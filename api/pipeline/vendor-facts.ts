@@ -45,11 +45,13 @@ interface VendorFields {
   readonly vendorIds: VendorId[];
   /** Path of a request for a longer cache than usual, which costs more. */
   longCache: string | undefined;
+  /** Whether any `cache_control` is set. */
+  marksCache: boolean;
 }
 
 /** Reads names and objects only, not texts. @param request parsed */
 function readVendorFields(request: object): VendorFields {
-  const found: VendorFields = { vendorIds: [], longCache: undefined };
+  const found: VendorFields = { vendorIds: [], longCache: undefined, marksCache: false };
   walk(request, [], found);
   return found;
 }
@@ -103,6 +105,7 @@ function note(key: string, value: unknown, path: Path, found: VendorFields): voi
   }
   if (kind === 'named' || kind === 'described') add((value as { readonly id?: unknown }).id, 'id');
   if (kind === 'cache') {
+    found.marksCache = true;
     const { ttl } = value as { readonly ttl?: unknown };
     if (ttl != null && ttl !== '5m') found.longCache ??= paramOf([...path, key, 'ttl']);
   }
@@ -146,14 +149,18 @@ export interface BilledExtra {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Facts on the operator's accounts at vendors: extras that may be billed, and referenced ids. */
+/** Facts on the operator's accounts at vendors: extras that may be billed, referenced ids, and breakpoints of their caches. */
 export function vendorFacts(
   request: object,
   extras: readonly BilledExtra[],
-): { readonly extras?: readonly BilledExtra[]; readonly vendorIds?: readonly VendorId[] } {
-  const { vendorIds, longCache } = readVendorFields(request);
+): { readonly extras?: readonly BilledExtra[]; readonly vendorIds?: readonly VendorId[]; readonly marksCache?: true } {
+  const { vendorIds, longCache, marksCache } = readVendorFields(request);
   const all = longCache === undefined ? extras : [...extras, { param: longCache, name: 'cache_control' }];
-  return { ...(all.length > 0 && { extras: all }), ...(vendorIds.length > 0 && { vendorIds }) };
+  return {
+    ...(all.length > 0 && { extras: all }),
+    ...(vendorIds.length > 0 && { vendorIds }),
+    ...(marksCache && { marksCache }),
+  };
 }
 
 /** Chat fields of OpenAI and other vendors that cost only tokens. */

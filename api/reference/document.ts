@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { errorTable } from '../../shared/errors.ts';
+import { quoteType } from '../pipeline/quote.ts';
 import { adminOperations } from './admin-operations.ts';
 import { consoleOperations } from './console-operations.ts';
 import { curlOf, exampleBody } from './examples.ts';
@@ -131,7 +132,7 @@ const errorShapes = { always: 'AnthropicError', by_header: 'EitherError' } as co
 function answersOf({ answer, makesJob, isAnthropic }: Operation): Record<string, JsonSchema> {
   const error = ref('responses', isAnthropic === undefined ? 'Error' : errorShapes[isAnthropic]);
   return {
-    [String(answer.status ?? 200)]: answerOf(answer),
+    [String(answer.status ?? 200)]: makesJob ? withQuote(answerOf(answer)) : answerOf(answer),
     ...(answer.isCached && { 304: { description: 'It is as the `If-None-Match` says.' } }),
     ...(answer.inRanges && { 206: answerOf({ ...answer, description: 'The part that `Range` asks for.' }) }),
     ...(makesJob && { 202: answerOf({ json: 'Job', description: 'The job, for `Prefer: respond-async`.' }) }),
@@ -139,6 +140,11 @@ function answersOf({ answer, makesJob, isAnthropic }: Operation): Record<string,
     '4XX': error,
     '5XX': error,
   };
+}
+
+/** The answer to a request that makes a job: with `Prefer: quote` it is another one, of its own media type. */
+function withQuote({ content, ...answer }: JsonSchema): JsonSchema {
+  return { ...answer, content: { ...(content as JsonSchema), [quoteType]: { schema: ref('schemas', 'Quote') } } };
 }
 
 function answerOf({ status = 200, description, json, types = [] }: Answer): JsonSchema {

@@ -45,7 +45,11 @@ export const gatewayOperations: Operations = {
     ...{ json: 'Readiness', unavailable: 'Readiness' },
   }),
   'GET /metrics': open({
-    ...{ id: 'metrics', summary: 'Metrics for Prometheus', answer: { types: ['text/plain'] } },
+    ...{
+      id: 'metrics',
+      summary: 'Metrics for Prometheus',
+      answer: { types: ['text/plain', 'application/openmetrics-text'] },
+    },
     description: 'For this machine; with `METRICS_TOKEN` for whoever sends it as a bearer token.',
   }),
   'GET /results/:hour/:name': open({

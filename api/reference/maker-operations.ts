@@ -2,7 +2,14 @@ import { endpoints } from '../endpoints/endpoints.ts';
 import type { Operations } from './operation.ts';
 import type { HeaderName } from './request-schemas.ts';
 
-const headers: readonly HeaderName[] = ['Prefer', 'Idempotency-Key', 'X-Sluice-On-Disconnect'];
+const headers: readonly HeaderName[] = [
+  'Prefer',
+  'Idempotency-Key',
+  'X-Sluice-On-Disconnect',
+  'X-Sluice-Cache',
+  'X-Sluice-Start-By',
+  'X-Sluice-Priority',
+];
 
 /** The operations that make jobs, by their routes: those of the endpoints. */
 export const makerOperations: Operations = Object.fromEntries(

@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import { account, budget, credit, key, limit, modelLimits, texts, user } from './objects/accounts.ts';
-import { consoleJob, job, listedJob } from './objects/jobs.ts';
+import { consoleJob, job, listedJob, quote } from './objects/jobs.ts';
 import { consoleModel, model, modelRoute, prices, queue, vendor, worker } from './objects/operation.ts';
 import { consolePage, dollars, ms, page, seconds } from './objects/shapes.ts';
+
+const cachedTokens = z.int().describe('The part of the input tokens that vendors served from their prompt caches.');
+const saved = dollars.describe('How much more these would have cost at the plain price of input.');
+
+const cacheHits = z.int().describe('Requests that cached answers were the reply to; `requests` does not count them.');
 
 const sums = z.object({
   requests: z.int(),
@@ -10,7 +15,10 @@ const sums = z.object({
   cancelled: z.int(),
   input_tokens: z.int(),
   output_tokens: z.int(),
+  cached_tokens: cachedTokens,
   cost: dollars,
+  saved,
+  cache_hits: cacheHits,
   average_ms: z.int().nullable(),
   average_first_ms: z.int().nullable(),
 });
@@ -28,6 +36,7 @@ export const ownObjects = {
     }),
   }),
   Job: job,
+  Quote: quote,
   JobPage: page(listedJob),
   UsageReport: z.object({
     object: z.literal('list'),
@@ -43,7 +52,10 @@ export const ownObjects = {
             requests: z.int(),
             input_tokens: z.int(),
             output_tokens: z.int(),
+            cached_tokens: cachedTokens,
             cost: dollars,
+            saved,
+            cache_hits: cacheHits,
           }),
         ),
       }),

@@ -132,7 +132,7 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
   {
     Prefer: {
       description:
-        '`respond-async` returns 202 with the job at once; `respond-async, wait=10` waits up to ten seconds for the answer first.',
+        '`respond-async` returns 202 with the job at once; `respond-async, wait=10` waits up to ten seconds for the answer first. `quote` runs nothing, and returns routes, maximum cost and expected wait.',
       schema: z.string(),
     },
     'Idempotency-Key': {
@@ -144,6 +144,20 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
       description: 'What becomes of the job if the client disconnects.',
       schema: z.enum(['cancel', 'continue']),
     },
+    'X-Sluice-Cache': {
+      description:
+        'Seconds: an answer of this age to an identical request of the account is returned at once, for nothing; else the answer is cached that long.',
+      schema: z.int().min(0).max(604_800),
+    },
+    'X-Sluice-Priority': {
+      description:
+        'Whether the request waits for spare capacity, behind all others; by default only one with `service_tier: "flex"`.',
+      schema: z.enum(['low', 'normal']),
+    },
+    'X-Sluice-Start-By': {
+      description: 'Seconds until the first call of a vendor must have begun, else the request ends with 504.',
+      schema: z.number().positive().max(86_400),
+    },
     'Last-Event-ID': {
       description: 'The id of the last event received: the stream resumes after it.',
       schema: z.string(),
@@ -151,4 +165,11 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
   };
 
 /** Headers that several operations accept; described once, in request-schemas.ts. */
-export type HeaderName = 'Prefer' | 'Idempotency-Key' | 'X-Sluice-On-Disconnect' | 'Last-Event-ID';
+export type HeaderName =
+  | 'Prefer'
+  | 'Idempotency-Key'
+  | 'X-Sluice-On-Disconnect'
+  | 'X-Sluice-Cache'
+  | 'X-Sluice-Start-By'
+  | 'X-Sluice-Priority'
+  | 'Last-Event-ID';

@@ -1,15 +1,11 @@
-import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
-import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { hasLog, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
 import { type Batch, type Frame, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
-import { type JobIdentity, readJobProgress, readServed, type Served } from '../../shared/jobs/job-state.ts';
-import type { RedisClient } from '../../shared/redis/redis.ts';
+import { type JobIdentity, readServed, type Served } from '../../shared/jobs/job-state.ts';
 import type { JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { withBlobs } from './blob-frame.ts';
 import { EarlyBatches } from './early-batches.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
+import { StoredAnswer, type StoredAnswerDependencies } from './stored-answer.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
 /** Time without a live frame after which a reader asks whether there is more: a lost last frame leaves no gap to notice. */
@@ -29,9 +25,7 @@ export interface ReaderOptions {
 }
 
 /** Dependencies shared by readers. */
-export interface ReaderContext {
-  readonly redis: RedisClient;
-  readonly blobs: Blobs;
+export interface ReaderContext extends StoredAnswerDependencies {
   readonly log: Logger;
 }
 
@@ -43,7 +37,6 @@ export interface ReaderContext {
 export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
   next: AnswerReader | undefined;
-  /** The account of the job: a frame over 64 KiB is a blob of its account. */
   readonly #account: string;
   readonly #context: ReaderContext;
   readonly #sink: FrameReceiver;
@@ -54,6 +47,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #served = '';
   #cursor = 0;
   #lastHeardAt = Date.now();
+  /** It has asked since the last live batch. */
+  #hasAsked = false;
   /** The receiver accepts no frames yet (see `begin`), or none for now. */
   #isPaused = true;
   #isReadingLog = false;
@@ -63,13 +58,11 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #failure: ApiError | undefined;
   /** The log is not read before this time. */
   #retryAt = 0;
-  /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
-  #isLastLook = false;
-  /** Batches read from the log at a time: few for a sink that accepts few, as the rest is read again. */
-  #page = maxPage;
   /** The job is known to exist, so that finding nothing of it means that it is gone. */
   #hasBegun = false;
   readonly #early = new EarlyBatches();
+  /** Of most answers nothing is read but what comes live. */
+  #storedAnswer: StoredAnswer | undefined;
   /** Enforces how long the answer's caller waits. */
   #limits: { tick(): void } | undefined;
 
@@ -92,6 +85,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   receive(text: string, start: number): void {
     if (this.#isClosed) return;
     this.#lastHeardAt = Date.now();
+    this.#hasAsked = false;
     if (this.#isReadingLog || (this.#isPaused && this.#hasBegun)) {
       this.#isBehind = true;
       return;
@@ -161,8 +155,11 @@ export class AnswerReader implements JobItem<AnswerReader> {
     this.catchUp();
   }
 
-  /** Called periodically: detects silence, and retries what failed. */
-  tick(now: number): void {
+  /**
+   * Called periodically: detects silence, and retries what failed.
+   * @param isRound whether the readers that have been silent for longer ask now: together they cost Redis little
+   */
+  tick(now: number, isRound = true): void {
     if (this.#isClosed) return;
     try {
       this.#limits?.tick();
@@ -171,10 +168,14 @@ export class AnswerReader implements JobItem<AnswerReader> {
       this.#fail(error);
       return;
     }
-    if (now - this.#lastHeardAt < silenceMs && !this.#isBehind) return;
-    this.#lastHeardAt = now;
-    if (this.#isBehind || this.#isPaused) this.catchUp();
-    else this.#checkProgress();
+    if (this.#isBehind) {
+      this.catchUp();
+      return;
+    }
+    const isSilent = now - this.#lastHeardAt >= silenceMs;
+    if (!isSilent || this.#isPaused || (this.#hasAsked && !isRound)) return;
+    this.#hasAsked = true;
+    this.#checkProgress();
   }
 
   close(): void {
@@ -185,12 +186,17 @@ export class AnswerReader implements JobItem<AnswerReader> {
 
   /** Reads the log if it has more than this reader got. Readers that are silent at the same time ask in few calls. */
   #checkProgress(): void {
-    readJobProgress(this.#context.redis, { jobId: this.jobId }).then(
-      (progress) => {
-        if (progress === undefined || progress.hasEnded || progress.seq > this.#cursor) this.catchUp();
+    this.#stored.mayHaveMore(this.#cursor).then(
+      (mayHaveMore) => {
+        if (mayHaveMore) this.catchUp();
       },
       (error) => this.#readLater(error),
     );
+  }
+
+  get #stored(): StoredAnswer {
+    this.#storedAnswer ??= new StoredAnswer({ id: this.jobId, account: this.#account }, this.#context);
+    return this.#storedAnswer;
   }
 
   #readLater(error: unknown): void {
@@ -203,12 +209,12 @@ export class AnswerReader implements JobItem<AnswerReader> {
     let delivered = false;
     while (this.#isBehind && !this.#isPaused && !this.#isClosed) {
       this.#isBehind = false;
-      const { entries, isLast } = await readLogText(this.#context.redis, this.jobId, this.#cursor, this.#page);
+      const { entries, isLast } = await this.#stored.read(this.#cursor);
       if (!isLast) this.#isBehind = true;
-      for (const [taken, text] of entries.entries()) {
+      for (const [accepted, text] of entries.entries()) {
         if (this.#isPaused || this.#isClosed) {
           this.#isBehind = true;
-          this.#page = Math.max(1, taken);
+          this.#stored.accepted(accepted);
           return;
         }
         const batch = this.#parse(text);
@@ -221,24 +227,16 @@ export class AnswerReader implements JobItem<AnswerReader> {
         await this.#deliverStored(batch);
         delivered = true;
       }
-      this.#page = Math.min(maxPage, this.#page * 2);
+      this.#stored.accepted();
     }
     if (this.#hasBegun && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
   }
 
   /** Checks, after the log had nothing new, that frames may still follow. */
   async #checkThere(): Promise<void> {
-    const progress = await readJobProgress(this.#context.redis, { jobId: this.jobId });
-    // The end follows everything that this reader has. If Redis lost some of it (a failover), nothing follows either.
-    const isOver = progress === undefined || progress.hasEnded;
-    if (!isOver || this.#isClosed) return;
-    // The end may have been written between the two reads. A log without it is read only once more.
-    if (progress !== undefined && !this.#isLastLook && (await hasLog(this.#context.redis, this.jobId))) {
-      this.#isLastLook = true;
-      this.#isBehind = true;
-      return;
-    }
-    this.#lose();
+    const following = await this.#stored.whatFollows();
+    if (following === 'at_once') this.#isBehind = true;
+    else if (following === 'nothing') this.#lose();
   }
 
   /** Parses a batch; undefined if this process cannot read it, which ends the answer. */
@@ -271,17 +269,9 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   async #deliverStored(batch: Batch): Promise<void> {
-    if (!batch.frames.some((frame) => frame.isBlob)) {
-      this.#deliver(batch);
-      return;
-    }
-    try {
-      const whole = await withBlobs(batch, this.#context.blobs.ofRecords(this.#account));
-      if (!this.#isClosed) this.#deliver(whole);
-    } catch (error) {
-      if (!(error instanceof MissingBlobError)) throw error;
-      this.#lose();
-    }
+    const whole = await this.#stored.whole(batch);
+    if (whole === undefined) this.#lose();
+    else if (!this.#isClosed) this.#deliver(whole);
   }
 
   /** A batch is delivered whole, even to a full sink: its size is bounded, and cursors stay on batch boundaries. */

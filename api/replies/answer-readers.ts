@@ -6,12 +6,18 @@ import type { FrameReceiver } from './frame-receiver.ts';
 
 /** Interval of the readers' checks for silence. All share one timer: one for each would cost more than the check. */
 const tickMs = 500;
+/** Every so many of them the readers ask whose answers stay silent. */
+const ticksOfRound = 10;
+/** After a lost connection it may take other processes this long to be subscribed again, too. */
+const restoringMs = 5000;
 
 /** All answers that this process is reading, by job. */
 export class AnswerReaders implements InboxListener {
   readonly #context: ReaderContext;
   readonly #readers = new JobIdMap<AnswerReader>();
   readonly #timer: NodeJS.Timeout;
+  #ticks = 0;
+  #restoredAt = Number.NEGATIVE_INFINITY;
   readonly #onClose = (reader: AnswerReader): void => this.#readers.delete(reader);
 
   constructor(context: ReaderContext) {
@@ -38,7 +44,13 @@ export class AnswerReaders implements InboxListener {
     this.#readers.forEach(jobId, (reader) => reader.receive(text, start));
   }
 
+  /** Whether this process's subscription has stood for a while, so that a process without one is not just reconnecting. */
+  get isLongSubscribed(): boolean {
+    return performance.now() - this.#restoredAt > restoringMs;
+  }
+
   resubscribed(): void {
+    this.#restoredAt = performance.now();
     for (const reader of this.#readers) reader.catchUp();
   }
 
@@ -49,6 +61,7 @@ export class AnswerReaders implements InboxListener {
 
   #tick(): void {
     const now = Date.now();
-    for (const reader of this.#readers) reader.tick(now);
+    const isRound = ++this.#ticks % ticksOfRound === 0;
+    for (const reader of this.#readers) reader.tick(now, isRound);
   }
 }

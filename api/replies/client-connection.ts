@@ -1,13 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { type JobIdentity, startedTooLate } from '../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { withTimeout } from '../../shared/runtime/with-timeout.ts';
-import type { Submission } from '../admission/submission.ts';
+import { callerLeft } from './try-to-end.ts';
 
 /** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
 export const stalledMs = 60_000;
@@ -74,6 +73,11 @@ export class ClientConnection implements SwapRemoveMember {
     if (response.destroyed) this.#onClose();
   }
 
+  /** Whether the head of the answer is sent. */
+  get isAnswered(): boolean {
+    return this.#response.headersSent;
+  }
+
   /** Whether the client has disconnected (rather than been handed over). */
   get hasLeft(): boolean {
     return this.ended?.code === 'cancelled';
@@ -106,7 +110,7 @@ export class ClientConnection implements SwapRemoveMember {
 
   /** The client has disconnected: every wait ends. */
   leave(): void {
-    this.#end(new ApiError('cancelled', 'The caller left.'));
+    this.#end(callerLeft());
   }
 
   handOver(): void {
@@ -148,23 +152,26 @@ export interface WaitLimitsDependencies extends EndJobContext {
 const localGraceMs = 2000;
 
 /**
- * Limits the wait of a job's caller: to its deadline (504), and, while no worker has started it, to the queue limit (503);
- * both by Redis's clock, like all that several processes decide. Ending goes through Redis like every end, so a worker that
- * starts at the same moment and this process agree; the error then arrives as the job's last frame. Only while Redis is
- * unavailable is the caller answered directly.
+ * Limits the wait of a job's caller: to its deadline (504), and, while no worker has started it, to the queue limit (503) and to
+ * the time that it must start by (504); all by Redis's clock, like all that several processes decide. Ending goes through Redis
+ * like every end, so a worker that starts at the same moment and this process agree; the error then arrives as the job's last
+ * frame. Only while Redis is unavailable is the caller answered directly.
  */
 export class WaitLimits {
   readonly #services: WaitLimitsDependencies;
   readonly #job: JobIdentity;
   readonly #reply: { fail(error: ApiError): void };
   #queueCheckAt: number;
+  #startBy: number;
   #endedAt: number | undefined;
 
   constructor(services: WaitLimitsDependencies, job: JobIdentity, reply: { fail(error: ApiError): void }) {
     this.#services = services;
     this.#job = job;
     this.#reply = reply;
-    this.#queueCheckAt = job.createdAt + services.config.queueWaitMs;
+    const { queueWaitMs, flexWaitMs } = services.config;
+    this.#queueCheckAt = job.createdAt + queueWaitMs + (job.lane === 'flex' ? flexWaitMs : 0);
+    this.#startBy = job.startBy ?? Number.POSITIVE_INFINITY;
   }
 
   tick(): void {
@@ -174,6 +181,9 @@ export class WaitLimits {
       if (this.#endedAt === undefined) this.#end(error, 'overdue');
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
+    } else if (now >= this.#startBy) {
+      this.#startBy = Number.POSITIVE_INFINITY;
+      this.#end(startedTooLate(), 'queued');
     } else if (now >= this.#queueCheckAt) {
       // Refused if a worker has started the job; then nothing remains to be checked.
       this.#queueCheckAt = Number.POSITIVE_INFINITY;
@@ -194,48 +204,5 @@ export class WaitLimits {
         if (verdict === 'refused' && guard === 'overdue') this.#endedAt = undefined;
       })
       .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));
-  }
-}
-
-/** Dependencies of cancelling a job whose caller left. */
-export interface CancelJobDependencies extends EndJobContext {
-  readonly log: Logger;
-}
-
-/** How long to wait for Redis to cancel an abandoned job; the cancellation continues after that. */
-const cancelMs = 1000;
-
-/**
- * Cancels a plain job when its client has disconnected, or is handed over, because nobody would read its answer (or because
- * its caller will retry it). A started stream that is handed over continues: its caller resumes it.
- * @param reply whether the caller can resume its part of it
- */
-export async function cancelAbandoned(
-  services: CancelJobDependencies,
-  { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
-  connection: ClientConnection,
-  reply: { readonly canBeResumed: boolean },
-): Promise<void> {
-  if (connection.ended === undefined || !cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed)) return;
-  const ended = tryToEnd(services, job, new ApiError('cancelled', 'The caller left.'));
-  // A process that shuts down must not close its Redis connection before this is done.
-  await withTimeout(ended, cancelMs);
-}
-
-/** Cancels a job whose answer cannot be shown to its caller. @param failure undefined if it can be shown */
-export function cancelUnreadable(
-  services: CancelJobDependencies,
-  { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
-  failure: ApiError | undefined,
-): void {
-  if (failure !== undefined && cancelsOnLeave) void tryToEnd(services, job, failure);
-}
-
-/** Ends a job; resolves when that is done, or has failed, which is logged. */
-export async function tryToEnd(services: CancelJobDependencies, job: JobIdentity, error: ApiError): Promise<void> {
-  try {
-    await endJob(services, job, error);
-  } catch (thrown) {
-    services.log.warn({ err: thrown, job: job.id }, 'cancelling a job failed');
   }
 }

@@ -8,6 +8,7 @@ import { groupBy } from '../../shared/runtime/group-by.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { Connections } from '../bounds/connections.ts';
 import { compressed, minCompressed } from '../http/compress-json.ts';
 import type { BaseUrls } from '../http/request-address.ts';
@@ -212,11 +213,13 @@ function handedOver(job: JobIdentity): ApiError {
 }
 
 function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firstFrameAt: number | undefined): void {
-  if (firstFrameAt === undefined || !isCreator) return;
+  // One of low priority waits on purpose.
+  if (firstFrameAt === undefined || !isCreator || job.lane !== undefined) return;
   // The job's creation time is by Redis's clock.
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
   const labels = { endpoint: ctx.state.endpoint, stream: job.stream ? 'yes' : 'no' };
-  services.metrics.firstFrame.observe(labels, milliseconds / 1000);
+  const { trace } = ctx.state;
+  services.metrics.firstFrame.observe(labels, milliseconds / 1000, trace && traceIdOf(trace));
   ctx.state.facts.first_frame_ms = milliseconds;
 }
 

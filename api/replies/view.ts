@@ -19,6 +19,8 @@ export interface ViewedJob<ViewOptions extends object = object> {
   readonly createdAt: number;
   /** As returned by `parse`. */
   readonly viewOptions: ViewOptions;
+  /** Whether its reader made a streamed request. Its frames may be those of a held answer all the same: a cached one. */
+  readonly stream?: boolean;
   /** Makes a temporary public link to a result file (by the id of its blob). */
   readonly link: (file: string) => string;
 }
@@ -114,6 +116,7 @@ export async function viewJob(
     id: job.id,
     model: job.model,
     createdAt: job.createdAt,
+    stream: job.stream,
     viewOptions: JSON.parse(viewOptions) as object,
     link: (file) => resultLinks.link(baseUrl, { account: job.account, file }, job.createdAt + config.resultMs),
   };

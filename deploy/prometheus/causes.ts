@@ -31,7 +31,7 @@ const workAlerts: readonly AlertRule[] = [
   {
     alert: 'SluiceQueueOld',
     expr: 'max by (capability) (sluice_queue_oldest_wait_seconds{capability!="video"}) > 30',
-    for: '1m',
+    for: '30s',
     severity: 'page',
     summary: 'A job has waited for more than 30 s: its caller gets a 503 after SLUICE_QUEUE_WAIT_SECONDS.',
   },
@@ -113,7 +113,6 @@ const ledgerAlerts: readonly AlertRule[] = [
   {
     alert: 'SluiceLedgerBehind',
     expr: 'max(sluice_outbox_oldest_seconds) > 60',
-    for: '1m',
     severity: 'page',
     summary: 'Records of ended jobs have not reached the database for a minute.',
   },

@@ -13,6 +13,8 @@ export interface AccountMoney {
   /** Total cost of its jobs. */
   readonly charged: number;
   readonly isSuspended: boolean;
+  /** Its share of a queue beside others that wait, against theirs: 1 for most. */
+  readonly queueWeight: number;
 }
 
 /** How often loading is restarted because the account changed meanwhile. */
@@ -40,8 +42,8 @@ export async function loadAccount(
     // could delete a loaded account, or a charge.
     await redis.set(accountKeys.loading(account), `${loading}:${tries}`, 'PX', loadingMs, 'NX');
     const name = await redis.get(accountKeys.loading(account));
-    const { credit, charged, isSuspended } = await read();
-    if (await load(redis, keys, [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0'])) return;
+    const { credit, charged, isSuspended, queueWeight } = await read();
+    if (await load(redis, keys, [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0', queueWeight])) return;
   }
   throw new Error('an account could not be loaded: it is being changed');
 }
@@ -58,6 +60,16 @@ export async function setAccountCredit(redis: RedisClient, account: string, cred
 export async function setAccountSuspended(redis: RedisClient, account: string, isSuspended: boolean): Promise<void> {
   const keys = [accountKeys.account(account), accountKeys.loading(account)];
   await set(redis, keys, ['suspended', isSuspended ? '1' : '0']);
+}
+
+/** Sets an account's share of the queues beside others. Call it after the database has it. */
+export async function setAccountQueueWeight(redis: RedisClient, account: string, weight: number): Promise<void> {
+  await set(redis, [accountKeys.account(account), accountKeys.loading(account)], ['weight', weight]);
+}
+
+/** An account's share of the queues beside others. */
+export async function readQueueWeight(redis: RedisClient, account: string): Promise<number> {
+  return Number((await redis.hget(accountKeys.account(account), 'weight')) ?? 1);
 }
 
 /** An account's money in Redis, in nano-dollars; undefined while it is not loaded there. */

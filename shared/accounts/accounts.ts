@@ -5,7 +5,7 @@ import { saturatedSum } from '../database/saturated-sum.ts';
 import type { AccountsTable } from '../database/tables.ts';
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { type AccountMoney, setAccountCredit, setAccountSuspended } from './account-money.ts';
+import { type AccountMoney, setAccountCredit, setAccountQueueWeight, setAccountSuspended } from './account-money.ts';
 
 /** The owner of API keys, credit and usage. Money is nano-dollars, times are milliseconds since 1970. */
 interface Account {
@@ -14,6 +14,8 @@ interface Account {
   readonly createdAt: number;
   readonly isUnlimited: boolean;
   readonly suspendedAt: number | undefined;
+  /** As of `AccountMoney`. */
+  readonly queueWeight: number;
 }
 
 /** An account with its money from the database, which may lack jobs that ended a moment ago. */
@@ -29,6 +31,7 @@ export interface AccountChange {
   readonly name?: string | undefined;
   readonly isUnlimited?: boolean | undefined;
   readonly isSuspended?: boolean | undefined;
+  readonly queueWeight?: number | undefined;
 }
 
 /** How often a write to Redis is compared with the database, in case the account changes concurrently. */
@@ -46,7 +49,12 @@ export function newAccountId(): string {
  */
 export async function ensureAccount(
   db: Database,
-  account: { readonly id: string; readonly name: string; readonly isUnlimited?: boolean },
+  account: {
+    readonly id: string;
+    readonly name: string;
+    readonly isUnlimited?: boolean;
+    readonly queueWeight?: number;
+  },
   firstCredit?: { readonly amount: number; readonly note: string; readonly createdBy: string },
 ): Promise<void> {
   await db.transaction().execute(async (transaction) => {
@@ -57,6 +65,7 @@ export async function ensureAccount(
         name: account.name,
         created_at: Date.now(),
         is_unlimited: account.isUnlimited ? 1 : 0,
+        queue_weight: account.queueWeight ?? 1,
       })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirst();
@@ -114,7 +123,7 @@ export async function changeAccount(
   db: Database,
   redis: RedisClient,
   id: string,
-  { name, isUnlimited, isSuspended }: AccountChange,
+  { name, isUnlimited, isSuspended, queueWeight }: AccountChange,
 ): Promise<AccountWithMoney | undefined> {
   const now = Date.now();
   await db
@@ -122,6 +131,7 @@ export async function changeAccount(
     .set((is) => ({
       ...(name === undefined ? {} : { name }),
       ...(isUnlimited === undefined ? {} : { is_unlimited: isUnlimited ? 1 : 0 }),
+      ...(queueWeight === undefined ? {} : { queue_weight: queueWeight }),
       ...(isSuspended === undefined
         ? {}
         : { suspended_at: isSuspended ? is.fn.coalesce('suspended_at', is.val(now)) : null }),
@@ -145,6 +155,7 @@ export async function readMoneyOfAccount(db: Database, id: string): Promise<Acco
     credit: account.isUnlimited ? undefined : account.credit,
     charged: account.charged,
     isSuspended: account.suspendedAt !== undefined,
+    queueWeight: account.queueWeight,
   };
 }
 
@@ -157,8 +168,9 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
   for (let pushes = 0; pushes < maxPushes; pushes++) {
     await setAccountCredit(redis, id, money.credit);
     await setAccountSuspended(redis, id, money.isSuspended);
+    await setAccountQueueWeight(redis, id, money.queueWeight);
     const now = await readMoneyOfAccount(db, id);
-    if (now.credit === money.credit && now.isSuspended === money.isSuspended) return;
+    if (isSameState(now, money)) return;
     money = now;
   }
   throw new Error('the account is being changed all the time');
@@ -181,9 +193,8 @@ export async function syncAccounts(
     const states = await readAdmissionStates(redis, ids);
     const known = [...states.keys()];
     if (known.length > 0) {
-      const changed = (await readCredits(db, known)).filter(({ id, credit, isSuspended }) => {
-        const { credit: knownCredit, isSuspended: knownSuspended } = states.get(id) as AdmissionState;
-        return credit !== knownCredit || isSuspended !== knownSuspended;
+      const changed = (await readCredits(db, known)).filter(({ id, credit, isSuspended, queueWeight }) => {
+        return !isSameState({ credit, isSuspended, queueWeight }, states.get(id) as AdmissionState);
       });
       await Promise.all(changed.map(({ id }) => tellRedis(db, redis, id)));
       await onKnown(known);
@@ -199,15 +210,26 @@ interface AdmissionState {
   /** Undefined: unlimited. */
   readonly credit: number | undefined;
   readonly isSuspended: boolean;
+  readonly queueWeight: number;
+}
+
+function isSameState(one: AdmissionState, other: AdmissionState): boolean {
+  return one.credit === other.credit && one.isSuspended === other.isSuspended && one.queueWeight === other.queueWeight;
 }
 
 /** The state of those accounts that admission knows. */
 async function readAdmissionStates(redis: RedisClient, ids: readonly string[]): Promise<Map<string, AdmissionState>> {
-  const read = await Promise.all(ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended')));
+  const read = await Promise.all(
+    ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended', 'weight')),
+  );
   return new Map(
-    read.flatMap(([credit, suspended], index) => {
+    read.flatMap(([credit, suspended, weight], index) => {
       if (credit === null || credit === undefined) return [];
-      const state = { credit: credit === '' ? undefined : Number(credit), isSuspended: suspended === '1' };
+      const state = {
+        credit: credit === '' ? undefined : Number(credit),
+        isSuspended: suspended === '1',
+        queueWeight: Number(weight ?? 1),
+      };
       return [[ids[index] as string, state] as const];
     }),
   );
@@ -221,13 +243,16 @@ async function readCredits(
   const rows = await db
     .selectFrom('accounts')
     .leftJoin('credits', 'credits.account_id', 'accounts.id')
-    .select(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at'])
+    .select(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at', 'accounts.queue_weight'])
     .select(saturatedSum(db, 'credits.amount').as('credit'))
     .where('accounts.id', 'in', ids)
-    .groupBy(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at'])
+    .groupBy(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at', 'accounts.queue_weight'])
     .execute();
-  return rows.map(({ id, is_unlimited: isUnlimited, suspended_at: suspendedAt, credit }) => ({
-    ...{ id, isSuspended: suspendedAt !== null, credit: isUnlimited === 1 ? undefined : credit },
+  return rows.map((row) => ({
+    id: row.id,
+    isSuspended: row.suspended_at !== null,
+    credit: row.is_unlimited === 1 ? undefined : row.credit,
+    queueWeight: row.queue_weight,
   }));
 }
 
@@ -259,6 +284,7 @@ function accountOf(row: AccountRow): AccountWithMoney {
     createdAt: row.created_at,
     isUnlimited: row.is_unlimited === 1,
     suspendedAt: row.suspended_at ?? undefined,
+    queueWeight: row.queue_weight,
     credit: row.credit ?? 0,
     charged: row.charged ?? 0,
   };

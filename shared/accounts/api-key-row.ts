@@ -18,6 +18,7 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
     ['concurrency', { concurrency: settings.concurrency ?? null }],
     ['onDisconnect', { on_disconnect: settings.onDisconnect ?? null }],
     ['unsupportedParameters', { unsupported_parameters: settings.unsupportedParameters ?? null }],
+    ['cacheBreakpoints', { cache_breakpoints: settings.cacheBreakpoints ?? null }],
     ['vendorIds', { vendor_ids: json(settings.vendorIds) }],
   ];
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
@@ -64,6 +65,7 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     concurrency: row.concurrency ?? undefined,
     onDisconnect: row.on_disconnect ?? undefined,
     unsupportedParameters: row.unsupported_parameters ?? undefined,
+    cacheBreakpoints: row.cache_breakpoints ?? undefined,
     vendorIds: parsed<string[]>(row.vendor_ids),
   };
 }

@@ -10,6 +10,9 @@ type OnDisconnect = 'cancel' | 'continue';
 /** How to treat parameters that a model's vendor does not support and that change the answer. Hints are always dropped. */
 export type UnsupportedParameters = 'refuse' | 'drop';
 
+/** Who sets the breakpoints of Anthropic's prompt cache; `automatic`: the gateway, in requests without any. */
+export type CacheBreakpoints = 'caller' | 'automatic';
+
 /** A key's spending limit per period. */
 interface KeyBudget {
   /** Nano-dollars. */
@@ -41,6 +44,8 @@ export interface KeySettings {
   readonly onDisconnect: OnDisconnect | undefined;
   /** Undefined: refused. */
   readonly unsupportedParameters: UnsupportedParameters | undefined;
+  /** Undefined: the caller. */
+  readonly cacheBreakpoints: CacheBreakpoints | undefined;
   /**
    * Ids of objects in the operator's own vendor accounts (files, vector stores, containers, …) that requests may name; a
    * trailing star matches any suffix. Only operators set it. Undefined: none.

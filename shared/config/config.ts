@@ -76,7 +76,9 @@ const settings = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   WORKER_PORT: whole(0, 65_535).optional(),
   SLUICE_QUEUE_LIMIT: whole(...limitBounds.queue_limit).default(20_000),
+  SLUICE_QUEUE_SHARDS: whole(1, 64).optional(),
   SLUICE_QUEUE_WAIT_SECONDS: whole(...limitBounds.queue_wait_seconds).default(60),
+  SLUICE_FLEX_WAIT_SECONDS: whole(1, 86_400).default(300),
   SLUICE_KEY_CONCURRENCY: whole(...limitBounds.key_concurrency).default(10_000),
   SLUICE_DEADLINE_SECONDS: whole(...limitBounds.deadline_seconds).default(600),
   SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(...limitBounds.background_deadline_seconds).default(7_200),
@@ -146,8 +148,12 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly workerConcurrency: Readonly<Record<Capability, number>>;
   /** Maximum number of waiting jobs in a queue; further ones get a 503. */
   readonly queueLimit: number;
+  /** Shards of each capability's queue; undefined: the default for the kind of Redis. */
+  readonly queueShards: number | undefined;
   /** How long a waiting caller's job may stay queued before it gets a 503. */
   readonly queueWaitMs: number;
+  /** How long a job of low priority waits for spare capacity before it waits as others do. */
+  readonly flexWaitMs: number;
   /** Maximum number of unfinished jobs of an API key without its own limit. */
   readonly keyConcurrency: number;
   /** A job's deadline if the caller sets none. */
@@ -220,7 +226,9 @@ export function readConfig(
       video: env.WORKER_CONCURRENCY_VIDEO,
     },
     queueLimit: env.SLUICE_QUEUE_LIMIT,
+    queueShards: env.SLUICE_QUEUE_SHARDS,
     queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
+    flexWaitMs: env.SLUICE_FLEX_WAIT_SECONDS * 1000,
     keyConcurrency: env.SLUICE_KEY_CONCURRENCY,
     deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
     backgroundDeadlineMs: env.SLUICE_BACKGROUND_DEADLINE_SECONDS * 1000,

@@ -5,6 +5,25 @@ import { ConfigError, parseSettings } from './config-error.ts';
 /** A base URL, without trailing slash. */
 export const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
 
+/** What may be asked of a vendor; what is left out has no limit. */
+export interface CapacityLimits {
+  /** Requests a minute. */
+  readonly rpm?: number | undefined;
+  /** Tokens a minute, of input and output. */
+  readonly tpm?: number | undefined;
+  readonly maxParallelRequests?: number | undefined;
+}
+
+/** The limits of a vendor. */
+export interface VendorLimits {
+  /** Of the vendor: all of its keys and models together. */
+  readonly vendor: CapacityLimits;
+  /** Of each of its keys, all models together. */
+  readonly key: CapacityLimits;
+  /** Of each of its keys for one model, by the vendor's name of the model. */
+  readonly models: Readonly<Record<string, CapacityLimits>>;
+}
+
 /** Settings for calling a vendor. */
 export interface VendorSettings {
   /** The table row whose wire format it uses. */
@@ -17,6 +36,8 @@ export interface VendorSettings {
   readonly isOpen: boolean;
   /** Items not billed in addition to model prices, by operator-facing names; left out: none known. */
   readonly unbilled?: readonly string[] | undefined;
+  /** Left out: calls are not limited. */
+  readonly limits?: VendorLimits | undefined;
 }
 
 /** Several keys are separated by commas. */

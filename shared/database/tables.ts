@@ -33,6 +33,7 @@ export interface AccountsTable {
   is_unlimited: Generated<number>;
   /** When an operator suspended it; null if it is not. */
   suspended_at: Generated<number | null>;
+  queue_weight: Generated<number>;
 }
 
 /** Credit added to or removed from an account. */
@@ -140,6 +141,8 @@ export interface ApiKeysTable {
   on_disconnect: 'cancel' | 'continue' | null;
   /** How to treat parameters that a model's vendor does not support; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
+  /** Who sets the breakpoints of Anthropic's prompt cache; null: the caller. */
+  cache_breakpoints: 'caller' | 'automatic' | null;
   /** JSON list of ids in the operator's own vendor accounts; null: none. */
   vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */
@@ -193,6 +196,10 @@ export interface JobsTable {
   /** All tokens counted by the vendor, including those it counts in addition to its sums; null if it counts none. */
   input_tokens: number | null;
   output_tokens: number | null;
+  /** The part of `input_tokens` that the vendor served from its prompt cache; null if it counts none. */
+  cached_tokens: number | null;
+  /** How much more (nano-dollars) those would have cost at the plain price of input; null if unknown. */
+  saved: number | null;
   /** The vendor's usage as JSON text. */
   usage: string | null;
   /** How long the answer is kept, in ms; 0 for a plain job, whose bodies are not kept. */
@@ -232,15 +239,21 @@ export interface UsageDaysTable extends UsageSumColumns {
   api_key_id: string;
 }
 
-/** Sums over ended jobs. */
+/** Sums over ended jobs, and over requests that were answered by cached answers. */
 interface UsageSumColumns {
   requests: number;
   failed: number;
   cancelled: number;
   input_tokens: number;
   output_tokens: number;
+  /** The part of the input tokens that vendors served from their prompt caches. */
+  cached_tokens: number;
   /** Nano-dollars. */
   cost: number;
+  /** How much more the cached tokens would have cost at the plain price of input, in nano-dollars. */
+  saved: number;
+  /** Requests that cached answers were the reply to: they are no jobs, so `requests` does not count them. */
+  cache_hits: number;
   /** Total time from each job's creation to its end. */
   milliseconds: number;
   /** Total time to the first piece of the answer, and the number of jobs it covers. */

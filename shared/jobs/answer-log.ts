@@ -20,13 +20,15 @@ export async function readLog(
   return { batches: entries.map((text) => parseBatch(text)), isLast };
 }
 
-/** Same as `readLog`, with each batch as stored text; see frames.ts. */
-export async function readLogText(
-  redis: RedisClient,
-  jobId: string,
-  cursor: number,
-  count: number,
-): Promise<{ entries: string[]; isLast: boolean }> {
+/** A page of a log: batches as stored text, see frames.ts. */
+export interface LogPage {
+  readonly entries: readonly string[];
+  /** The log holds no more for now. */
+  readonly isLast: boolean;
+}
+
+/** Same as `readLog`, with each batch as stored text. */
+export async function readLogText(redis: RedisClient, jobId: string, cursor: number, count: number): Promise<LogPage> {
   const entries = await redis.xrange(jobKeys.log(jobId), `(${cursor}-0`, '+', 'COUNT', count);
   return { entries: entries.map(([, fields]) => fields[1] as string), isLast: entries.length < count };
 }

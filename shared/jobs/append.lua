@@ -1,4 +1,5 @@
--- Appends a batch of frames to each job's log and publishes it, if the caller still owns the job. Loaded after refusal.lua.
+-- Appends a batch of frames to each job's log and publishes it, if the caller still owns the job. Loaded after refusal.lua
+-- and lease.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
 -- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH   ARGV[3] inbox channel prefix, of any of these jobs, then seven per job:
 --   1 job id   2 attempt   3 first seq   4 last seq   5 the batch: attempt, first seq and who serves, then the frame lines
@@ -35,7 +36,7 @@ local function publishGathered()
 end
 
 local function append(key, log, job, attempt, first, last, batch, lifetime, hasDelta)
-  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers')
+  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'silent')
   if not state[4] then return 'gone' end
   if state[2] then return 'ended' end
   if state[1] ~= attempt then return 'fenced' end
@@ -50,6 +51,7 @@ local function append(key, log, job, attempt, first, last, batch, lifetime, hasD
   end
   if hasDelta == '1' then redis.call('HSET', key, 'seq', last, 'lease', lease, 'delta', '1')
   else redis.call('HSET', key, 'seq', last, 'lease', lease) end
+  endSilence(key, state[5])
   for reader in string.gmatch(state[4], '%S+') do publish(reader, job .. ' ' .. batch) end
   return 'ok'
 end

@@ -2,7 +2,7 @@ import { inBatchesTo, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
-import { leaseMs } from './job-state.ts';
+import { leaseMs, leaseScript } from './job-state.ts';
 
 /** `ok`, or why the worker must stop; see append.lua. */
 export const ownerships = ['ok', 'fenced', 'ended', 'gone'] as const;
@@ -13,7 +13,7 @@ const verdicts = [...ownerships, 'gap'] as const;
 /** `gap`: the log lacks the frames before these and cannot accept them. */
 export type AppendVerdict = (typeof verdicts)[number];
 
-const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript);
+const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript, leaseScript);
 
 /** The command scripts publish with: sharded on a Cluster, where a script may publish only on its own node. */
 export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {

@@ -4,9 +4,9 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, readVerdict, refusalScript, untilAccepted } from '../redis/script.ts';
 import { isOtherVersion } from '../runtime/wire-version.ts';
-import { type Ownership, ownerships, publishCommand } from './append.ts';
+import { type Ownership, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
-import { leaseMs, type Outcome } from './job-state.ts';
+import { leaseMs, leaseScript, type Outcome } from './job-state.ts';
 import { errorDetails } from './settlement/error-details.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
@@ -18,7 +18,13 @@ const plainVerdicts = ['drop', 'settle', 'overdue', 'interrupted', 'lost', 'unkn
 
 /** Verdict on a worker's request to begin a job; see begin-job.lua. */
 export type BeginVerdict =
-  | { readonly verdict: 'run'; readonly attempt: number; readonly lastSeq: number }
+  | {
+      readonly verdict: 'run';
+      readonly attempt: number;
+      readonly lastSeq: number;
+      /** Attempts before that have called no vendor; left out: none. */
+      readonly withdrawn?: number;
+    }
   | {
       readonly verdict: 'poll';
       readonly attempt: number;
@@ -37,7 +43,12 @@ export type BeginVerdict =
 /** The script fragment that begins jobs. */
 export const beginJobScript = new URL('./begin-job.lua', import.meta.url);
 
-const beginScript = loadScript<string[]>(new URL('./begin.lua', import.meta.url), refusalScript, beginJobScript);
+const beginScript = loadScript<string[]>(
+  new URL('./begin.lua', import.meta.url),
+  refusalScript,
+  leaseScript,
+  beginJobScript,
+);
 
 /** A worker's request to begin a job. */
 export interface BeginCall {
@@ -76,7 +87,7 @@ export function readBeginReply(text: string): BeginVerdict {
   const [verdict, number = '', lastSeq, progress, task = ''] = text.split('\t');
   if (verdict === 'error') return { verdict: 'unreadable', reason: number };
   const own = { attempt: Number(number), lastSeq: Number(lastSeq) };
-  if (verdict === 'run') return { verdict, ...own };
+  if (verdict === 'run') return { verdict, ...own, ...(progress !== '0' && { withdrawn: Number(progress) }) };
   if (verdict === 'poll') return readPoll(own, task, Number(progress));
   if (verdict === 'wait') return { verdict, waitMs: own.attempt };
   const plain = readVerdict(plainVerdicts, verdict);
@@ -92,20 +103,10 @@ function readPoll(own: { attempt: number; lastSeq: number }, task: string, progr
   }
 }
 
-const renewScript = loadScript<string[]>(new URL('./renew.lua', import.meta.url), refusalScript);
-const releaseScript = loadScript<Ownership | 'released' | 'kept'>(new URL('./release.lua', import.meta.url));
-
-/** Renews the lease on a job whose vendor is silent; see renew.lua. A process with many such jobs renews them in few calls. */
-export const renewLease = inBatches(renewAll, shareNode, 'retried');
-
-async function renewAll(
-  redis: RedisClient,
-  calls: readonly { readonly jobId: string; readonly attempt: number }[],
-): Promise<(Ownership | Error)[]> {
-  const keys = calls.map(({ jobId }) => jobKeys.state(jobId));
-  const replies = await renewScript(redis, keys, [leaseMs, ...calls.map(({ attempt }) => attempt)]);
-  return replies.map((text) => readVerdict(ownerships, text));
-}
+const releaseScript = loadScript<Ownership | 'released' | 'kept'>(
+  new URL('./release.lua', import.meta.url),
+  leaseScript,
+);
 
 /** Requeues a job without committed output; see release.lua. */
 export function releaseLease(
@@ -116,6 +117,20 @@ export function releaseLease(
   return untilAccepted(() => releaseScript(redis, [jobKeys.state(jobId)], [attempt]));
 }
 
+const withdrawScript = loadScript<Exclude<Ownership, 'ok'> | 'withdrawn'>(
+  new URL('./withdraw.lua', import.meta.url),
+  leaseScript,
+);
+
+/** Withdraws an attempt that waits for its vendor; see withdraw.lua. */
+export function withdrawAttempt(
+  redis: RedisClient,
+  call: { readonly jobId: string; readonly attempt: number; readonly hasCalled: boolean },
+): Promise<Exclude<Ownership, 'ok'> | 'withdrawn'> {
+  const args = [call.attempt, call.hasCalled ? '0' : '1'];
+  return untilAccepted(() => withdrawScript(redis, [jobKeys.state(call.jobId)], args));
+}
+
 /** How long an unread answer stays in Redis after its end. */
 const undeliveredMs = 60_000;
 /**
@@ -124,10 +139,10 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const finishScript = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript);
+const finishScript = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript, leaseScript);
 
 /** Condition under which a caller other than the worker ends a job; see finish.lua. */
-export type EndGuard = 'queued' | 'abandoned' | 'overdue';
+export type EndGuard = 'queued' | 'abandoned' | 'overdue' | 'left';
 
 export interface FinishCall {
   readonly jobId: string;
@@ -140,6 +155,8 @@ export interface FinishCall {
   readonly usage?: string | undefined;
   /** Cost in nano-dollars; undefined if not known (yet). */
   readonly cost?: number | undefined;
+  /** What its vendor's prompt cache saved, in nano-dollars. */
+  readonly saved?: number | undefined;
   readonly errorCode?: string | undefined;
   /** Why it failed, as JSON text, see `errorDetails`; only with a code. */
   readonly errorDetails?: string | undefined;
@@ -195,6 +212,7 @@ function argumentsOf(call: FinishCall): (string | number)[] {
     call.served ?? '',
     call.cost ?? '',
     call.firstSeq ?? '',
+    call.saved || '',
   ];
 }
 

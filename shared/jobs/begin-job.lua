@@ -15,7 +15,8 @@
 --   poll, attempt  the vendor runs a task for this job: the caller now owns the job and polls the task
 --   unknown      the vendor may have done the work, and it must not be done twice
 --   exhausted    all allowed attempts are used
---   run, attempt the caller now owns the job under this attempt number
+--   run, attempt the caller now owns the job under this attempt number; in place of the progress: how many attempts before have
+--     called no vendor
 --   error, message  this job could not be examined
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -33,15 +34,15 @@ end
 
 local function decide(key, worker, lease, allowed, mayRepeat, claim)
   local state = redis.call('HMGET', key, 'deadline', 'terminal', 'lease', 'attempt', 'delta', 'sent', 'released', 'seq', 'taking',
-    'task', 'progress', 'crashed')
+    'task', 'progress', 'crashed', 'silent', 'withdrawn')
   if not state[1] then return verdict('drop') end
   if state[2] then return verdict('settle') end
   if now >= tonumber(state[1]) then return verdict('overdue') end
   local function owned(attempt)
     if state[10] then return verdict('poll', attempt, state[8], state[11], state[10]) end
-    return verdict('run', attempt, state[8])
+    return verdict('run', attempt, state[8], state[14])
   end
-  local leased = tonumber(state[3] or 0)
+  local leased = leaseOf(key, state[3], state[13])
   if leased > now and state[9] == claim then return owned(tonumber(state[4])) end
   if leased > now then return verdict('wait', leased - now) end
   local isFinal = state[5] or (state[6] and not state[10] and mayRepeat ~= '1')
@@ -57,6 +58,7 @@ local function decide(key, worker, lease, allowed, mayRepeat, claim)
     if crashed >= crashesAllowed then return verdict('lost') end
     if leased > 0 then redis.call('HSET', key, 'crashed', crashed) end
     redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', claim, 'lease', leaseText)
+    endSilence(key, state[13])
     return owned(attempt)
   end
   if state[6] and mayRepeat ~= '1' then return verdict('unknown') end
@@ -65,6 +67,7 @@ local function decide(key, worker, lease, allowed, mayRepeat, claim)
   -- "sent" is committed with the attempt, before the vendor is called: a crash in between counts as a call.
   redis.call('HSET', key, 'attempt', attemptText, 'worker', worker, 'taking', claim, 'lease', leaseText, 'sent', '1',
     'began', nowText)
+  endSilence(key, state[13])
   return owned(attempt)
 end
 

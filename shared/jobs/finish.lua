@@ -1,16 +1,17 @@
 -- The only way a job ends. The first caller wins: it writes the outcome into the state and the terminal frame into the log.
--- Each job is ended independently. Loaded after refusal.lua.
+-- Each job is ended independently. Loaded after refusal.lua and lease.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
--- ARGV[1] PUBLISH or SPUBLISH, then fourteen per job:
+-- ARGV[1] PUBLISH or SPUBLISH, then fifteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
 --   3 guard: '' always; 'queued' only before any attempt has begun; 'abandoned' only while no lease is alive; 'overdue' only
---     once its deadline has passed by this clock
+--     once its deadline has passed by this clock; 'left' only while its caller is gone and no retry has adopted it
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
 --   7 frame lines ending with the terminal one   8 number of lines
 --   9 inbox channel prefix   10 log lifetime in ms
 --   11 lifetime of the state in ms, shortened by its settlement   12 who served, or ''
 --   13 its cost in nano-dollars, or '' if unknown
 --   14 the number that the first line must get, or '': the caller has written the lines before it
+--   15 what its vendor's prompt cache saved, in nano-dollars, or '' for nothing
 -- Returns for each, separated by tabs: verdict, recorded outcome, attempt or '', '1' if an attempt's lease was alive or '':
 -- finished; already; fenced; refused (guard); gone; gap (the log lacks frames that the caller has written); or error,
 -- message if this one could not be ended. Returns an error for all of them if Redis refuses to write.
@@ -25,15 +26,17 @@ local function answer(verdict, outcome, attempt, alive)
 end
 
 local function finish(key, log, job, caller, guard, outcome, usage, code, lines, count, inboxes, logLifetime, lifetime, served, cost,
-    expected)
-  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker', 'deadline')
-  local attempt, lease = state[1], tonumber(state[5] or 0)
+    expected, saved)
+  local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker', 'deadline',
+    'silent')
+  local attempt, lease = state[1], leaseOf(key, state[5], state[8])
   if not state[4] then return answer('gone') end
   if state[2] then return answer('already', state[2], attempt) end
   if caller ~= '' and attempt ~= caller then return answer('fenced') end
   if guard == 'queued' and attempt then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
   if guard == 'overdue' and now < tonumber(state[7] or 0) then return answer('refused') end
+  if guard == 'left' and not redis.call('HGET', key, 'left') then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
   if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end
   local last = string.format('%.0f', first + count - 1)
@@ -45,9 +48,16 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if code ~= '' then code, details = string.match(code, '^([^\n]*)\n?(.*)$') end
   redis.call('HSET', key, 'terminal', outcome, 'seq', last, 'ended', nowText, 'lease', '0', 'usage', usage, 'error', code, 'cost', cost)
   if details ~= '' then redis.call('HSET', key, 'details', details) end
+  if saved ~= '' then redis.call('HSET', key, 'saved', saved) end
+  endSilence(key, state[8])
+  local heard = 0
   for reader in string.gmatch(state[4], '%S+') do
-    redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
+    heard = heard + redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
   end
+  -- No process is there that could deliver it: a retry may adopt it.
+  if heard == 0 then redis.call('HSET', key, 'unheard', '1') end
+  -- One whose attempts have all waited for their vendors in vain has not begun.
+  if caller == '' and attempt and lease == 0 and redis.call('HGET', key, 'withdrawn') == attempt then attempt = nil end
   -- A worker still running the job is notified at once, not at its next append.
   if caller == '' and state[6] then redis.call(ARGV[1], inboxes .. state[6], 'abort ' .. job) end
   return answer('finished', outcome, attempt, lease > now and '1')
@@ -55,8 +65,8 @@ end
 
 local replies = {}
 for index = 1, #KEYS / 2 do
-  local at = 14 * index - 12
-  local ok, reply = pcall(finish, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 13))
+  local at = 15 * index - 13
+  local ok, reply = pcall(finish, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 14))
   if not ok then
     local message, refused = refusal(reply)
     if refused then return refused end

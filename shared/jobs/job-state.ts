@@ -1,6 +1,5 @@
 import type { Capability } from '../capabilities/capability.ts';
-import type { ErrorCode } from '../errors.ts';
-import { inBatches, shareNode } from '../redis/in-batches.ts';
+import { ApiError, type ErrorCode } from '../errors.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
@@ -8,6 +7,9 @@ import { isReadable, leaveUnread, otherVersion } from '../runtime/wire-version.t
 
 /** How long a worker owns a job without renewing the lease. After this time another worker takes over. */
 export const leaseMs = 10_000;
+
+/** The script fragment that reads and ends leases. */
+export const leaseScript = new URL('./leases/lease.lua', import.meta.url);
 
 /** How a job ended. */
 export type Outcome = 'completed' | 'failed' | 'cancelled';
@@ -25,13 +27,21 @@ export interface JobIdentity {
   /** The model as the caller named it. */
   readonly model: string;
   readonly stream: boolean;
+  /** Number of shards of its queue, one of which it belongs to by its id; left out: 1. */
+  readonly shards?: number | undefined;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly deadlineAt: number;
+  /** When its first call of a vendor must have begun, else it ends; left out: only its deadline counts. */
+  readonly startBy?: number | undefined;
+  /** `flex`: of low priority: it waits for spare capacity, for a while; left out: as all others. */
+  readonly lane?: 'flex' | undefined;
   /** How long log and state stay readable after the end, in ms; 0 for plain jobs, which are removed soon after delivery. */
   readonly retentionMs: number;
   /** Hash of the bound idempotency key, or ''. */
   readonly idempotency: string;
+  /** Name under which a retry that its caller's client library makes on its own finds the job; left out: it finds none. */
+  readonly retryName?: string | undefined;
   /** JSON that the endpoint's view needs, or a reference to it (see api/replies/view.ts). */
   readonly viewOptions: string;
   /**
@@ -54,6 +64,7 @@ export interface StoredRequest {
 /** A job's state in Redis. For a resource it holds the request until the database does. */
 export interface JobState extends JobIdentity, StoredRequest {
   readonly readers: string[];
+  /** Its attempts that have called a vendor, or may: one that waited for its vendor in vain does not count. */
   readonly attempt: number;
   readonly beganAt: number | undefined;
   /** When the first piece of its answer was appended. */
@@ -66,9 +77,12 @@ export interface JobState extends JobIdentity, StoredRequest {
   readonly usage: string | undefined;
   /** Cost of an ended job in nano-dollars; undefined if not known (yet). */
   readonly cost: number | undefined;
+  /** What its vendor's prompt cache saved, in nano-dollars; undefined: nothing, or not known (yet). */
+  readonly saved?: number | undefined;
   /** Last committed sequence number. */
   readonly seq: number;
   readonly hasDelta: boolean;
+  /** By its own field: see lease.lua for a job whose vendor is silent. */
   readonly leaseUntil: number;
   /** Progress of a vendor's task in percent: a whole number, 0 without a task, 100 once completed. */
   readonly progress: number;
@@ -89,6 +103,11 @@ export function storedField({ request, requestBlob }: StoredRequest = {}): [name
   return requestBlob === undefined ? ['', ''] : ['requestBlob', requestBlob];
 }
 
+/** The error of a job that no vendor was called for by `startBy`. */
+export function startedTooLate(): ApiError {
+  return new ApiError('timeout', 'The request did not start within the time that X-Sluice-Start-By allows.');
+}
+
 /** Maximum lifetime of a new job's state, in ms. */
 export function newStateLifetime(job: JobIdentity): number {
   return job.deadlineAt - job.createdAt + job.retentionMs + unsettledMs;
@@ -104,12 +123,16 @@ export async function createJobState(
   reader: string,
   stored?: StoredRequest,
 ): Promise<void> {
-  const key = jobKeys.state(job.id);
   const [name, value] = storedField(stored);
+  const args = newState(job, reader);
+  if (name !== '') args.push(name, value);
+  await untilAccepted(() => createScript(redis, [jobKeys.state(job.id)], args));
+}
+
+/** A new job's state, as scripts write it: its lifetime in ms, then fields and their values. */
+export function newState(job: JobIdentity, reader: string): (string | number)[] {
   // Everything that no script reads is one field, as each field costs every process a little.
-  const fields = ['job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
-  if (name !== '') fields.push(name, value);
-  await untilAccepted(() => createScript(redis, [key], [newStateLifetime(job), ...fields]));
+  return [newStateLifetime(job), 'job', JSON.stringify(job), 'deadline', job.deadlineAt, 'readers', reader];
 }
 
 /**
@@ -134,7 +157,7 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
   return {
     ...readIdentity(fields.job),
     readers: (fields.readers ?? '').split(' ').filter(Boolean),
-    attempt: Number(fields.attempt ?? 0),
+    attempt: Number(fields.attempt ?? 0) - Number(fields.withdrawn ?? 0),
     beganAt: whole(fields.began),
     firstAt: whole(fields.first),
     endedAt: whole(fields.ended),
@@ -143,6 +166,7 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     errorDetails: fields.details,
     usage: fields.usage || undefined,
     cost: whole(fields.cost),
+    saved: whole(fields.saved),
     seq: Number(fields.seq ?? 0),
     hasDelta: fields.delta === '1',
     leaseUntil: Number(fields.lease ?? 0),
@@ -152,37 +176,6 @@ export async function readJobState(redis: RedisClient, jobId: string): Promise<J
     ...(fields.request !== undefined && { request: fields.request }),
     ...(fields.requestBlob !== undefined && { requestBlob: fields.requestBlob }),
   };
-}
-
-const progressScript = loadScript<string[]>(new URL('./read-progress.lua', import.meta.url));
-
-/** How far a job is: its last committed sequence number, and whether it has ended. */
-export interface JobProgress {
-  readonly seq: number;
-  readonly hasEnded: boolean;
-}
-
-/**
- * How far a job is; undefined if there is no such job. Called every few seconds for each silent stream, so it reads no more than
- * that, and for many of them in one call.
- */
-export const readJobProgress = inBatches(readProgressOfAll, shareNode);
-
-async function readProgressOfAll(
-  redis: RedisClient,
-  calls: readonly { readonly jobId: string }[],
-): Promise<(JobProgress | undefined | Error)[]> {
-  const replies = await progressScript(
-    redis,
-    calls.map(({ jobId }) => jobKeys.state(jobId)),
-    [],
-  );
-  return replies.map((text) => {
-    if (text === '') return undefined;
-    if (text.startsWith('error ')) return new Error(text);
-    const [seq, ended] = text.split(' ');
-    return { seq: Number(seq), hasEnded: ended === '1' };
-  });
 }
 
 /** Removes the state of a job that was not admitted. */

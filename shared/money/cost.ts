@@ -50,10 +50,20 @@ function hasTokenPrice({ input, output, audioInput, imageOutput }: Prices): bool
   return (input ?? output ?? audioInput ?? imageOutput) !== undefined;
 }
 
+/**
+ * What a vendor's prompt cache saved: how much more its cached tokens would have cost at the plain price of input. Whole
+ * nano-dollars, rounded down; 0 without prices, and never less. What writing the cache may have cost more is not subtracted.
+ * @param prices of the route that served it
+ */
+export function savedBy(prices: Prices | undefined, counts: Pick<TokenCounts, 'input' | 'cached'> | undefined): number {
+  if (prices === undefined || counts === undefined || counts.cached === 0) return 0;
+  const { input, cachedInput } = tokenPrices(prices, priceAbove(prices, counts.input));
+  const saved = (product(counts.cached, Math.max(0, input - cachedInput)) * tokenScale) / scale;
+  return Number(saved < maxCost ? saved : maxCost);
+}
+
 function costOfTokens(prices: Prices, { input, cached, written, audio, output, images }: TokenCounts): bigint {
-  // Sorted by length: the last one that the request exceeds.
-  const above = prices.above?.findLast(({ tokens }) => input > tokens);
-  const price = tokenPrices(prices, above);
+  const price = tokenPrices(prices, priceAbove(prices, input));
   return (
     (product(cached, price.cachedInput) +
       product(written, price.cacheWrite) +
@@ -63,6 +73,11 @@ function costOfTokens(prices: Prices, { input, cached, written, audio, output, i
       product(output - images, price.output)) *
     tokenScale
   );
+}
+
+/** The prices for requests of this length. They are sorted: the last one that the request exceeds. */
+function priceAbove({ above }: Prices, input: number): NonNullable<Prices['above']>[number] | undefined {
+  return above?.findLast(({ tokens }) => input > tokens);
 }
 
 function costOfEach(price: number | undefined, count: number | undefined): bigint | undefined {

@@ -117,6 +117,11 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   };
 }
 
+/** The whole of a hold in nano-dollars, as admit.lua reckons it. */
+export function highestCostOf({ fixed, outputPrice, outputTokens }: Hold): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, fixed + Math.ceil((outputPrice * outputTokens) / 1000));
+}
+
 function hasPrice({ tiers, image, imageKinds, second, character, request }: HighestPrices): boolean {
   const isPriced = (kinds: Prices['imageKinds'] = {}): boolean => Object.values(kinds).some((price) => price > 0);
   return (

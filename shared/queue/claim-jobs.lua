@@ -5,9 +5,11 @@
 -- ARGV[1] start of the jobs' keys   ARGV[2] token of this claim   ARGV[3] lifetime of the locks in ms   ARGV[4] max claims
 -- ARGV[5] worker id if jobs are begun as they are claimed, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
 -- ARGV[8] start of the queue's keys   ARGV[9] target of waits in ms, see isNewestFirst in lines.lua; 0: none
--- ARGV[10…] id and token of each ended job
+-- ARGV[10] how many of them may be of low priority, see flex-lane.lua
+-- ARGV[11…] id and token of each ended job
 -- Returns whether more jobs wait (1 or 0), then for each claimed job: id, data, priority, number of stalls, why it may no longer
--- run, and the reply of beginJob, which is loaded before this, if its state lies on this node; '' for a missing value.
+-- run, the reply of beginJob, which is loaded before this, if its state lies on this node, and the route that it was parked for;
+-- '' for a missing value.
 local function removeEnded(first, last)
   local locks, ended = {}, {}
   for index = first, last, 2 do locks[#locks + 1] = ARGV[1] .. ARGV[index] .. ':lock' end
@@ -22,12 +24,34 @@ local function removeEnded(first, last)
   if #ended > 0 then redis.call('DEL', unpack(ended)) end
 end
 -- In chunks: Lua passes at most a few thousand values.
-for first = 10, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
+for first = 11, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
 local isMore, claimed, lines = true, 0, nil
-for _ = 1, tonumber(ARGV[4]) do
+local function queueLines()
+  lines = lines or openLines(ARGV[8], ARGV[1])
+  return lines
+end
+
+-- Claims a job, which is in `active` already.
+local function claim(id)
+  claimed = claimed + 1
+  local job = ARGV[1] .. id
+  redis.call('SET', job .. ':lock', ARGV[2], 'PX', ARGV[3])
+  local fields = redis.call('HMGET', job, 'data', 'priority', 'stc', 'defa', 'state', 'parked')
+  reply[#reply + 1] = id
+  for field = 1, 4 do reply[#reply + 1] = fields[field] or '' end
+  local begins = ARGV[5] ~= '' and fields[5] and not fields[4]
+  reply[#reply + 1] = begins and beginJob(fields[5], ARGV[5], ARGV[6], ARGV[7], '1', ARGV[2]) or ''
+  reply[#reply + 1] = fields[6] or ''
+end
+
+-- Most queues have none of low priority.
+local flex = redis.call('EXISTS', ARGV[8] .. 'flex:due') == 1 and openFlexLane(ARGV[8], ARGV[1])
+if flex then flex.promote(queueLines, now, time) end
+local wanted = tonumber(ARGV[4])
+while claimed < wanted do
   local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then
     if redis.call('EXISTS', KEYS[3]) == 0 then
@@ -35,21 +59,26 @@ for _ = 1, tonumber(ARGV[4]) do
       isMore = false
       break
     end
-    lines = lines or openLines(ARGV[8], ARGV[1])
-    id = lines.claimNext(now, tonumber(ARGV[9]))
+    id = queueLines().claimNext(now, tonumber(ARGV[9]))
     redis.call('LPUSH', KEYS[2], id)
   end
-  claimed = claimed + 1
-  local job = ARGV[1] .. id
-  redis.call('SET', job .. ':lock', ARGV[2], 'PX', ARGV[3])
-  local fields = redis.call('HMGET', job, 'data', 'priority', 'stc', 'defa', 'state')
-  reply[#reply + 1] = id
-  for field = 1, 4 do reply[#reply + 1] = fields[field] or '' end
-  local begins = ARGV[5] ~= '' and fields[5] and not fields[4]
-  reply[#reply + 1] = begins and beginJob(fields[5], ARGV[5], ARGV[6], ARGV[7], '1', ARGV[2]) or ''
+  claim(id)
 end
 isMore = isMore and redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
 if lines then lines.close() end
+if flex then
+  local spare = tonumber(ARGV[10])
+  while claimed < wanted and spare > 0 do
+    local id = flex.claimNext(now)
+    if not id then break end
+    redis.call('LPUSH', KEYS[2], id)
+    claim(id)
+    spare = spare - 1
+  end
+  flex.close()
+  -- Another worker may have slots to spare. It does not wake others if it has none: each looks again when a job of its own has ended.
+  if tonumber(ARGV[10]) > 0 and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
+end
 -- What is claimed while others wait, by which the rate of the queue is measured.
 if claimed > 0 and (isMore or lines) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end
 if isMore then

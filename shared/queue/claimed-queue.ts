@@ -1,17 +1,24 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
+import { leaseScript } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { linesScript, queueKeysPrefix, queueRoot } from './queue.ts';
+import { flexLaneScript, linesScript, queueKeysPrefix, queueRoot } from './queue.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),
   refusalScript,
+  leaseScript,
   beginJobScript,
   linesScript,
+  flexLaneScript,
 );
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
-const renewScript = loadScript<number>(new URL('./renew-locks.lua', import.meta.url));
+const renewScript = loadScript<number>(new URL('./renew-claims.lua', import.meta.url));
+const returnScript = loadScript<number>(new URL('./return-stalled.lua', import.meta.url));
+
+/** Maximum number of claims renewed in one call. */
+const maxRenewed = 500;
 
 /** A job claimed from a queue. */
 export interface QueueEntry {
@@ -26,6 +33,8 @@ export interface QueueEntry {
   readonly refusal: string;
   /** Reply of `beginJob`, see `readBeginReply`; '' if the job was not begun. */
   readonly beginReply: string;
+  /** Whether it has waited for its vendor. */
+  readonly wasParked: boolean;
 }
 
 /** A claim of a job. */
@@ -40,6 +49,8 @@ export interface ClaimCall {
   readonly token: string;
   /** Maximum number of jobs to claim. */
   readonly wanted: number;
+  /** How many of them may be of low priority; left out: none. */
+  readonly spare?: number;
   readonly lockMs: number;
   /** Worker that begins the jobs as they are claimed; '' to leave them unbegun. */
   readonly workerId: string;
@@ -50,7 +61,7 @@ export interface ClaimCall {
 }
 
 /** Number of values that claim-jobs.lua returns per job. */
-const fieldsOfEntry = 6;
+const fieldsOfEntry = 7;
 
 /**
  * The worker's side of a queue, in BullMQ's layout, so that BullMQ's own Worker, stalled-job check and board work with it. Only
@@ -63,28 +74,31 @@ export class ClaimedQueue {
   readonly #active: string;
   readonly #marker: string;
   readonly #claimKeys: readonly string[];
+  readonly #workers: string;
 
-  constructor(capability: Capability) {
-    this.#prefix = queueKeysPrefix(capability);
-    this.#root = queueRoot(capability);
+  constructor(capability: Capability, shard = 0) {
+    this.#prefix = queueKeysPrefix(capability, shard);
+    this.#root = queueRoot(capability, shard);
     const key = (name: string): string => this.#prefix + name;
     [this.#wait, this.#active, this.#marker] = [key('wait'), key('active'), key('marker')];
+    this.#workers = `${this.#root}workers`;
     this.#claimKeys = [this.#wait, this.#active, key('prioritized'), this.#marker, key('pc'), key('meta')];
   }
 
   /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
-    args.push(this.#root, call.targetWaitMs);
+    args.push(this.#root, call.targetWaitMs, call.spare ?? 0);
     for (const { id, token } of call.ended) args.push(id, token);
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];
     for (let at = 0; at < fields.length; at += fieldsOfEntry) {
-      const [id = '', data = '', priority, stalled, refusal = '', beginReply = ''] = fields.slice(
+      const [id = '', data = '', priority, stalled, refusal = '', beginReply = '', parked] = fields.slice(
         at,
         at + fieldsOfEntry,
       );
-      entries.push({ id, data, priority: Number(priority), stalled: Number(stalled), refusal, beginReply });
+      const counts = { priority: Number(priority), stalled: Number(stalled) };
+      entries.push({ id, data, ...counts, refusal, beginReply, wasParked: parked !== '' });
     }
     return { isMore: isMore === 1, entries };
   }
@@ -94,15 +108,51 @@ export class ClaimedQueue {
     return (await redis.bzpopmin(this.#marker, seconds)) !== null;
   }
 
+  /** Sets the marker for waiting jobs again, for a worker that can claim them. */
+  async mark(redis: RedisClient): Promise<void> {
+    await redis.zadd(this.#marker, 0, '0');
+  }
+
   /** Requeues a claimed job as the next one, if the claim still holds. */
   async requeue(redis: RedisClient, { id, token }: QueueClaim): Promise<void> {
     const job = this.#prefix + id;
     await requeueScript(redis, [this.#wait, this.#active, this.#marker, job, `${job}:lock`], [id, token]);
   }
 
-  /** Renews the locks of claims that still hold. */
-  async renew(redis: RedisClient, claims: readonly QueueClaim[], lockMs: number): Promise<void> {
-    const locks = claims.map(({ id }) => `${this.#prefix}${id}:lock`);
-    await renewScript(redis, locks, [lockMs, ...claims.map(({ token }) => token)]);
+  /**
+   * Reports that a worker is alive, for `aliveMs`, and renews the locks of claims that still hold. It takes several calls for
+   * many claims, each of which reports.
+   * @param worker `aliveMs` 0: it claims nothing from now on, and what it leaves is returned at the next check
+   */
+  async renew(
+    redis: RedisClient,
+    worker: { readonly id: string; readonly aliveMs: number },
+    claims: readonly QueueClaim[],
+    lockMs: number,
+  ): Promise<void> {
+    for (let at = 0; at === 0 || at < claims.length; at += maxRenewed) {
+      const some = claims.slice(at, at + maxRenewed);
+      const locks = some.map(({ id }) => `${this.#prefix}${id}:lock`);
+      const args = [worker.id, worker.aliveMs, lockMs, ...some.map(({ token }) => token)];
+      await renewScript(redis, [this.#workers, ...locks], args);
+    }
+  }
+
+  /**
+   * Returns jobs whose workers were lost to the queue, unless another worker has just looked for them.
+   * @param everyMs how often all workers together look
+   * @param maxStalled how often a job may lose its worker before it must no longer run
+   * @returns the number of jobs
+   */
+  async returnStalled(redis: RedisClient, everyMs: number, maxStalled: number): Promise<number> {
+    const keys = [
+      `${this.#root}check`,
+      this.#active,
+      this.#wait,
+      this.#marker,
+      this.#workers,
+      `${this.#prefix}stalled`,
+    ];
+    return await returnScript(redis, keys, [this.#prefix, everyMs, maxStalled]);
   }
 }

@@ -1,118 +1,74 @@
 -- Fair order of the jobs that wait with a priority. Prepended to the scripts that add, claim or remove such jobs.
--- Start-time fair queueing: each job gets a start tag, which is its place in the queue's virtual time, and BullMQ's priority is
--- the start tag minus a base. Virtual time is the highest start tag claimed. The jobs of an account are its line, oldest first.
--- The start tags of a line follow each other, from the virtual time on, or from the next if the account was served at this one.
--- Which job of the line runs at a start tag is decided when it is claimed. Jobs that leave unserved leave their start tags to
--- those behind them.
+-- Start-time fair queueing by work: the jobs of an account are its line, oldest first, and the first of a line has a start tag,
+-- which is its place in the queue's virtual time: where the account's last claimed job has finished (its start tag plus its work),
+-- or the virtual time, if that is later. BullMQ's priority is the start tag minus a base; the other jobs of a line have the last
+-- priority, until they are the first. Virtual time is the highest start tag claimed.
+-- Which job of a line runs at its start tag is decided when it is claimed. Jobs that leave unserved cost their account nothing.
 --
 -- All of it is in one function, because most claims find no job with a priority and need nothing of it.
 -- root: start of the queue's keys   jobs: start of BullMQ's
-local function openLines(root, jobs)
-  local clock, prioritized, lines, left, served = root .. 'fairness', jobs .. 'prioritized', root .. 'lines', root .. 'left',
-    root .. 'served'
-  -- BullMQ's score is the priority in units of 2^32, plus a counter that keeps equal ones in order.
-  local unit = 4294967296
-  -- BullMQ accepts priorities up to 2^21 - 1. Virtual time stays below 1 1/4 * 2^20 above the base, and jobs within 1/2 * 2^20
-  -- of it.
-  local raise, maxFromBase, maxAhead = 1048576, 1310720, 524288
-  -- Jobs lowered or moved up at a time, which keeps Redis busy for some milliseconds.
+-- parked: the sorted set of jobs if it is not the queue's own: those of a route that wait for its vendor
+local function openLines(root, jobs, parked)
+  local clock, prioritized, counter = root .. 'fairness', parked or jobs .. 'prioritized', (parked and root or jobs) .. 'pc'
+  local lines, left, finished = root .. 'lines', root .. 'left', root .. 'finished'
+  -- BullMQ's score is the priority in units of 2^32, plus a counter that keeps equal ones in order. Here a start tag has parts,
+  -- too, in the upper bits of what BullMQ gives to the counter.
+  local unit, parts, places = 4294967296, 4096, 1048576
+  -- BullMQ's last priority. Virtual time stays below 1 1/4 * 2^20 above the base, and start tags within 1/2 * 2^20 of it.
+  local last, raise, maxFromBase, maxAhead = 2097151, 1048576, 1310720, 524288
+  local maxWork = 4096
+  -- Jobs lowered at a time, which keeps Redis busy for some milliseconds.
   local atATime = 1000
-  -- Members of a line that other tools have removed are dropped as they are met, at most so many at a time; and every so many
-  -- additions they are searched for at its front.
-  local maxStale, additions = 16, 8
-  -- Lifetime of a line after it began: longer than any job may wait.
+  -- Members of a line that other tools have removed are dropped as they are met, at most so many at a time.
+  local maxStale = 16
+  -- Lifetime of a line after it began, and of what is known of all: longer than any job may wait. A worker of the release before
+  -- may be the last to claim, and removes nothing of it.
   local lineMs = 172800000
+  -- Lines that are read for a job's place, the longest first.
+  local maxLines = 1000
+  local now, base
+  local hasClaimed = false
 
-  local function whole(number) return string.format('%.0f', number) end
+  local function exact(number) return string.format('%.17g', number) end
 
-  local function startTagOf(score, base) return math.floor(score / unit) + base end
+  local function lineOf(account) return root .. 'line:' .. account end
 
-  -- Virtual time, and the base. There is no priority below 1.
+  -- Reads virtual time and base. There is no priority below 1.
   local function readClock()
+    if now then return end
     local times = redis.call('HMGET', clock, 'now', 'base')
-    local base = tonumber(times[2] or 0)
-    return math.max(tonumber(times[1] or 0), base + 1), base
+    base = tonumber(times[2] or 0)
+    now = math.max(tonumber(times[1] or 0), base + 1)
   end
 
-  -- The first start tag that a line may have.
-  local function firstTag(account, now) return now + redis.call('SISMEMBER', served, account) end
+  -- The start tag of the first job of a line.
+  local function startTagOf(account)
+    readClock()
+    return math.max(now, tonumber(redis.call('ZSCORE', finished, account) or 0))
+  end
 
-  -- Advances the virtual time to a claimed priority, and keeps the queue's priorities below BullMQ's limit.
-  -- accounts: those whose jobs have been claimed at that priority
-  local function advance(priority, accounts)
-    local before, base = readClock()
-    -- One further ahead than allowed was made with the previous base.
-    while base + priority > before + maxAhead do priority = priority - raise end
-    local now = math.max(before, base + priority)
-    if now > before then redis.call('DEL', served) end
-    if now == base + priority and #accounts > 0 then redis.call('SADD', served, unpack(accounts)) end
-    local lowest = whole((now - base + maxAhead + 1) * unit)
-    if now - base >= maxFromBase then
-      base = base + raise
-      lowest = '-inf'
-    end
-    redis.call('HSET', clock, 'now', whole(now), 'base', whole(base))
-    if base == 0 then return end
-    -- At a new base all waiting jobs must be lowered. Lowering the first ones first keeps the order: the next call comes long
-    -- before they are all claimed. (Their hashes keep the old priority.)
-    local waiting = redis.call('ZRANGEBYSCORE', prioritized, lowest, '+inf', 'WITHSCORES', 'LIMIT', 0, atATime)
-    if #waiting == 0 then return end
-    local lowered = {}
-    for index = 1, #waiting, 2 do
-      local score = tonumber(waiting[index + 1])
-      local down = math.min(raise, math.floor(score / unit) - 1) * unit
-      lowered[index], lowered[index + 1] = whole(score - down), waiting[index]
-    end
-    redis.call('ZADD', prioritized, unpack(lowered))
+  local function scoreOf(tag)
+    local priority = math.max(1, math.floor((tag - base) * parts) / parts)
+    return priority * unit + redis.call('INCR', counter) % places
   end
 
   -- The first or last job of a line that waits indeed: its id, when it was queued in ms, and its score.
-  -- known: a job that waits, if one is known; it has no score here
-  local function endOfLine(line, command, known)
+  -- known: a job that waits, and its score
+  local function endOfLine(line, command, known, knownScore)
     for _ = 1, maxStale do
       local found = redis.call(command, line, 0, 0, 'WITHSCORES')
       if not found[1] then return end
-      if found[1] == known then return known, tonumber(found[2]) / 1000 end
-      local score = redis.call('ZSCORE', prioritized, found[1])
-      if score then return found[1], tonumber(found[2]) / 1000, score end
+      local score = found[1] == known and knownScore or redis.call('ZSCORE', prioritized, found[1])
+      if score then return found[1], tonumber(found[2]) / 1000, tonumber(score) end
       redis.call('ZREM', line, found[1])
     end
   end
 
-  -- Moves the jobs of a line up to where start tags are free. One that is as near as its place in the line allows keeps its own.
-  local function closeUp(line, waiting, first, base)
-    for from = 0, waiting - 1, atATime do
-      local id = redis.call('ZRANGE', line, from, from)[1]
-      local score = id and redis.call('ZSCORE', prioritized, id)
-      if not score or startTagOf(score, base) > first + from then
-        local tag = first + from
-        for _, id in ipairs(redis.call('ZRANGE', line, from, from + atATime - 1)) do
-          local score = tonumber(redis.call('ZSCORE', prioritized, id) or nil)
-          if score then
-            if startTagOf(score, base) > tag then
-              redis.call('ZADD', prioritized, whole((tag - base) * unit + score % unit), id)
-            end
-            tag = tag + 1
-          else
-            redis.call('ZREM', line, id)
-          end
-        end
-        return
-      end
-    end
-  end
-
-  -- Closes the line up once a quarter of it would be free, so that many departures cost little each. Returns the number of its
-  -- waiting jobs, and the start tag after the last one's.
-  local function tidyLine(line, first, base)
-    local newest, _, score = endOfLine(line, 'ZREVRANGE')
-    if not newest then return 0, first end
-    local waiting, next = redis.call('ZCARD', line), startTagOf(score, base) + 1
-    if next - first - waiting > waiting / 4 then
-      closeUp(line, waiting, first, base)
-      next = startTagOf(redis.call('ZSCORE', prioritized, newest), base) + 1
-    end
-    return waiting, next
+  -- Gives the first job of a line its start tag.
+  -- tag: if it is known
+  local function bringForward(account, tag)
+    local first = endOfLine(lineOf(account), 'ZRANGE')
+    if first then redis.call('ZADD', prioritized, exact(scoreOf(tag or startTagOf(account))), first) end
   end
 
   -- One job less waits in a line. Its next job sets the number right if other tools have removed some.
@@ -120,34 +76,65 @@ local function openLines(root, jobs)
     if tonumber(redis.call('ZINCRBY', lines, -1, account)) > 0 then return end
     redis.call('ZREM', lines, account)
     redis.call('HDEL', left, account)
+    -- Nobody waits who could be owed anything.
+    if redis.call('EXISTS', lines) == 0 then redis.call('DEL', finished) end
   end
 
-  -- Gives a job the next start tag of its account, and puts it at the end of its line. Returns its priority.
-  -- counter: key of BullMQ's priority counter   time: as Redis gives it; microseconds keep the order of a burst
-  local function join(account, id, counter, time)
-    local line = root .. 'line:' .. account
-    -- A line that is not claimed from here (a worker of the previous release, BullMQ's tools) has gone on at its front.
-    if time[2] % additions == 0 then endOfLine(line, 'ZRANGE') end
-    local now, base = readClock()
-    local first = firstTag(account, now)
-    local waiting, next = tidyLine(line, first, base)
-    local tag = math.max(first, math.min(next, first + waiting))
-    local priority = math.min(tag, now + maxAhead) - base
-    redis.call('ZADD', prioritized, whole(priority * unit + redis.call('INCR', counter) % unit), id)
-    redis.call('ZADD', line, whole(time[1] * 1000000 + time[2]), id)
-    if waiting == 0 then redis.call('PEXPIRE', line, lineMs) end
-    redis.call('ZADD', lines, waiting + 1, account)
-    return whole(priority)
+  -- Virtual time comes to a start tag.
+  local function reach(tag)
+    now = math.max(now, tag)
+    hasClaimed = true
   end
 
-  -- Takes a job that has left the queue out of its line.
+  -- The start tag of a score. One further ahead than allowed was made with the previous base.
+  local function tagOfScore(score)
+    readClock()
+    local tag = base + math.floor(score / unit * parts) / parts
+    while tag > now + maxAhead do tag = tag - raise end
+    return tag
+  end
+
+  -- A job of a line was claimed: the next one of the line follows by its work.
+  local function serve(account, id, work, tag)
+    work = tonumber(work or 1)
+    if not work or work ~= work then work = 1 end
+    local endsAt = tag + math.min(math.max(work, 1 / parts), maxWork)
+    reach(tag)
+    redis.call('ZREM', prioritized, id)
+    redis.call('ZREM', lineOf(account), id)
+    redis.call('ZADD', finished, exact(endsAt), account)
+    bringForward(account, math.max(now, endsAt))
+    countDown(account)
+  end
+
+  -- Puts a job at the end of its account's line. Returns its priority.
+  -- time: as Redis gives it; microseconds keep the order of a burst
+  local function join(account, id, time)
+    local line = lineOf(account)
+    local first, _, score = endOfLine(line, 'ZRANGE')
+    -- A line is without a start tag if its first job has left otherwise: to a worker of the release before, to BullMQ's tools.
+    if first and score >= last * unit then bringForward(account) end
+    local own = last * unit + redis.call('INCR', counter) % unit
+    if not first then own = scoreOf(startTagOf(account)) end
+    redis.call('ZADD', prioritized, exact(own), id)
+    redis.call('ZADD', line, string.format('%.0f', time[1] * 1000000 + time[2]), id)
+    local waiting = redis.call('ZCARD', line)
+    redis.call('ZADD', lines, waiting, account)
+    if waiting == 1 then
+      redis.call('PEXPIRE', line, lineMs)
+      redis.call('PEXPIRE', lines, lineMs)
+    end
+    return string.format('%.0f', math.floor(own / unit))
+  end
+
+  -- Takes a job that has left the queue unserved out of its line.
   -- givenUpAt: if its caller has given it up, the time
   local function leave(account, id, givenUpAt)
-    local line = root .. 'line:' .. account
+    local line = lineOf(account)
     if redis.call('ZREM', line, id) == 0 then return end
-    if givenUpAt then redis.call('HSET', left, account, whole(givenUpAt)) end
-    local now, base = readClock()
-    tidyLine(line, firstTag(account, now), base)
+    if givenUpAt then redis.call('HSET', left, account, string.format('%.0f', givenUpAt)) end
+    local _, _, score = endOfLine(line, 'ZRANGE')
+    if score and score >= last * unit then bringForward(account) end
     countDown(account)
   end
 
@@ -159,55 +146,79 @@ local function openLines(root, jobs)
     return givenUpAt and time - givenUpAt < 3 * target
   end
 
-  -- Decides which job of a line runs at the start tag of one of its jobs, and takes it out of the queue. The job that the start
-  -- tag was given to gets that of the chosen one.
-  local function choose(account, id, time, target)
-    local line = root .. 'line:' .. account
-    local chosen, oldestAt = endOfLine(line, 'ZRANGE', id)
-    local isNewest = chosen and isNewestFirst(account, oldestAt, time, target)
-    if isNewest then chosen = endOfLine(line, 'ZREVRANGE') end
-    chosen = chosen or id
-    local freed = chosen ~= id and redis.call('ZSCORE', prioritized, chosen)
-    redis.call('ZREM', prioritized, chosen)
-    redis.call('ZREM', line, chosen)
-    if freed then
-      -- The newest job keeps the last start tag, from which that of the next job follows.
-      local last = isNewest and endOfLine(line, 'ZREVRANGE')
-      if last and last ~= id then
-        local before = redis.call('ZSCORE', prioritized, last)
-        redis.call('ZADD', prioritized, freed, last)
-        freed = before
-      end
-      redis.call('ZADD', prioritized, freed, id)
-    end
-    countDown(account)
-    return chosen
-  end
-
-  -- Claims of one call: the highest priority claimed, and the accounts served at it.
-  local highest, accounts = 0, {}
-
   -- Takes the next job out of the queue; nil if none has a priority.
   local function claimNext(time, target)
     local id, score = unpack(redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
     if not id then return end
-    local priority = math.floor(score / unit)
-    if priority > highest then highest, accounts = priority, {} end
-    local account = redis.call('HGET', jobs .. id, 'account')
-    if account then
-      accounts[#accounts + 1] = account
-      return choose(account, id, time, target)
+    local account, work = unpack(redis.call('HMGET', jobs .. id, 'account', 'work'))
+    if not account then
+      -- One that BullMQ has added is in no line.
+      redis.call('ZREM', prioritized, id)
+      reach(tagOfScore(score))
+      return id
     end
-    -- One that BullMQ has added, or an api of the previous release, is in no line.
-    redis.call('ZREM', prioritized, id)
-    return id
+    local line = lineOf(account)
+    local chosen, oldestAt = endOfLine(line, 'ZRANGE', id, score)
+    if chosen and isNewestFirst(account, oldestAt, time, target) then chosen = endOfLine(line, 'ZREVRANGE') end
+    chosen = chosen or id
+    if chosen ~= id then work = redis.call('HGET', jobs .. chosen, 'work') end
+    serve(account, chosen, work, tonumber(score) < last * unit and tagOfScore(score) or startTagOf(account))
+    return chosen
   end
 
-  -- Ends the claims of one call. What other tools have left of lines goes once no job has a priority.
+  -- Records that BullMQ's Worker has claimed a job at a priority.
+  local function note(account, id, priority)
+    if redis.call('ZSCORE', lineOf(account), id) then
+      serve(account, id, redis.call('HGET', jobs .. id, 'work'), startTagOf(account))
+    else
+      reach(tagOfScore(priority * unit))
+    end
+  end
+
+  -- The number of jobs that are claimed before a waiting one, if all have equal work.
+  local function ahead(account, id)
+    local score = tonumber(redis.call('ZSCORE', prioritized, id) or nil)
+    if not score then return end
+    local place = account and redis.call('ZRANK', lineOf(account), id)
+    if not place or score < last * unit then return redis.call('ZRANK', prioritized, id) end
+    -- In each round every line gives one; those below priority 1 precede them all.
+    local number = redis.call('ZCOUNT', prioritized, '-inf', '(' .. unit) - 1
+    local lengths = redis.call('ZREVRANGE', lines, 0, maxLines - 1, 'WITHSCORES')
+    for index = 2, #lengths, 2 do number = number + math.min(lengths[index], place + 1) end
+    return number
+  end
+
+  -- Writes the clock, and keeps the queue's priorities below BullMQ's limit.
+  local function writeClock()
+    local lowest = string.format('%.0f', (now - base + maxAhead + 1) * unit)
+    if now - base >= maxFromBase then
+      base = base + raise
+      lowest = '-inf'
+    end
+    redis.call('HSET', clock, 'now', exact(now), 'base', exact(base))
+    redis.call('ZREMRANGEBYSCORE', finished, '-inf', exact(now))
+    redis.call('PEXPIRE', finished, lineMs)
+    if base == 0 then return end
+    -- At a new base all start tags must be lowered. Lowering the first ones first keeps the order: the next call comes long
+    -- before they are all claimed. (The jobs' hashes keep the old priority.)
+    local highest = string.format('(%.0f', last * unit)
+    local waiting = redis.call('ZRANGEBYSCORE', prioritized, lowest, highest, 'WITHSCORES', 'LIMIT', 0, atATime)
+    if #waiting == 0 then return end
+    local lowered = {}
+    for index = 1, #waiting, 2 do
+      local score = tonumber(waiting[index + 1])
+      local down = math.min(raise, math.floor(score / unit) - 1) * unit
+      lowered[index], lowered[index + 1] = exact(score - down), waiting[index]
+    end
+    redis.call('ZADD', prioritized, unpack(lowered))
+  end
+
+  -- Ends the claims of one call. What other tools have left of lines goes once no job has a priority; `served` is of the release
+  -- before.
   local function close()
-    if highest > 0 then advance(highest, accounts) end
-    if redis.call('EXISTS', prioritized) == 0 then redis.call('DEL', lines, left, served) end
+    if hasClaimed then writeClock() end
+    if redis.call('EXISTS', prioritized) == 0 then redis.call('DEL', lines, left, finished, root .. 'served') end
   end
 
-  return {join = join, leave = leave, advance = advance, claimNext = claimNext, close = close}
+  return {join = join, leave = leave, claimNext = claimNext, note = note, ahead = ahead, close = close}
 end

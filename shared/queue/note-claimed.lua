@@ -3,6 +3,6 @@
 -- ARGV[1] its id in the queue   ARGV[2] its account   ARGV[3] its priority
 -- ARGV[4] start of the queue's keys   ARGV[5] start of the jobs' keys
 local lines = openLines(ARGV[4], ARGV[5])
-lines.advance(tonumber(ARGV[3]), {ARGV[2]})
-lines.leave(ARGV[2], ARGV[1])
+lines.note(ARGV[2], ARGV[1], tonumber(ARGV[3]))
+lines.close()
 return 1

@@ -1,11 +1,12 @@
 import type { VideoProgress } from '../capabilities/video.ts';
 import { type Ownership, publishCommand } from '../jobs/append.ts';
 import { frameLine } from '../jobs/frames.ts';
+import { leaseScript } from '../jobs/job-state.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
 
-const script = loadScript<Ownership>(new URL('./pause.lua', import.meta.url));
+const script = loadScript<Ownership>(new URL('./pause.lua', import.meta.url), leaseScript);
 
 /** A job to release until the next poll of its vendor's task. */
 export interface PauseCall {

@@ -4,7 +4,7 @@ import type { UploadRecord } from '../blobs/upload.ts';
 import type { Capability } from '../capabilities/capability.ts';
 import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
 import type { FeeFacts } from '../money/cost.ts';
-import { jobKeys, queuePrefix } from '../redis/keys.ts';
+import { jobKeys, queuePrefix, shardOfJob } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import { isReadable } from '../runtime/wire-version.ts';
@@ -18,12 +18,18 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly files?: readonly string[] | undefined;
   /** Set if the caller's key leaves out chat fields that the vendor does not support. */
   readonly dropsUnsupported?: true | undefined;
+  /** Set if the caller's key lets the gateway set breakpoints of Anthropic's prompt cache. */
+  readonly addsCacheBreakpoints?: true | undefined;
   /** Names of the routes that would refuse the request. */
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Maximum output tokens if the balance, rather than the caller, sets a limit. */
   readonly outputLimit?: number;
   /** Facts that prices of requests and images depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
+  /** What it counts as among the jobs of its account, if it was queued with a priority; see `work.ts`. */
+  readonly work?: number | undefined;
+  /** What a chat shares with those that a vendor's prompt cache can serve with it; see `cacheAffinity`. */
+  readonly affinity?: string | undefined;
   /** The request's span, if it is traced. */
   readonly trace?: TraceContext | undefined;
 }
@@ -57,18 +63,28 @@ export const inlineLimit = 65_536;
 const streams = { events: { maxLen: 10 } };
 
 /** Start of the keys of a queue, as BullMQ names them. */
-export function queueKeysPrefix(capability: Capability): string {
-  return `${queuePrefix(capability)}:${capability}:`;
+export function queueKeysPrefix(capability: Capability, shard = 0): string {
+  return `${queuePrefix(capability, shard)}:${capability}:`;
 }
 
 /** Start of the gateway's own keys of a queue; see lines.lua. */
-export function queueRoot(capability: Capability): string {
-  return `${queuePrefix(capability)}:`;
+export function queueRoot(capability: Capability, shard = 0): string {
+  return `${queuePrefix(capability, shard)}:`;
+}
+
+/** The shard of its capability's queue that a job belongs to, as it was when the job was accepted. */
+export function shardOf(job: Pick<JobIdentity, 'id' | 'shards'>): number {
+  return shardOfJob(job.id, job.shards ?? 0);
 }
 
 /** The job of an id in the queue. */
 export function jobIdOfEntry(entryId: string): string {
   return entryId.slice(queueId('').length);
+}
+
+/** The id of a job in the queue. */
+export function entryIdOf(jobId: string): string {
+  return queueId(jobId);
 }
 
 /** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
@@ -81,19 +97,41 @@ const jobsExamined = 100;
 /** Maximum number of lines that are read, the longest first. */
 const maxLines = 1000;
 
+/** Maximum number of routes whose parked jobs are counted. */
+const maxRoutes = 100;
+
 /** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
+/** The script fragment for jobs of low priority; preceded by `linesScript`. */
+export const flexLaneScript = new URL('./flex-lane.lua', import.meta.url);
 /** The script fragment that keeps the queue fair between accounts. */
 export const linesScript = new URL('./lines.lua', import.meta.url);
 
-const enqueueScript = loadScript<'queued' | 'there' | 'late'>(
+const enqueueScript = loadScript<Enqueued>(
   new URL('./enqueue.lua', import.meta.url),
   linesScript,
+  flexLaneScript,
   addJobScript,
 );
-const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), linesScript);
+const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), linesScript, flexLaneScript);
 const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), linesScript);
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
+const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), linesScript, flexLaneScript);
+
+/**
+ * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
+ * wait. The last two were not queued.
+ */
+export type Enqueued = 'queued' | 'there' | 'late' | 'full';
+
+/** How a job of low priority is queued; see flex-lane.lua. */
+export interface FlexTerms {
+  /** After how many ms of waiting it joins the other jobs. */
+  readonly joinsAfterMs: number;
+  /** How many such jobs may wait, of all accounts and of one. */
+  readonly most: number;
+  readonly accountMost: number;
+}
 
 /** Depth of a queue. */
 export interface QueueDepth {
@@ -111,33 +149,50 @@ export interface QueueProgress {
   readonly lines: ReadonlyMap<string, number>;
 }
 
-/** The producer's side of one capability's queue. */
+/** The producer's side of one queue: a shard of a capability's, which most have one of. */
 export class CapabilityQueue {
   readonly capability: Capability;
+  readonly shard: number;
   readonly #root: string;
   readonly #queue: Queue<QueuedJob>;
   readonly #redis: RedisClient;
 
-  constructor(capability: Capability, redis: RedisClient) {
+  constructor(capability: Capability, redis: RedisClient, shard = 0) {
     this.capability = capability;
-    this.#root = queueRoot(capability);
+    this.shard = shard;
+    this.#root = queueRoot(capability, shard);
     this.#redis = redis;
-    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }));
+    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }, shard));
     // Only the connection's errors, which the connection's own listener logs; without a listener BullMQ prints them.
     this.#queue.on('error', () => undefined);
+  }
+
+  /** Whether its jobs' states are on its node, so that queueing can make them, and claiming begins the jobs. */
+  get makesStates(): boolean {
+    return this.shard > 0;
   }
 
   /**
    * Adds a job under its own id, so a resent call is harmless. The job's state must already exist.
    * @param hasPriority whether it gets the next priority of its account; else it precedes all that have one, first in, first out
    * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
-   * @returns `late` if it was not queued
+   * @param state the job's state, if it is made in the same step (see `makesStates`); left out: it exists
+   * @param flex for a job of low priority
    */
-  async enqueue(job: QueuedJob, hasPriority = false, notAfter?: number): Promise<'queued' | 'there' | 'late'> {
-    const { '': jobs, wait, prioritized, marker, pc } = this.#queue.keys as Record<string, string>;
+  async enqueue(
+    job: QueuedJob,
+    hasPriority = false,
+    notAfter?: number,
+    state: (string | number)[] = [],
+    flex?: FlexTerms,
+  ): Promise<Enqueued> {
+    const { '': jobs, wait, prioritized, marker } = this.#queue.keys as Record<string, string>;
     const id = queueId(job.id);
-    const keys = [`${jobs}${id}`, wait, prioritized, marker, pc] as string[];
-    const args = [id, JSON.stringify(job), hasPriority ? job.account : '', notAfter ?? '', this.#root, jobs as string];
+    const keys = [`${jobs}${id}`, wait, prioritized, marker] as string[];
+    if (this.makesStates) keys.push(jobKeys.state(job.id));
+    const account = hasPriority || flex ? job.account : '';
+    const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, jobs as string, job.work ?? 1];
+    args.push(flex ? `${flex.joinsAfterMs} ${flex.most} ${flex.accountMost}` : '', ...state);
     return await enqueueScript(this.#redis, keys, args);
   }
 
@@ -156,7 +211,7 @@ export class CapabilityQueue {
 
   /** Records that BullMQ's Worker has claimed a job with this priority. */
   async noteClaimed({ id, account }: Pick<QueuedJob, 'id' | 'account'>, priority: number): Promise<void> {
-    const args = [queueId(id), account, priority, this.#root, queueKeysPrefix(this.capability)];
+    const args = [queueId(id), account, priority, this.#root, queueKeysPrefix(this.capability, this.shard)];
     await noteClaimedScript(this.#redis, [`${this.#root}fairness`], args);
   }
 
@@ -216,9 +271,26 @@ export class CapabilityQueue {
     return untimed + timed;
   }
 
+  /** Number of waiting jobs that have a priority. */
+  async prioritized(): Promise<number> {
+    return await this.#redis.zcard(this.#queue.keys.prioritized as string);
+  }
+
+  /** Number of jobs of low priority that wait for spare slots; see flex-lane.lua. */
+  async flex(): Promise<number> {
+    return await this.#redis.zcard(`${this.#root}flex:prioritized`);
+  }
+
   /** Number of jobs that wait for a time: for their next poll. */
   async delayed(): Promise<number> {
     return await this.#redis.zcard(this.#queue.keys.delayed as string);
+  }
+
+  /** Number of jobs that wait for their vendors' capacity; see park-job.lua. */
+  async parked(): Promise<number> {
+    const routes = await this.#redis.zrange(`${this.#root}parked`, 0, String(maxRoutes - 1));
+    const counts = routes.map((route) => this.#redis.zcard(`${this.#root}parked:${route}:prioritized`));
+    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   }
 
   /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
@@ -232,17 +304,18 @@ export class CapabilityQueue {
     return { claimed: Number(claimed ?? 0), lines: waiting };
   }
 
-  /** Number of jobs ahead of this one in the queue; undefined if it does not wait. */
+  /** Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait. */
   async position(jobId: string): Promise<number | undefined> {
-    const { wait, prioritized } = this.#queue.keys;
+    const { '': jobs, wait, prioritized } = this.#queue.keys as Record<string, string>;
+    const id = queueId(jobId);
     // Jobs are pushed at the head of the list and taken from its tail; those with a priority come after all of them.
-    const [index, length, rank] = await Promise.all([
-      this.#redis.lpos(wait as string, queueId(jobId)),
+    const [index, length, ahead] = await Promise.all([
+      this.#redis.lpos(wait as string, id),
       this.#redis.llen(wait as string),
-      this.#redis.zrank(prioritized as string, queueId(jobId)),
+      jobsAhead(this.#redis, [`${jobs}${id}`, prioritized as string], [id, this.#root, jobs as string]),
     ]);
     if (index !== null) return Math.max(0, length - 1 - index);
-    return rank === null ? undefined : length + rank;
+    return ahead < 0 ? undefined : length + ahead;
   }
 
   /** The BullMQ queue, for the operator's views of it. */
@@ -260,6 +333,7 @@ export function queueOptions<Options extends object>(
   capability: Capability,
   redis: RedisClient,
   options: Options,
+  shard = 0,
 ): Options & { connection: RedisClient; prefix: string; skipVersionCheck: true } {
-  return { ...options, connection: redis, prefix: queuePrefix(capability), skipVersionCheck: true };
+  return { ...options, connection: redis, prefix: queuePrefix(capability, shard), skipVersionCheck: true };
 }

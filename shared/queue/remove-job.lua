@@ -1,13 +1,22 @@
--- Removes a job that waits with a priority, whose start tag its account's next jobs get. Preceded by lines.lua.
+-- Removes a job that waits with a priority, of low priority, or parked. Preceded by lines.lua and flex-lane.lua.
 -- KEYS[1] the job (hash)   KEYS[2] prioritized (sorted set)
 -- ARGV[1] its id in the queue   ARGV[2] start of the queue's keys   ARGV[3] start of the jobs' keys
 -- ARGV[4] '1' if its caller has given it up, else '0'
 -- Returns 1, or 0 if it does not wait with a priority.
-local key, id = KEYS[1], ARGV[1]
-if redis.call('ZREM', KEYS[2], id) == 0 then return 0 end
-local account = redis.call('HGET', key, 'account')
-redis.call('DEL', key)
+local key, id, root, jobs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local time = redis.call('TIME')
 local givenUpAt = ARGV[4] == '1' and time[1] * 1000 + math.floor(time[2] / 1000)
-if account then openLines(ARGV[2], ARGV[3]).leave(account, id, givenUpAt) end
+local account, route, lane = unpack(redis.call('HMGET', key, 'account', 'parked', 'lane'))
+if lane then
+  if not openFlexLane(root, jobs).remove(account, id) then return 0 end
+elseif redis.call('ZREM', KEYS[2], id) == 1 then
+  if account then openLines(root, jobs).leave(account, id, givenUpAt) end
+else
+  if not route then return 0 end
+  root = root .. 'parked:' .. route .. ':'
+  local parked = root .. 'prioritized'
+  if redis.call('ZREM', parked, id) == 0 then return 0 end
+  if account then openLines(root, jobs, parked).leave(account, id, givenUpAt) end
+end
+redis.call('DEL', key)
 return 1

@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 
 /**
  * Maximum number of commands waiting for a lost connection; further ones are rejected. Far more than a full process has in
@@ -119,24 +119,45 @@ function onReply(command: Command, listener: () => void): void {
   command.promise.then(notify, notify);
 }
 
-const gathered = new WeakMap<Redis | Cluster, CommandBatcher>();
+const gathered = new WeakMap<Redis, CommandBatcher>();
 
 /** Makes a connection write commands in batches. */
 export function batchCommands(redis: Redis): void {
   gathered.set(redis, new CommandBatcher(redis));
 }
 
-/** Sets the batch window (ms) of a connection's writes, read before each: a busy process spends most on small writes. */
+/** Batch windows of Clusters' clients: calls are gathered before it is known which nodes they go to. */
+const clusterDelays = new WeakMap<Cluster, () => number>();
+
+/**
+ * Sets the batch window (ms) of a connection's writes, or of those to each node of a Cluster, read before each: a busy process spends
+ * most on small writes.
+ */
 export function setBatchDelay(redis: Redis | Cluster, delayMs: () => number): void {
-  const writes = gathered.get(redis);
-  if (writes !== undefined) writes.delayMs = delayMs;
+  const delay = (node: Redis): void => {
+    const writes = gathered.get(node);
+    if (writes !== undefined) writes.delayMs = delayMs;
+  };
+  if (!(redis instanceof Cluster)) {
+    delay(redis);
+    return;
+  }
+  clusterDelays.set(redis, delayMs);
+  for (const node of redis.nodes()) delay(node);
+  redis.on('+node', delay);
 }
 
 /**
  * Calls back right before the next write to Redis, so that several callers can share one command. For connections that do not
- * batch writes, such as a Cluster's client, it is called at the end of this event-loop turn.
+ * batch writes it is called at the end of this event-loop turn, for a Cluster's client after its batch window.
  */
 export function beforeNextWrite(redis: Redis | Cluster, send: () => void): void {
+  if (redis instanceof Cluster) {
+    const ms = clusterDelays.get(redis)?.() ?? 0;
+    if (ms > 0) setTimeout(send, ms);
+    else setImmediate(send);
+    return;
+  }
   const writes = gathered.get(redis);
   if (writes === undefined) setImmediate(send);
   else writes.beforeNextWrite(send);

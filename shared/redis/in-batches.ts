@@ -4,8 +4,8 @@ import { jobKeys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { isRefusal, retryRefused } from './script.ts';
 
-/** Keeps scripts short, as a script blocks Redis while it runs. */
-const maxCalls = 64;
+/** Maximum calls sent together: keeps scripts short, as a script blocks Redis while it runs. */
+const maxTogether = 64;
 
 /** Takes a call's reply, or its error. It must not throw. */
 type TakeReply<Reply> = (reply: Reply | Error) => void;
@@ -22,6 +22,7 @@ interface Waiting<Call, Reply> {
  * @param goTogether whether two calls can share a group
  * @param refusals handling of calls that Redis refuses for now: left out, they fail; `retried`, they are repeated for a while,
  * which they must tolerate
+ * @param maxCalls maximum number of calls sent together
  */
 export function inBatches<Call, Reply>(
   ...batching: Parameters<typeof inBatchesTo<Call, Reply>>
@@ -41,6 +42,7 @@ export function inBatchesTo<Call, Reply>(
   send: (redis: RedisClient, calls: readonly Call[]) => Promise<readonly (Reply | Error)[]>,
   goTogether: (one: Call, other: Call, redis: RedisClient) => boolean,
   refusals?: 'retried',
+  maxCalls = maxTogether,
 ): (redis: RedisClient, call: Call, take: TakeReply<Reply>) => void {
   const waiting = new WeakMap<RedisClient, Waiting<Call, Reply>[][]>();
 

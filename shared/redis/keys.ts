@@ -1,9 +1,10 @@
 /**
  * Every Redis key the gateway uses, laid out for Redis Cluster: keys used by one script share one hash tag. docs/redis.md
  * describes each of them.
- * - `{a0}`…`{a63}` by job: state, log and inboxes (begin, append, finish, renew, attach).
+ * - `{a0}`…`{a63}` by job: state, log, inboxes and leases (begin, append, finish, renew, attach).
  * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
  * - one tag per queue, for BullMQ's keys (see queue.ts), the lines of accounts and the virtual clock (see lines.lua).
+ * - `{v0}`…`{v63}` by vendor: what of its capacity is used (reserve-call, return-calls).
  * - `{refused}`: refused requests.
  * - keys that share no script with another have no tag.
  */
@@ -11,19 +12,25 @@ const tagCount = 64;
 
 const root = 'sluice';
 
-/** FNV-1a over the characters, folded to a tag number. Stable across versions: stored keys depend on it. */
-function tagOf(text: string): number {
+/** FNV-1a over the characters. Stable across versions: stored keys depend on it. */
+function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   }
-  return (hash >>> 0) % tagCount;
+  return hash >>> 0;
+}
+
+function tagOf(text: string): number {
+  return hashOf(text) % tagCount;
 }
 
 /** Keys of one job's answer. */
 export const jobKeys = {
   state: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:job:${jobId}`,
   log: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:log:${jobId}`,
+  /** Leases on those jobs of the tag whose vendors are silent (hash); lease.lua builds its name, too. */
+  leases: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:leases`,
   /** Prefix of the channel names for this job; a process id completes it. */
   inboxPrefix: (jobId: string): string => `${root}:{a${tagOf(jobId)}}:inbox:`,
   /** All channels of a process: one per tag. */
@@ -42,7 +49,7 @@ export const accountKeys = {
   /**
    * An account as admission sees it (hash). `credit`: total credit granted, in nano-dollars, or '' if unlimited; absent means:
    * ask the database. `charged`: cost of its settled jobs; `held`: maximum cost of its unfinished jobs; `suspended`: `1` or
-   * `0`; `n:<capability>`: its unfinished jobs; `raised`: see raise.lua.
+   * `0`; `weight`: its share of the queues; `n:<capability>`: its unfinished jobs; `raised`: see raise.lua.
    */
   account: (account: string): string => `${root}:{m${tagOf(account)}}:account:${account}`,
   /** Name of the load in progress that will write the account; see load-account.lua. */
@@ -68,10 +75,26 @@ export const accountKeys = {
   outbox: (account: string): string => `${root}:{m${tagOf(account)}}:outbox`,
   /** Every outbox, for its consumers. */
   allOutboxes: (): string[] => Array.from({ length: tagCount }, (_, tag) => `${root}:{m${tag}}:outbox`),
-  /** Hash binding an idempotency key to a job: `job`, `body`. */
+  /** Hash binding an idempotency key to a job: `job`, `body`. Accounts of a tag share these names, see own-binding.ts. */
   idempotency: (account: string, keyHash: string): string => `${root}:{m${tagOf(account)}}:idempotency:${keyHash}`,
+  /** The same for an account whose hash another account of the tag had bound. */
+  ownIdempotency: (account: string, keyHash: string): string =>
+    `${root}:{m${tagOf(account)}}:idempotency:${keyHash}:${account}`,
+  /** The newest job of a request that its client library may retry (string); see `retryName`. */
+  retry: (account: string, name: string): string => `${root}:{m${tagOf(account)}}:retry:${name}`,
   tag: tagOf,
 };
+
+/** Start of the keys of a vendor's capacity, see workers/pacing: its tag. */
+export function capacityPrefix(vendor: string): string {
+  return `${root}:{v${tagOf(vendor)}}:`;
+}
+
+/** What vendors' refusals have told of their capacity (hash), see workers/pacing/learned-limits.ts. */
+export const vendorLimitsKey = `${root}:vendor-limits`;
+
+/** Paused routes and refused keys (hash), see workers/routing/shared-health.ts. */
+export const vendorHealthKey = `${root}:vendor-health`;
 
 /** A key that is never written, and a channel on which nothing is published: for checks of rights at the start. */
 export const rightsKey = `${root}:rights`;
@@ -123,7 +146,43 @@ export function attemptsKey(hash: string): string {
   return `${root}:attempts:${hash}`;
 }
 
-/** BullMQ's key prefix of a queue: one hash tag per queue, so that its scripts stay on one node of a Cluster. */
-export function queuePrefix(queue: string): string {
-  return `${root}:{q-${queue}}`;
+/**
+ * BullMQ's key prefix of a queue: one hash tag per queue, so that its scripts stay on one node of a Cluster. A capability's queue
+ * may have shards, which are queues of their own: 0 has a tag of its own, each other one a job tag, so that it lies on the node of
+ * its jobs' states.
+ */
+export function queuePrefix(queue: string, shard = 0): string {
+  return shard === 0 ? `${root}:{q-${queue}}` : `${root}:{a${shardTags[shard - 1]}}:q-${queue}`;
+}
+
+/**
+ * The job tags in the order in which shards take them: by their slots, in bit-reversed order, so that those of any number of shards
+ * are spread evenly over the masters of a Cluster. Stored keys depend on it.
+ */
+const shardTags = [
+  ...[
+    52, 50, 53, 51, 34, 21, 35, 20, 45, 47, 44, 46, 12, 10, 13, 11, 49, 58, 48, 59, 38, 32, 39, 33, 27, 29, 26, 28, 4,
+    2, 5, 3,
+  ],
+  ...[
+    56, 54, 57, 55, 30, 36, 31, 37, 63, 61, 62, 60, 0, 18, 1, 19, 41, 43, 40, 42, 16, 14, 17, 15, 23, 25, 22, 24, 8, 6,
+    9, 7,
+  ],
+];
+
+/** The number of the shard of each tag. */
+const shardsByTag = Array.from({ length: tagCount }, (_, tag) => shardTags.indexOf(tag) + 1);
+
+/** The shard that a job belongs to, of so many besides shard 0; 0: its tag has none. */
+export function shardOfJob(jobId: string, shards: number): number {
+  const shard = shardsByTag[tagOf(jobId)] as number;
+  return shard <= shards ? shard : 0;
+}
+
+/** Numbers of shards that queues have, or had, which workers serve until nothing is in them (set). */
+export const queueShardsKey = `${root}:queue-shards`;
+
+/** Workers that consume a capability's queue (sorted set): member worker id, score until when they count. */
+export function queueConsumersKey(queue: string): string {
+  return `${queuePrefix(queue)}:consumers`;
 }

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isLoopback } from '../config/loopback.ts';
-import type { Registry } from './metrics.ts';
+import type { ProcessRegistry } from './metrics.ts';
 
 /** Headers that show that a proxy forwarded the request. */
 const forwardingHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'via'];
@@ -26,6 +26,16 @@ function isSame(one: string, other: string): boolean {
   return timingSafeEqual(first as Buffer, second as Buffer);
 }
 
+/** What scrapers that know OpenMetrics ask for first. */
+const acceptsOpenMetrics = /\bapplication\/openmetrics-text\b/i;
+const openMetricsType = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
+
+/** A page of metrics. */
+interface Scrape {
+  readonly text: string;
+  readonly contentType: string;
+}
+
 /** Minimum interval between collections, in ms. */
 const collectionMs = 1000;
 
@@ -34,22 +44,24 @@ const collectionMs = 1000;
  * it, so that all get figures collected after their request.
  */
 export class Scrapes {
-  readonly #registry: Registry;
+  readonly #registry: ProcessRegistry;
   #last: Promise<unknown> = Promise.resolve();
   #next: Promise<string> | undefined;
 
-  constructor(registry: Registry) {
+  constructor(registry: ProcessRegistry) {
     this.#registry = registry;
   }
 
-  get contentType(): string {
-    return this.#registry.contentType;
-  }
-
-  /** Returns the metrics as text. */
-  read(): Promise<string> {
+  /**
+   * Returns the metrics as text, and its media type: OpenMetrics, with exemplars, if the process has any and the request
+   * accepts it; else the Prometheus text format.
+   */
+  async read({ headers }: Pick<IncomingMessage, 'headers'>): Promise<Scrape> {
     this.#next ??= this.#collect();
-    return this.#next;
+    const text = await this.#next;
+    const { exemplars, contentType } = this.#registry;
+    if (exemplars === undefined || !acceptsOpenMetrics.test(headers.accept ?? '')) return { text, contentType };
+    return { text: exemplars.toOpenMetrics(text), contentType: openMetricsType };
   }
 
   async #collect(): Promise<string> {

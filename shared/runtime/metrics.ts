@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { RedisClient } from '../redis/redis.ts';
+import { Exemplars } from './exemplars.ts';
 import { version } from './version.ts';
 import { countUnread } from './wire-version.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -35,6 +36,18 @@ export function addGauge(
   });
 }
 
+/**
+ * Shows a counter's samples from the start. Prometheus sees no increase in a sample that appears with its first events: if they
+ * all fall between two scrapes, no alert on them would fire.
+ */
+export function startAtZero<Label extends string>(
+  counter: Counter<Label>,
+  label: Label,
+  values: readonly string[],
+): void {
+  for (const value of values) counter.inc({ [label]: value } as Record<Label, string>, 0);
+}
+
 /** Has a gauge's values read at each scrape. */
 export function atScrape<Label extends string>(gauge: Gauge<Label>, collect: () => void | Promise<void>): void {
   Object.assign(gauge, { collect });
@@ -51,9 +64,19 @@ export async function readInTime<Value>(
   }
 }
 
+/** The metrics of a process; with the exemplars of its histograms if it has a tracer. */
+export class ProcessRegistry extends Registry {
+  readonly exemplars: Exemplars | undefined;
+
+  constructor(isTraced: boolean) {
+    super();
+    this.exemplars = isTraced ? new Exemplars(secondsBuckets) : undefined;
+  }
+}
+
 /** Metrics of every process: its build, event-loop lag, Redis round trip, process figures. */
-export function createRegistry(role: string, redis: RedisClient): Registry {
-  const registry = new Registry();
+export function createRegistry(role: string, redis: RedisClient, { isTraced = false } = {}): ProcessRegistry {
+  const registry = new ProcessRegistry(isTraced);
   registry.setDefaultLabels({ role });
   collectDefaultMetrics({ register: registry });
   const delay = monitorEventLoopDelay({ resolution: 10 });
@@ -105,11 +128,30 @@ export async function redisLag(redis: RedisClient, ms = readMs): Promise<number>
   return answered === undefined ? -1 : (performance.now() - started) / 1000;
 }
 
+/** A histogram of seconds. */
+export class SecondsHistogram<Label extends string> {
+  readonly #name: string;
+  readonly #histogram: Histogram<Label>;
+  readonly #exemplars: Exemplars | undefined;
+
+  constructor(registry: Registry, name: string, help: string, labelNames: Label[]) {
+    this.#name = name;
+    this.#histogram = new Histogram({ name, help, labelNames, buckets: secondsBuckets, registers: [registry] });
+    this.#exemplars = registry instanceof ProcessRegistry ? registry.exemplars : undefined;
+  }
+
+  /** @param traceId of the trace that the observed work belongs to, if there is one */
+  observe(labels: Record<Label, string>, seconds: number, traceId?: string): void {
+    this.#histogram.observe(labels, seconds);
+    if (traceId !== undefined) this.#exemplars?.note(this.#name, labels, seconds, traceId);
+  }
+}
+
 /** Makers of a process's metrics: each is described in docs/metrics.md. */
 export interface MetricMakers {
   counter<Label extends string>(name: string, help: string, ...labelNames: Label[]): Counter<Label>;
   /** Of seconds. */
-  histogram<Label extends string>(name: string, help: string, ...labelNames: Label[]): Histogram<Label>;
+  histogram<Label extends string>(name: string, help: string, ...labelNames: Label[]): SecondsHistogram<Label>;
   gauge<Label extends string>(name: string, help: string, ...labelNames: Label[]): Gauge<Label>;
 }
 
@@ -118,8 +160,7 @@ export function metricMakers(registry: Registry): MetricMakers {
   const registers = [registry];
   return {
     counter: (name, help, ...labelNames) => new Counter({ name, help, labelNames, registers }),
-    histogram: (name, help, ...labelNames) =>
-      new Histogram({ name, help, labelNames, buckets: secondsBuckets, registers }),
+    histogram: (name, help, ...labelNames) => new SecondsHistogram(registry, name, help, labelNames),
     gauge: (name, help, ...labelNames) => new Gauge({ name, help, labelNames, registers }),
   };
 }
@@ -132,10 +173,12 @@ export interface ApiMetrics {
   readonly errors: Counter<'endpoint' | 'code'>;
   /** The 429 and 503 among them, by what they are due to. */
   readonly refusals: Counter<'endpoint' | 'reason'>;
+  /** Answered requests that asked for a cached answer, by the result that their header says. */
+  readonly cachedAnswers: Counter<'endpoint' | 'result'>;
   /** Verdicts of admissions. */
   readonly admissions: Counter<'capability' | 'verdict'>;
-  readonly firstFrame: Histogram<'endpoint' | 'stream'>;
-  readonly duration: Histogram<'endpoint'>;
+  readonly firstFrame: SecondsHistogram<'endpoint' | 'stream'>;
+  readonly duration: SecondsHistogram<'endpoint'>;
   readonly frames: Counter<string>;
   readonly openStreams: Gauge<string>;
   /** Bytes written to connections, including response heads. */
@@ -172,9 +215,14 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       'Requests that reached admission, by its verdict.',
       ...(['capability', 'verdict'] as const),
     ),
+    cachedAnswers: counter(
+      'sluice_answer_cache_total',
+      'Answered requests with X-Sluice-Cache, by result: hit, miss or bypass. A hit has no job of its own.',
+      ...(['endpoint', 'result'] as const),
+    ),
     firstFrame: histogram(
       'sluice_time_to_first_frame_seconds',
-      'From the creation of a job to the first frame of its answer at its api; of an answer that is not streamed: to all of it.',
+      'From the creation of a job to the first frame of its answer at its api; of an answer that is not streamed: to all of it. Not of jobs of low priority, which wait on purpose.',
       ...(['endpoint', 'stream'] as const),
     ),
     duration: histogram('sluice_request_duration_seconds', 'From a request to the end of its answer.', 'endpoint'),

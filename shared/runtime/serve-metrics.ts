@@ -13,14 +13,14 @@ export async function answerScrape(
     response.end('Metrics are for this machine, or for whoever sends METRICS_TOKEN as a bearer token.\n');
     return;
   }
-  await sendMetrics(response, scrapes);
+  await sendMetrics(request, response, scrapes);
 }
 
 /** Sends the metrics, or a 500: a failure must not reach the process as an unhandled rejection, which would close it. */
-async function sendMetrics(response: ServerResponse, scrapes: Scrapes): Promise<void> {
+async function sendMetrics(request: IncomingMessage, response: ServerResponse, scrapes: Scrapes): Promise<void> {
   try {
-    const text = await scrapes.read();
-    response.setHeader('content-type', scrapes.contentType);
+    const { text, contentType } = await scrapes.read(request);
+    response.setHeader('content-type', contentType);
     response.end(text);
   } catch {
     response.statusCode = 500;
@@ -34,7 +34,7 @@ export function metricsServer(token: string | undefined, scrapes: Scrapes): Serv
     if (request.url?.split('?')[0] !== '/metrics') {
       response.statusCode = 404;
       response.end();
-    } else if (token === undefined) await sendMetrics(response, scrapes);
+    } else if (token === undefined) await sendMetrics(request, response, scrapes);
     else await answerScrape(request, response, scrapes, token);
   });
 }

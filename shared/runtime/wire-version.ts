@@ -12,7 +12,7 @@ export interface VersionRange {
 }
 
 /** What this build reads. A release that changes a format raises both, so that it reads no more than two. */
-export const readVersions: VersionRange = { oldest: 1, newest: 1 };
+export const readVersions: VersionRange = { oldest: 1, newest: 2 };
 
 /** A process has one surrounding, and so one version that it writes. */
 let written = readVersions.newest;

@@ -21,6 +21,11 @@ export function readTraceContext(headers: IncomingHttpHeaders): TraceContext | u
   return isUsable ? { parent, state } : { parent };
 }
 
+/** The id of a trace, as logs and exemplars name it. */
+export function traceIdOf({ parent }: TraceContext): string {
+  return parent.slice(3, 35);
+}
+
 /** Created with the first trace: without one, no asynchronous step carries anything. */
 let storage: AsyncLocalStorage<TraceContext> | undefined;
 

@@ -20,7 +20,7 @@ import { crabllm } from './targets/crabllm.ts';
 import { litellm } from './targets/litellm.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
-import { sluice, sluiceOf } from './targets/sluice.ts';
+import { sluice, sluiceOf, tracedSluice } from './targets/sluice.ts';
 import { NotInstallable, type Target, type TargetKind, type TargetOptions } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
 import { measureTranslations } from './translation.ts';
@@ -44,6 +44,7 @@ function options() {
       'profile-dir': { type: 'string' },
       'no-write': { type: 'boolean', default: false },
       before: { type: 'string' },
+      traced: { type: 'string' },
     },
   });
   const seconds = wholeNumber('seconds', values.seconds, 120);
@@ -56,6 +57,7 @@ function options() {
   const whole = named.length === allCases.length && hasDefaultTargets && !profileDirectory;
   // Beside this checkout's in each round: a ratio of two runs would be one of two machines.
   if (values.before !== undefined) targets.splice(1, 0, earlierSluice(resolve(values.before)));
+  if (values.traced !== undefined) targets.splice(1, 0, tracedSluice(shareOf(values.traced)));
   return {
     cases,
     withTranslation: named.includes(translation),
@@ -70,6 +72,12 @@ function options() {
 
 function earlierSluice(root: string): TargetKind {
   return sluiceOf('before', root, `Sluice of commit ${command('git', '-C', root, 'rev-parse', '--short', 'HEAD')}`);
+}
+
+function shareOf(text: string): number {
+  const share = Number(text);
+  if (!(share >= 0 && share <= 1)) throw new Error(`--traced takes a share from 0 to 1, not ${text}`);
+  return share;
 }
 
 function wholeNumber(name: string, text: string, maximum: number): number {

@@ -1,15 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { findLeftovers } from '../support/faults/leftovers.ts';
+import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import type { AnswerPlan } from './answer-plan.ts';
 import { judgeBlobs } from './blob-oracle.ts';
-import { Client, type ClientRecord, clientKinds } from './clients.ts';
+import { Client, type ClientHabits, type ClientRecord, clientKinds } from './clients.ts';
 import { Deployment } from './deployment.ts';
 import { FaultSchedule, type ScheduleOptions } from './fault-schedule.ts';
 import { countUnfinished, judgeLedger } from './ledger-oracle.ts';
 import { judgeClient, type Violation } from './oracle.ts';
 
-export interface CampaignOptions extends ScheduleOptions {
+export interface CampaignOptions extends ScheduleOptions, ClientHabits {
   readonly seed?: number | undefined;
   readonly requests: number;
   /** Clients at a time. */
@@ -17,8 +16,6 @@ export interface CampaignOptions extends ScheduleOptions {
   readonly apis: number;
   readonly workers: number;
   readonly product?: string | undefined;
-  /** What every answer is like, whatever is drawn. */
-  readonly answers?: Partial<AnswerPlan> | undefined;
 }
 
 /** What a campaign came to. */
@@ -70,7 +67,7 @@ class Phases {
 async function runClients(
   deployment: Deployment,
   random: SeededRandom,
-  { requests, clients, answers = {} }: CampaignOptions,
+  { requests, clients, answers }: CampaignOptions,
   records: ClientRecord[],
   faults: Promise<void>,
 ): Promise<void> {
@@ -83,7 +80,7 @@ async function runClients(
     while (begun < requests || !areFaultsOver) {
       const number = begun++;
       const name = `c${random.seed.toString(36)}-${number}`;
-      const client = new Client(deployment, random.fork(number), name, answers);
+      const client = new Client(deployment, random.fork(number), name, { answers });
       records.push(client.record);
       await client.run();
       // What is refused at once would be asked again a thousand times a second.
@@ -93,20 +90,20 @@ async function runClients(
   await Promise.all(Array.from({ length: clients }, one));
 }
 
-async function rest(deployment: Deployment, records: readonly ClientRecord[]): Promise<void> {
+export async function rest(deployment: Deployment, records: readonly ClientRecord[]): Promise<void> {
   const deadline = Date.now() + settlingMs;
   const isAtRest = async (): Promise<boolean> =>
     deployment.vendor.open === 0 && (await countUnfinished(deployment, records)) === 0;
   while (Date.now() < deadline && !(await isAtRest())) await delay(500);
 }
 
-async function judge(
+export async function judge(
   deployment: Deployment,
   schedule: FaultSchedule,
   records: readonly ClientRecord[],
 ): Promise<Violation[]> {
   if (schedule.broken.length > 0) throw new Error(`the harness is broken: ${schedule.broken.join('; ')}`);
-  const left = await findLeftovers(deployment.redisServer.url, { hasDeadWorkers: true });
+  const left = await leftovers(deployment.redisServer.url, { withinMs: withLostReadersMs, hasDeadWorkers: true });
   const found: Violation[] = left.map((detail) => ({ rule: 'left_in_redis', detail }));
   for (const record of records) {
     found.push(...judgeClient({ record, schedule, calls: deployment.vendor.calls.get(record.plan.marker) ?? [] }));

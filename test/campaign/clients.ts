@@ -35,6 +35,14 @@ export interface ClientRecord {
   hasCancelled: boolean;
 }
 
+/** How clients behave. */
+export interface ClientHabits {
+  /** What every answer is like, whatever is drawn. */
+  readonly answers?: Partial<AnswerPlan> | undefined;
+  /** Whether all wait for their answers: none leaves for good or cancels, and most resumed streams are left on the way. */
+  readonly areLoyal?: boolean | undefined;
+}
+
 /** Longer than deadline and queue together. */
 const patienceMs = 150_000;
 const chatPath = '/v1/chat/completions';
@@ -44,11 +52,13 @@ export class Client {
   readonly record: ClientRecord;
   readonly #deployment: Deployment;
   readonly #random: SeededRandom;
+  readonly #isLoyal: boolean;
   #turn: number;
   #deadline = 0;
 
-  constructor(deployment: Deployment, random: SeededRandom, name: string, answers: Partial<AnswerPlan>) {
+  constructor(deployment: Deployment, random: SeededRandom, name: string, { answers, areLoyal }: ClientHabits) {
     this.#deployment = deployment;
+    this.#isLoyal = areLoyal ?? false;
     this.#random = random;
     this.#turn = random.int(0, 100);
     const kind = random.weighted<ClientKind>([
@@ -98,9 +108,7 @@ export class Client {
 
   /** One that leaves, reads slowly, or waits. */
   async #plain(): Promise<Final> {
-    const leave = this.#random.chance(0.08)
-      ? { bytes: this.#random.int(1, 4000), ms: this.#random.int(20, 1500) }
-      : undefined;
+    const leave = this.#leaves(0.08) ? { bytes: this.#random.int(1, 4000), ms: this.#random.int(20, 1500) } : undefined;
     const pauseMs = this.#random.chance(0.05) ? this.#random.int(20, 200) : undefined;
     const sent = await this.#post({ leave, ...(pauseMs !== undefined && { pauseMs }) });
     if (sent.hasLeft) this.record.hasCancelled = true;
@@ -109,7 +117,9 @@ export class Client {
 
   /** Goes on where it was, at another api, each time its connection is lost. */
   async #resumed(): Promise<Final> {
-    const first = await this.#post({ headers: { 'x-sluice-on-disconnect': 'continue' } });
+    const isLeft = this.#isLoyal && this.#random.chance(0.7);
+    const leave = isLeft ? { bytes: this.#random.int(200, 2000), ms: 10_000 } : undefined;
+    const first = await this.#post({ leave, headers: { 'x-sluice-on-disconnect': 'continue' } });
     let final = this.#finalOf(first);
     const jobId = first.headers['x-request-id'];
     while (final.type === 'lost' && first.status === 200 && jobId !== undefined) {
@@ -133,7 +143,7 @@ export class Client {
     if (sent.status !== 202) return { type: 'error', code: errorCode(sent), status: sent.status };
     const { id } = JSON.parse(sent.bytes.toString()) as { id: string };
     this.record.jobIds.add(id);
-    if (this.#random.chance(0.1)) await this.#cancel(`/v1/jobs/${id}`);
+    if (this.#leaves(0.1)) await this.#cancel(`/v1/jobs/${id}`);
     return await this.#watch(`/v1/jobs/${id}`, (job) => ({
       type: 'whole',
       text: textOfBody((job as { result: unknown }).result),
@@ -161,7 +171,7 @@ export class Client {
     if (sent.status !== 200) return { type: 'error', code: errorCode(sent), status: sent.status };
     const { id } = JSON.parse(sent.bytes.toString()) as { id: string };
     this.record.jobIds.add(id.replace(/^video_/, 'job_'));
-    if (this.#random.chance(0.1)) await this.#cancel(`/v1/jobs/${id.replace(/^video_/, 'job_')}`);
+    if (this.#leaves(0.1)) await this.#cancel(`/v1/jobs/${id.replace(/^video_/, 'job_')}`);
     const final = await this.#watch(`/v1/videos/${id}`, () => ({ type: 'whole', text: '' }));
     if (final.type !== 'whole') return final;
     while (!this.#isLate) {
@@ -171,6 +181,11 @@ export class Client {
       await delay(500);
     }
     return { type: 'stuck', why: 'its file cannot be read' };
+  }
+
+  /** Whether it does not wait for its answer, so often. */
+  #leaves(share: number): boolean {
+    return this.#random.chance(share) && !this.#isLoyal;
   }
 
   async #cancel(path: string): Promise<void> {

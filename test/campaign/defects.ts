@@ -153,7 +153,7 @@ export const defects: readonly Defect[] = [
   {
     name: 'the lease of a job is not renewed',
     files: /workers\/main\.js$/,
-    text: 'if (now - run.confirmedAt >= renewAfterMs) this.#renew(run);',
+    text: 'if (due.length > 0) this.#renew(due);',
     replacement: ';',
     rules: ['failed_without_fault'],
     faults: [],

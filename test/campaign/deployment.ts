@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { ensureAccount } from '../../shared/accounts/accounts.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { LoadBalancer } from '../support/faults/load-balancer.ts';
 import { freePort } from '../support/free-port.ts';
 import { type ApiProcess, type GatewayProcess, TestGateway } from '../support/gateway.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
@@ -27,6 +28,9 @@ const settings = {
 /** Nano-dollars: more than a campaign can spend. */
 const credit = 1e15;
 
+/** Of requests that are no client's. */
+export const warmUpMarker = 'warm-up';
+
 /** A caller: an account and one of its keys. */
 export interface Caller {
   readonly account: string;
@@ -39,22 +43,25 @@ export class Role {
   readonly redisLink: FaultProxy;
   /** The way of clients to an api; undefined: a worker. */
   readonly clientLink: FaultProxy | undefined;
+  /** What stands before all apis. */
+  readonly balancer: LoadBalancer | undefined;
   readonly #start: () => Promise<GatewayProcess | ApiProcess>;
   #process: GatewayProcess | ApiProcess | undefined;
-  /** Whether the harness has killed the process that ran last. */
-  #isKilled = false;
+  /** Whether the harness has ended the process that ran last. */
+  #isEnded = false;
   /** What ended by itself, with the last it wrote. */
   readonly deaths: string[] = [];
   readonly #outputs: string[] = [];
 
   constructor(
     name: string,
-    links: { redisLink: FaultProxy; clientLink: FaultProxy | undefined },
+    links: { redisLink: FaultProxy; clientLink: FaultProxy | undefined; balancer?: LoadBalancer | undefined },
     start: () => Promise<GatewayProcess | ApiProcess>,
   ) {
     this.name = name;
     this.redisLink = links.redisLink;
     this.clientLink = links.clientLink;
+    this.balancer = links.balancer;
     this.#start = start;
   }
 
@@ -68,10 +75,10 @@ export class Role {
         if (round === 40) throw error;
       }
     }
-    this.#isKilled = false;
+    this.#isEnded = false;
     const { child } = this.#process;
     child.once('exit', (code, signal) => {
-      if (this.#isKilled) return;
+      if (this.#isEnded) return;
       const output = this.#process?.output() ?? '';
       this.#outputs.push(output);
       this.deaths.push(`${this.name} ended by itself (${code ?? signal}): ${lastWords(output)}`);
@@ -79,13 +86,25 @@ export class Role {
     });
     if (this.clientLink !== undefined && 'url' in this.#process) {
       this.clientLink.targetPort = Number(new URL(this.#process.url).port);
+      this.balancer?.add(this.#process.url);
     }
   }
 
   async kill(): Promise<void> {
-    this.#isKilled = true;
+    this.#isEnded = true;
     this.#outputs.push(this.#process?.output() ?? '');
     await this.#process?.kill();
+  }
+
+  /** Ends the process as a deploy does, and starts its successor once it is gone. @throws Error if it did not end in order */
+  async replace(): Promise<void> {
+    this.#isEnded = true;
+    const code = await this.#process?.stop();
+    const output = this.#process?.output() ?? '';
+    this.#outputs.push(output);
+    if (code !== 0) throw new Error(`${this.name} ended with ${code}: ${lastWords(output)}`);
+    if (this.#process !== undefined && 'url' in this.#process) this.balancer?.remove(this.#process.url);
+    await this.start();
   }
 
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
@@ -114,6 +133,12 @@ export interface DeploymentOptions {
   readonly workers: number;
   /** Folder of the build to run; left out: the usual one. */
   readonly product?: string | undefined;
+  /** Its database on Postgres, instead of the one that the suites use. */
+  readonly databaseUrl?: string | undefined;
+  /** Settings of every process, over those of a campaign. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** Puts a load balancer before the apis, which looks at each so often, in ms; left out: clients choose an api. */
+  readonly balancerCheckMs?: number | undefined;
 }
 
 /** A whole gateway whose every part can be made to fail. */
@@ -126,6 +151,7 @@ export class Deployment {
   readonly apis: Role[] = [];
   readonly workers: Role[] = [];
   readonly callers: Caller[] = [];
+  #balancer: LoadBalancer | undefined;
 
   private constructor(vendor: CampaignVendor, redisServer: TestRedis, gateway: TestGateway) {
     this.vendor = vendor;
@@ -138,11 +164,15 @@ export class Deployment {
   static async start(options: DeploymentOptions): Promise<Deployment> {
     const vendor = await CampaignVendor.start();
     const redis = await startRedis({ aof: true });
+    const { product, databaseUrl, balancerCheckMs } = options;
     const gateway = await TestGateway.start({
-      ...{ apis: 0, workers: 0, redisUrl: redis.url, settings: { ...settings, SANDBOX_BASE_URL: vendor.baseUrl } },
-      ...(options.product !== undefined && { product: options.product }),
+      ...{ apis: 0, workers: 0, redisUrl: redis.url },
+      settings: { ...settings, SANDBOX_BASE_URL: vendor.baseUrl, ...options.settings },
+      ...(product !== undefined && { product }),
+      ...(databaseUrl !== undefined && { databaseUrl }),
     });
     const deployment = new Deployment(vendor, redis, gateway);
+    if (balancerCheckMs !== undefined) deployment.#balancer = await LoadBalancer.start(balancerCheckMs);
     await mkdir(join(gateway.dataDir, 'blobs-there'));
     await writeFile(join(gateway.dataDir, 'blobs-broken'), '');
     await deployment.restoreBlobs();
@@ -155,12 +185,18 @@ export class Deployment {
     return deployment;
   }
 
+  /** Health checks of apis that were not answered with 200: those of replaced processes, and others. */
+  get failedChecks(): readonly string[] {
+    return this.#balancer?.failedChecks ?? [];
+  }
+
   get roles(): Role[] {
     return [...this.apis, ...this.workers];
   }
 
-  /** Where clients find the api of this number. */
+  /** Where clients find the api of this number, or any if a load balancer chooses. */
   apiUrl(index: number): string {
+    if (this.#balancer !== undefined) return this.#balancer.url;
     return `http://127.0.0.1:${this.apis[index % this.apis.length]?.clientLink?.port}`;
   }
 
@@ -185,6 +221,7 @@ export class Deployment {
   }
 
   async stop(): Promise<void> {
+    await this.#balancer?.close();
     await Promise.all(this.roles.map((role) => role.kill()));
     await this.gateway.stop();
     this.redis.disconnect();
@@ -213,7 +250,7 @@ export class Deployment {
 
   /** Lets each api see each key once: from then on it knows them, though the database is away. */
   async #warmUp(): Promise<void> {
-    const plan = { ...drawPlan(new SeededRandom(1), 'warm-up'), tokens: 1, firstMs: 0, ending: 'whole' } as const;
+    const plan = { ...drawPlan(new SeededRandom(1), warmUpMarker), tokens: 1, firstMs: 0, ending: 'whole' } as const;
     const body = { model: 'sandbox-chat', messages: [{ role: 'user', content: planText(plan) }] };
     const asked = this.callers.flatMap(({ key }) =>
       this.apis.map((_, index) =>
@@ -228,9 +265,10 @@ export class Deployment {
     const redisLink = await FaultProxy.start(this.redisServer.port);
     // The port is not known before the start.
     const clientLink = await FaultProxy.start(await freePort());
-    const publicUrl = `http://127.0.0.1:${clientLink.port}`;
+    const balancer = this.#balancer;
+    const publicUrl = balancer?.url ?? `http://127.0.0.1:${clientLink.port}`;
     const own = { REDIS_URL: `redis://127.0.0.1:${redisLink.port}`, PUBLIC_URL: publicUrl };
-    return new Role(`api ${index}`, { redisLink, clientLink }, () => this.gateway.startApi(own));
+    return new Role(`api ${index}`, { redisLink, clientLink, balancer }, () => this.gateway.startApi(own));
   }
 
   async #makeWorker(index: number): Promise<Role> {

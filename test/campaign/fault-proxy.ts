@@ -15,6 +15,8 @@ export type LinkState =
 export class FaultProxy {
   /** Where connections go. May be changed: those that are open stay. */
   targetPort: number;
+  /** How much later each piece arrives, in either direction, in ms. */
+  delayMs = 0;
   #state: LinkState = 'open';
   #trap: { readonly text: string; readonly sprung: () => void } | undefined;
   readonly #pairs = new Set<[Socket, Socket]>();
@@ -92,7 +94,10 @@ export class FaultProxy {
         this.#trap.sprung();
       }
       if (this.#state === losing || to.destroyed) return;
-      if (!to.write(bytes)) {
+      if (this.delayMs > 0) {
+        // Equal delays end in the order in which they began.
+        setTimeout(() => to.destroyed || to.write(bytes), this.delayMs);
+      } else if (!to.write(bytes)) {
         from.pause();
         to.once('drain', () => from.resume());
       }

@@ -3,7 +3,7 @@ import { findAccount } from '../../shared/accounts/accounts.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import { promptTokens, readPlan, tokenAt } from './answer-plan.ts';
 import type { ClientRecord } from './clients.ts';
-import type { Deployment } from './deployment.ts';
+import { type Deployment, warmUpMarker } from './deployment.ts';
 import { answerOf, type Violation } from './oracle.ts';
 import type { VendorCall } from './vendor.ts';
 
@@ -43,6 +43,28 @@ export async function judgeLedger(deployment: Deployment, records: readonly Clie
       found.push(...(await judgeAccount(deployment, db, account, rows)));
     }
     return found;
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** What the vendor has served and what the ledger has charged, in nano-dollars and in calls and rows. */
+export interface LedgerSums {
+  readonly vendor: { readonly calls: number; readonly cost: number };
+  readonly ledger: { readonly rows: number; readonly cost: number };
+}
+
+/** Both sums over all requests with a marker, where every answer is whole and the vendor reports usage: they are equal. */
+export async function sumLedger({ vendor, gateway }: Deployment): Promise<LedgerSums> {
+  const calls = [...vendor.calls.values()].flat().filter(({ plan }) => plan.marker !== warmUpMarker);
+  const costs = calls.map(({ kind, usage }) => (kind === 'video' ? videoPrice : usage ? costOfUsage(usage) : 0));
+  const db = await openDatabase(gateway);
+  try {
+    const rows = (await readRows(db)).filter(({ marker }) => marker !== '' && marker !== warmUpMarker);
+    return {
+      vendor: { calls: calls.length, cost: costs.reduce((sum, cost) => sum + cost, 0) },
+      ledger: { rows: rows.length, cost: rows.reduce((sum, { cost }) => sum + (cost ?? 0), 0) },
+    };
   } finally {
     await db.destroy();
   }

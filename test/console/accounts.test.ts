@@ -157,6 +157,11 @@ describe('accounts', () => {
     for (const id of [...ids, 'default']) assert.ok(seen.includes(id));
     const path = `/admin/v1/accounts/${ids[0]}`;
     assert.equal((await operator.call('PATCH', path, { name: 'Renamed' })).body.name, 'Renamed');
+    assert.equal((await operator.call('PATCH', path, { queue_weight: 7 })).body.queue_weight, 7);
+    for (const weight of [0, 101, 1.5, '3', null]) {
+      const { status, body } = await operator.call('PATCH', path, { queue_weight: weight });
+      assert.deepEqual([status, body.error.param], [400, 'queue_weight'], String(weight));
+    }
     assert.equal((await operator.call('PATCH', path, { name: 7 })).body.error.param, 'name');
     assert.equal((await operator.call('PATCH', path, { color: 'red' })).status, 400);
     assert.equal((await operator.call('PATCH', '/admin/v1/accounts/acct_nobody', { name: 'N' })).status, 404);

@@ -215,9 +215,14 @@ describe('the console', () => {
     await page.getByRole('menuitem', { name: 'Edit' }).click();
     await page.getByLabel('Requests per minute').fill('120');
     await page.getByRole('textbox', { name: 'Budget', exact: true }).fill('2.5');
+    await page.getByLabel('Prompt cache of Claude').selectOption('automatic');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('120 requests/min').waitFor();
     await page.getByText('$0.00 of $2.50 this month').waitFor();
+    await page.getByRole('button', { name: 'Actions for Notebook' }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    assert.equal(await page.getByLabel('Prompt cache of Claude').inputValue(), 'automatic');
+    await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Actions for Notebook' }).click();
     await page.getByRole('menuitem', { name: 'Rotate' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();

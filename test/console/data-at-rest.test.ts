@@ -48,7 +48,9 @@ describe('what the gateway keeps on disk', () => {
       body: JSON.stringify({ model: 'sandbox-chat', messages: [{ role: 'user', content }] }),
     });
     assert.equal(answer.status, 202);
-    await eventually(() => assert.ok(readdirSync(join(gateway.dataDir, 'blobs'), { recursive: true }).length > 2));
+    await eventually(() =>
+      assert.ok(readdirSync(join(gateway.dataDir, 'blobs'), { recursive: true }).length > 2, 'no blob is written'),
+    );
     assert.deepEqual(openFiles(gateway.dataDir), []);
     if (!isOnPostgres) assert.ok(readdirSync(gateway.dataDir).includes('sessions.secret'));
   });

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import Koa from 'koa';
 import type { Insertable } from 'kysely';
+import type OpenAI from 'openai';
 import type { Services } from '../../api/services.ts';
 import type { State } from '../../api/state.ts';
 import type { JobsTable } from '../../shared/database/tables.ts';
@@ -84,7 +85,7 @@ async function addJobs(user: User, facts: readonly Partial<Insertable<JobsTable>
         retention_ms: 0,
         metadata: null,
       },
-      ...{ cost: 1_500_000, vendor_cost: null, served_model: null },
+      ...{ cost: 1_500_000, vendor_cost: null, served_model: null, cached_tokens: null, saved: null },
       ...fact,
     };
   });
@@ -295,7 +296,7 @@ describe('usage', () => {
   test('usage is in dollars, in the days of a time zone', async () => {
     const user = await signUp('days');
     await addJobs(user, [
-      { created_at: morning - 1, cost: 1 },
+      { created_at: morning - 1, cost: 1, cached_tokens: 2, saved: 1_000_000 },
       { created_at: morning, outcome: 'failed', cost: null, input_tokens: null, first_at: null },
       { created_at: morning + 4 * hour, ended_at: morning + 4 * hour + 201 },
     ]);
@@ -306,10 +307,12 @@ describe('usage', () => {
       {
         ...{ group: morning - day, label: date(morning - day), requests: 1, failed: 0, cancelled: 0 },
         ...{ input_tokens: 3, output_tokens: 4, cost: 1e-9, average_ms: 100, average_first_ms: 20 },
+        ...{ cached_tokens: 2, saved: 0.001, cache_hits: 0 },
       },
       {
         ...{ group: morning, label: date(morning), requests: 2, failed: 1, cancelled: 0 },
         ...{ input_tokens: 3, output_tokens: 8, cost: 0.0015, average_ms: 151, average_first_ms: 20 },
+        ...{ cached_tokens: 0, saved: 0, cache_hits: 0 },
       },
     ]);
     assert.equal(total.requests, 3);
@@ -321,9 +324,9 @@ describe('usage', () => {
       return (await answer.text()).split('\r\n');
     };
     assert.deepEqual(await file(''), [
-      'day,requests,failed,cancelled,input_tokens,output_tokens,average_ms,average_first_ms,cost_dollars',
-      `${date(morning - day)},1,0,0,3,4,100,20,0.000000001`,
-      `${date(morning)},2,1,0,3,8,151,20,0.0015`,
+      'day,requests,failed,cancelled,input_tokens,output_tokens,average_ms,average_first_ms,cost_dollars,cached_tokens,saved_dollars,cache_hits',
+      `${date(morning - day)},1,0,0,3,4,100,20,0.000000001,2,0.001,0`,
+      `${date(morning)},2,1,0,3,8,151,20,0.0015,0,0,0`,
       '',
     ]);
     const [head, byKey] = await file('&group_by=key');
@@ -348,6 +351,38 @@ describe('usage', () => {
       assert.deepEqual([status, body.error.param], [400, param]);
     }
   });
+
+  test('usage shows what the prompt cache of a vendor saved, by the prices of the route that served it, and by tags', async () => {
+    const user = await signUp('cached');
+    const long = { ...chat, messages: [{ role: 'system', content: 'Be brief. '.repeat(2000) }, ...chat.messages] };
+    const cachedTokens: number[] = [];
+    for (const metadata of [{ turn: '1' }, { turn: '2' }]) {
+      const answer = await post(user, { ...long, metadata });
+      const { usage } = (await answer.json()) as { usage: OpenAI.CompletionUsage };
+      cachedTokens.push(usage.prompt_tokens_details?.cached_tokens ?? 0);
+    }
+    const [none, cached = 0] = cachedTokens;
+    assert.ok(none === 0 && cached > 1000, cachedTokens.join());
+    await eventually(async () => assert.equal((await get200(user, '/usage')).total.requests, 2));
+    // 10,000 nano-dollars for a thousand, and 2,500 for cached ones.
+    const saved = Math.floor(cached * 7.5) / 1e9;
+    for (const [query, expected] of [
+      ['', [cached, saved]],
+      ['?group_by=key', [cached, saved]],
+      [`?tag=${encodeURIComponent('turn:2')}`, [cached, saved]],
+      [`?tag=${encodeURIComponent('turn:1')}`, [0, 0]],
+    ] as const) {
+      const { total } = await get200(user, `/usage${query}`);
+      assert.deepEqual([total.cached_tokens, total.saved], expected, query);
+    }
+    const ofAll = await admin.answer(200, 'GET', `/usage?account=${user.account}`);
+    assert.deepEqual([ofAll.total.cached_tokens, ofAll.total.saved], [cached, saved]);
+    const own = await jobs.gateway.fetch('/v1/usage', { headers: { authorization: `Bearer ${user.key}` } });
+    const { data } = (await own.json()) as { data: { results: { cached_tokens: number; saved: number }[] }[] };
+    const [row] = data.flatMap(({ results }) => results);
+    assert.deepEqual([row?.cached_tokens, row?.saved], [cached, saved]);
+  });
+
   test('usage says how long requests took: half of them, 95 and 99 of a hundred', async () => {
     const user = await signUp('latency');
     const took = (ms: number) => ({ ended_at: morning + 10 * ms, first_at: ms % 2 === 0 ? morning + ms : null });

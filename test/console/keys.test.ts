@@ -42,6 +42,7 @@ describe('API keys over HTTP', () => {
     model_limits: { 'sandbox-chat': { rpm: 60 } },
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
+    cache_breakpoints: 'automatic',
     vendor_ids: ['file-1', 'vs_*'],
   };
 
@@ -101,6 +102,7 @@ describe('API keys over HTTP', () => {
       [{ budget: 5 }, 'budget'],
       [{ on_disconnect: 'stay' }, 'on_disconnect'],
       [{ unsupported_parameters: 'ignore' }, 'unsupported_parameters'],
+      [{ cache_breakpoints: 'always' }, 'cache_breakpoints'],
       [{ vendor_ids: [] }, 'vendor_ids'],
       [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],

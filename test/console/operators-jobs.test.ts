@@ -117,7 +117,7 @@ describe('unfinished jobs of all accounts', () => {
     assert.match(ended.body.error.message, /by an operator/);
     await jobs.ended(first.slice('job_'.length));
     assert.equal((await ask('DELETE', `/jobs/${first}`)).status, 'cancelled', 'once more changes nothing');
-    await eventually(async () => assert.ok(!(await live()).includes(first)));
+    await eventually(async () => assert.ok(!(await live()).includes(first), 'it is still listed'));
     assert.deepEqual(idsOf(await ask('GET', `/jobs?account=${ann}&status=cancelled&capability=chat`)), [first]);
     assert.equal(await jobs.redis.zcard(accountKeys.holds('carl')), 0, 'and nothing is held for it any more');
   });

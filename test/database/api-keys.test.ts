@@ -42,6 +42,7 @@ const allSettings = {
   concurrency: 7,
   onDisconnect: 'continue',
   unsupportedParameters: 'drop',
+  cacheBreakpoints: 'automatic',
   vendorIds: ['file-1', 'vs_*'],
 } as const;
 

@@ -84,7 +84,7 @@ describe("the compose set-up's proxy, Caddy, with a gateway behind it", () => {
       });
       const call = await eventually(async () => {
         const [call] = await vendorCalls(gateway, user);
-        assert.ok(call !== undefined && call.ended !== null);
+        assert.ok(call !== undefined && call.ended !== null, 'the call has not ended');
         return call;
       });
       assert.equal(call.ended, 'client_closed');

@@ -8,7 +8,7 @@ import { megabytes, peakWhile } from '../support/faults/resident-memory.ts';
 import { replay, type StreamRecord } from '../support/faults/stream-client.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { startRedis } from '../support/redis.ts';
-import { startTcpProxy } from '../support/tcp-proxy.ts';
+import { type RedisCommand, startTcpProxy } from '../support/tcp-proxy.ts';
 
 /** Where a worker is killed, and what comes of it. */
 interface Phase extends StoppingPoint {
@@ -124,7 +124,11 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       const load = new Load(gateway);
       for (const script of ['admit', 'enqueue', 'claim-jobs', 'begin', 'append', 'append', 'finish', 'settle']) {
-        const lost = proxy.stopAt({ stop: 'reset', matches: (command) => scripts.nameOf(command) === script });
+        // Of the queue that the load is in: workers wait for the jobs of each.
+        const isOurs = (command: RedisCommand): boolean =>
+          script !== 'claim-jobs' || /\{q-chat\}/.test(`${command[3]}`);
+        const matches = (command: RedisCommand): boolean => scripts.nameOf(command) === script && isOurs(command);
+        const lost = proxy.stopAt({ stop: 'reset', matches });
         // Small requests are queued with their admission.
         const isLarge = script === 'enqueue' || script === 'begin';
         load.add(streamCount(2, 20), { words: 15, wordsPerSecond: 20, isLarge });

@@ -13,12 +13,11 @@ const { isRefusal, refusalCodes, untilAccepted } =
   await loadProduct<typeof import('../../shared/redis/script.ts')>('shared/redis/script');
 const { readJobState, createJobState } =
   await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
+const { releaseLease } = await loadProduct<typeof import('../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { storeTask } = await loadProduct<typeof import('../../shared/jobs/store-task.ts')>('shared/jobs/store-task');
 const { storeUsage } = await loadProduct<typeof import('../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
 const { pause } = await loadProduct<typeof import('../../shared/queue/pause.ts')>('shared/queue/pause');
-const { settle, freeSlot } = await loadProduct<typeof import('../../shared/jobs/settlement/settle.ts')>(
+const { expireStates, settle, freeSlot } = await loadProduct<typeof import('../../shared/jobs/settlement/settle.ts')>(
   'shared/jobs/settlement/settle',
 );
 const { admit } = await loadProduct<typeof import('../../api/admission/admit.ts')>('api/admission/admit');
@@ -57,7 +56,7 @@ const steps: Record<string, { parse: () => Promise<JobIdentity>; step: (job: Job
   },
   begin: { parse: () => jobs.create(), step: async (job) => (await jobs.take(job)).verdict === 'run' && 'ok' },
   append: { parse: begun, step: (job) => jobs.write(job, 1, 1, ['a', 'b']) },
-  renew: { parse: begun, step: (job) => renewLease(jobs.redis, { jobId: job.id, attempt: 1 }) },
+  renew: { parse: begun, step: (job) => jobs.renew(job) },
   'store task': { parse: begun, step: (job) => storeTask(jobs.redis, job.id, task) },
   pause: {
     parse: begun,
@@ -113,7 +112,7 @@ describe('script calls that Redis rejects temporarily', () => {
     await jobs.end(job);
     const before = await timesAnswered(jobs.redis, wantingReplicas.code);
     await wantingReplicas.begin(jobs.redis, jobs.server);
-    const usage = storeUsage(jobs.redis, job.id, '{}');
+    const usage = storeUsage(jobs.redis, job.id, { usage: '{}', cost: undefined });
     const done = Promise.all([freeSlot(jobs.redis, ended(job)), settle(jobs.redis, [ended(job)]), usage]);
     done.catch(() => undefined);
     try {
@@ -126,6 +125,25 @@ describe('script calls that Redis rejects temporarily', () => {
     await done;
     assert.deepEqual(await jobs.redis.zrange(accountKeys.holds('account'), '0', '-1'), []);
     assert.equal(await jobs.redis.xlen(accountKeys.outbox('account')), 1);
+  });
+
+  test('the state of a settled job is marked and expires once Redis accepts writes again', async () => {
+    const job = await jobs.create();
+    await jobs.end(job);
+    const before = await timesAnswered(jobs.redis, wantingReplicas.code);
+    await wantingReplicas.begin(jobs.redis, jobs.server);
+    const done = expireStates(jobs.redis, [ended(job)]);
+    done.catch(() => undefined);
+    try {
+      await eventually(async () =>
+        assert.ok((await timesAnswered(jobs.redis, wantingReplicas.code)) > before, 'not refused yet'),
+      );
+    } finally {
+      await wantingReplicas.end(jobs.redis);
+    }
+    await done;
+    assert.equal(await jobs.redis.hget(jobKeys.state(job.id), 'settled'), '1');
+    assert.ok((await jobs.redis.pttl(jobKeys.state(job.id))) <= 120_000);
   });
 
   test('an admission that Redis rejects fails at once, admits nothing and leaves nothing behind', async () => {

@@ -10,7 +10,7 @@ import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
-import { leftovers } from '../support/leftovers.ts';
+import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
@@ -119,7 +119,7 @@ describe('an api whose Redis is away or rejects writes', () => {
     assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
     proxy.restore();
     await eventually(async () => assert.equal((await ask('back')).status, 200), 20_000);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
     assert.deepEqual(await vendorCalls(gateway, 'away'), []);
     const calls = (await vendorCalls(gateway, 'back')).length;
     const price = Number(before ?? 0);
@@ -170,7 +170,7 @@ describe('an api whose Redis is away or rejects writes', () => {
     assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
     assert.equal((await ask('back')).status, 200);
     assert.deepEqual(await vendorCalls(gateway, 'lasting'), []);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
   });
 
   test('GET /v1/jobs/{id} and its events return 503 while Redis rejects the commands they need', async () => {

@@ -132,7 +132,7 @@ describe('an api process that starts while Postgres is away', () => {
     const poor = await makeLimitedAccount(gateway, { credit: 1e9 });
     assert.equal((await chat(first, poor.key)).status, 200);
     const charged = async (): Promise<number> => (await readAccountMoney(records.redis, poor.id))?.charged ?? 0;
-    await eventually(async () => assert.ok((await charged()) > 0));
+    await eventually(async () => assert.ok((await charged()) > 0, 'nothing is charged yet'));
     await eventually(async () => assert.equal(await records.outboxes(), 0));
     const spent = await charged();
     await postgres.shutDown();

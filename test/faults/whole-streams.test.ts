@@ -4,9 +4,9 @@ import { after, before, describe, it } from 'node:test';
 import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
 import { startSandbox } from '../../sandbox/server.ts';
 import { streamed } from '../support/chat-requests.ts';
-import { findLeftovers } from '../support/faults/leftovers.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { openJobSocket } from '../support/job-socket-client.ts';
+import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
 import { cuts, type RecuttingVendor, startRecuttingVendor } from '../support/recutting-vendor.ts';
 import { ResponseSocketClient } from '../support/response-socket-client.ts';
 import { sseEvents } from '../support/sse-events.ts';
@@ -182,6 +182,6 @@ describe('complete streams', () => {
   }
 
   it('complete streams leave nothing behind in Redis', async () => {
-    assert.deepEqual(await findLeftovers(gateway.redisUrl), []);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
   });
 });

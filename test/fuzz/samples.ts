@@ -373,6 +373,7 @@ const keyFields = {
     concurrency: 5,
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
+    cache_breakpoints: 'automatic',
     expires_at: 4_000_000_000,
   },
   ...{ models: ['sandbox-chat'], capabilities: ['chat'], budget: { amount: 5, period: 'day' }, rpm: 9, tpm: 9 },
@@ -469,7 +470,7 @@ export const samples: readonly Sample[] = [
   {
     route: 'PATCH /admin/v1/accounts/:id',
     credential: 'operator_key',
-    json: { name: 'new', suspended: false, is_unlimited: true },
+    json: { name: 'new', suspended: false, is_unlimited: true, queue_weight: 2 },
   },
   ...reads(
     'operator_key',

@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts';
 import { builtProduct } from '../support/gateway.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const startDeadlineMs = 60_000;
+const startDeadlineMs = 120_000;
 
 export interface LauncherOptions {
   dataDir: string;

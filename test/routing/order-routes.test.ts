@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ModelRoute } from '../../shared/catalogue/models.ts';
 import { findVendorRow, type VendorRow } from '../../shared/vendors/vendors.ts';
-import { orderRoutes, RetryBudget } from '../../workers/routing/route-plan.ts';
+import { orderRoutes } from '../../workers/routing/order-routes.ts';
+import { RetryBudget } from '../../workers/routing/route-plan.ts';
 import { chatModel } from './scripted-routes.ts';
 
 const vendorRow = findVendorRow('openai') as VendorRow;

@@ -72,7 +72,7 @@ export class ScriptedRoutes {
       keyHealth: () => this.pool.keyHealth(),
     });
     const routing = { ...routingDefaults, ...settings };
-    this.router = new Router({ pool: this.pool, settings: () => routing, silenceMs: 5000, region, metrics });
+    this.router = new Router({ pool: this.pool, settings: routing, silenceMs: 5000, region, metrics });
   }
 
   routes(model: string): readonly RoutedModel[] {

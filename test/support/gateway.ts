@@ -112,8 +112,9 @@ export class TestGateway {
   readonly dataDir: string;
   /** Its database on Postgres; undefined: SQLite, in the data folder. */
   readonly databaseUrl: string | undefined;
+  /** Folder of the build that processes run which are started from now on. */
+  product: string;
   readonly #settings: Record<string, string>;
-  readonly #product: string;
 
   private constructor(parts: {
     redis: TestRedis | undefined;
@@ -129,7 +130,7 @@ export class TestGateway {
     this.dataDir = parts.database.dataDir;
     this.databaseUrl = parts.database.databaseUrl;
     this.#settings = parts.settings;
-    this.#product = parts.product;
+    this.product = parts.product;
   }
 
   static async start(options: GatewayOptions = {}): Promise<TestGateway> {
@@ -255,10 +256,10 @@ export class TestGateway {
     settings: Record<string, string>,
     words: readonly string[] = [],
   ): Promise<GatewayProcess> {
-    const isKept = answersFolder !== undefined && file.startsWith('api/') && this.#product === builtProduct;
+    const isKept = answersFolder !== undefined && file.startsWith('api/') && this.product === builtProduct;
     const answersFile = isKept && join(answersFolder, `${basename(process.argv[1] as string)}-${randomUUID()}.jsonl`);
-    const program = this.#product === sourceProduct ? file.replace(/\.js$/, '.ts') : file;
-    const child = fork(join(this.#product, program), words, {
+    const program = this.product === sourceProduct ? file.replace(/\.js$/, '.ts') : file;
+    const child = fork(join(this.product, program), words, {
       env: { ...this.settings(settings), ...(answersFile && { TEST_ANSWERS: answersFile }) },
       silent: true,
       execArgv: isKept ? ['--import', keepAnswers] : [],

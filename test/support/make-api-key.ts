@@ -7,6 +7,7 @@ import {
 } from '../../shared/accounts/api-keys.ts';
 import { revokeApiKey } from '../../shared/accounts/change-api-key.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
 import { connectRedis } from '../../shared/redis/redis.ts';
 import { createLogger } from '../../shared/runtime/log.ts';
 import type { TestGateway } from './gateway.ts';
@@ -27,6 +28,14 @@ export async function makeApiKey(gateway: TestGateway, key: Partial<NewApiKey> =
     return (await createApiKey(db, { ...key, accountId, name })).key;
   } finally {
     await db.destroy();
+  }
+}
+
+/** An account that shares its Redis tag with another: what is named by the tag alone is common to both. */
+export function accountOfTag(other = defaultAccountId): string {
+  for (let number = 0; ; number++) {
+    const account = `neighbour-${number}`;
+    if (accountKeys.tag(account) === accountKeys.tag(other)) return account;
   }
 }
 

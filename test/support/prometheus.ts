@@ -17,10 +17,30 @@ export interface ScrapeJob {
   readonly static_configs: readonly { readonly targets: readonly string[]; readonly labels?: Record<string, string> }[];
 }
 
+export interface PrometheusOptions {
+  /** Paths of files of rules. */
+  readonly ruleFiles?: readonly string[];
+  /** Features that are off by default. */
+  readonly features?: readonly string[];
+}
+
 /** A sample of an answer to a query. */
 export interface PrometheusSample {
   readonly metric: Readonly<Record<string, string>>;
   readonly value: number;
+}
+
+/** An exemplar, with labels of its own. */
+export interface Exemplar {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: string;
+}
+
+/** An alert whose expression holds. */
+export interface ActiveAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  /** `pending`: not for as long as its `for` asks. */
+  readonly state: 'pending' | 'firing';
 }
 
 /** A real Prometheus: the machine's own, else Debian's package, unpacked into a folder of the test. */
@@ -36,11 +56,15 @@ export class Prometheus {
   }
 
   /** Resolves when it answers queries. @throws Error with what it wrote, if it ends at once. */
-  static async start(jobs: readonly ScrapeJob[]): Promise<Prometheus> {
+  static async start(
+    jobs: readonly ScrapeJob[],
+    { ruleFiles = [], features = [] }: PrometheusOptions = {},
+  ): Promise<Prometheus> {
     const folder = await mkdtemp(join(tmpdir(), 'sluice-test-prometheus-'));
     const program = await findProgram(folder);
     // All JSON is YAML.
-    await writeFile(join(folder, 'prometheus.yml'), JSON.stringify({ scrape_configs: jobs }));
+    const configuration = { scrape_configs: jobs, rule_files: ruleFiles };
+    await writeFile(join(folder, 'prometheus.yml'), JSON.stringify(configuration));
     const port = await freePort();
     const child = spawn(
       program,
@@ -49,6 +73,7 @@ export class Prometheus {
         `--storage.tsdb.path=${join(folder, 'data')}`,
         `--web.listen-address=127.0.0.1:${port}`,
         '--log.level=warn',
+        ...features.map((feature) => `--enable-feature=${feature}`),
       ],
       { stdio: ['ignore', 'ignore', 'pipe'] },
     );
@@ -78,6 +103,24 @@ export class Prometheus {
     };
     if (answer.data === undefined) throw new Error(answer.error);
     return answer.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+  }
+
+  /** The exemplars of a selector within the last hour. */
+  async exemplars(selector: string): Promise<readonly Exemplar[]> {
+    const now = Date.now() / 1000;
+    const query = new URLSearchParams({ query: selector, start: String(now - 3600), end: String(now + 60) });
+    const response = await fetch(`${this.url}/api/v1/query_exemplars?${query}`);
+    const { data } = (await response.json()) as {
+      readonly data: readonly { readonly exemplars: readonly Exemplar[] }[];
+    };
+    return data.flatMap(({ exemplars }) => exemplars);
+  }
+
+  /** The alerts whose expressions hold now. */
+  async activeAlerts(): Promise<readonly ActiveAlert[]> {
+    const response = await fetch(`${this.url}/api/v1/alerts`);
+    const { data } = (await response.json()) as { readonly data: { readonly alerts: readonly ActiveAlert[] } };
+    return data.alerts;
   }
 
   async stop(): Promise<void> {

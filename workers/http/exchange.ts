@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
+import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
 const maxBody = 64 * 1024 * 1024;
@@ -195,13 +196,12 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     const { vendor, secret, toStatusError } = this.options;
     const { notFound } = this.request;
     if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
-    if (toStatusError !== undefined) return toStatusError(this.status, this.body().toString(), this.headers);
-    return vendorError(
-      vendor,
-      this.status,
-      readVendorError(this.body().toString(), secret),
-      readRetryAfter(this.headers),
-    );
+    const body = this.body().toString();
+    const error =
+      toStatusError === undefined
+        ? vendorError(vendor, this.status, readVendorError(body, secret), readRetryAfter(this.headers))
+        : toStatusError(this.status, body, this.headers);
+    return this.status === 429 ? keepToldLimits(error, this.headers) : error;
   }
 
   private connectionError(error: ConnectionError): ApiError {

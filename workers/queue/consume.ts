@@ -1,16 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
 import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
-import { type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
+import { type CapabilityQueue, type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
 import { targetWaitMs } from '../../shared/queue/target-wait.ts';
 import type { RedisHandle } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
+import { Slots } from '../../shared/runtime/slots.ts';
 import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
 import type { RunOutcome } from '../run/job-run.ts';
 import { runJob } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
+import { ClaimSlots } from './claim-slots.ts';
 import type { Consumer } from './consumer.ts';
 import { JobConsumer } from './job-consumer.ts';
+import { ShardedConsumer } from './sharded-consumer.ts';
 
 /**
  * With these settings the jobs of a dead worker run again 6 to 12 s later. A job may safely be claimed twice: its own lease
@@ -31,35 +34,63 @@ const maxSkewMs = 2000;
 /** Interval of checks (ms) for a closing worker while a job waits here. */
 const skewStepMs = 200;
 
-/** Consumes one capability's queue. `close` stops claiming and resolves once the running jobs have finished. */
+/**
+ * Consumes the shards of a capability's queue that are assigned to this worker. `close` stops claiming and resolves once the running
+ * jobs have finished.
+ */
 export function consume(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
-  return capability === 'video' ? consumeTasks(capability, redis, context) : consumeJobs(capability, redis, context);
+  const { workerId, log, shards } = context;
+  const concurrency = context.config.workerConcurrency[capability];
+  const slots = new ClaimSlots(concurrency);
+  const polls = new Slots(concurrency);
+  const open = (shard: number): Consumer => {
+    const place = { capability, shard };
+    return capability === 'video'
+      ? consumeTasks(place, polls, redis, context)
+      : consumeJobs(place, slots, redis, context);
+  };
+  return new ShardedConsumer({ capability, redis: redis.client, workerId, shards, slots, open, log });
+}
+
+/** A shard of a capability's queue. */
+interface Shard {
+  readonly capability: Capability;
+  readonly shard: number;
 }
 
 /** Consumes jobs that finish in one run. */
-function consumeJobs(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
+function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, context: WorkerContext): Consumer {
+  const { capability } = shard;
   return new JobConsumer({
-    capability,
+    ...shard,
     redis: redis.client,
     waiting: redis.subscriber(),
     workerId: context.workerId,
-    concurrency: context.config.workerConcurrency[capability],
+    slots,
     begins: repeatable[capability],
     lockMs,
     targetWaitMs: targetWaitMs(context.config),
     stalledCheckMs,
     maxStalledCount: maxClaims,
-    run: async ({ job, token, verdict }) => {
-      const outcome = await runJob(context, job, token, verdict);
-      return outcome === 'requeued' ? outcome : 'done';
+    run: async ({ job, token, verdict, wasParked }) => {
+      const outcome = await runJob(context, job, token, verdict, wasParked);
+      return outcome === 'requeued' || outcome === 'parked' ? outcome : 'done';
     },
     log: context.log,
   });
 }
 
-/** Consumes jobs that return to their queue until their vendor's task is finished. */
-function consumeTasks(capability: Capability, redis: RedisHandle, context: WorkerContext): Consumer {
-  const queue = context.queue(capability);
+/**
+ * Consumes jobs that return to their queue until their vendor's task is finished.
+ * @param slots shared by the shards, each of which claims as if it was the only one
+ */
+function consumeTasks(
+  { capability, shard }: Shard,
+  slots: Slots,
+  redis: RedisHandle,
+  context: WorkerContext,
+): Consumer {
+  const queue = context.queues.get(capability)?.shard(shard) as CapabilityQueue;
   const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
     capability,
     async (job, token) => {
@@ -69,23 +100,29 @@ function consumeTasks(capability: Capability, redis: RedisHandle, context: Worke
       if (job.priority > 0 && job.stalledCounter === 0) {
         queue.noteClaimed(job.data, job.priority).catch(() => undefined);
       }
-      const outcome = await runReadable(context, job.data, token ?? job.data.id).catch((error) => {
+      const run = (): Promise<RunOutcome> => runReadable(context, job.data, token ?? job.data.id);
+      const outcome = await slots.run(run).catch((error): RunOutcome => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
       });
       if (outcome === 'done') return;
-      const pauseMs = outcome === 'requeued' ? 0 : outcome.pauseMs;
+      const pauseMs = typeof outcome === 'string' ? 0 : outcome.pauseMs;
       await requeueAfter(context, job, await waitOutSkew(context, worker, pauseMs), token);
       throw new DelayedError();
     },
-    queueOptions(capability, redis.client, {
-      concurrency: context.config.workerConcurrency[capability],
-      lockDuration: lockMs,
-      stalledInterval: stalledCheckMs,
-      maxStalledCount: maxTaskClaims,
-      removeOnComplete: { count: 0 },
-      removeOnFail: { count: 0 },
-    }),
+    queueOptions(
+      capability,
+      redis.client,
+      {
+        concurrency: context.config.workerConcurrency[capability],
+        lockDuration: lockMs,
+        stalledInterval: stalledCheckMs,
+        maxStalledCount: maxTaskClaims,
+        removeOnComplete: { count: 0 },
+        removeOnFail: { count: 0 },
+      },
+      shard,
+    ),
   );
   worker.on('error', (error) => context.log.warn({ err: error.message, capability }, 'queue'));
   worker.on('failed', (job, error) => {

@@ -3,6 +3,7 @@ import type { BeginVerdict } from '../../shared/jobs/attempt.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { ClaimSlots } from './claim-slots.ts';
 
 /** Claims the jobs of one queue and runs them. */
 export interface Consumer {
@@ -21,16 +22,21 @@ export interface ClaimedJob {
   readonly stalled: number;
   /** The verdict of `begin`, if the job was started in the same step. */
   readonly verdict: BeginVerdict | undefined;
+  /** Whether it has waited for its vendor, and is the next to be called. */
+  readonly wasParked: boolean;
 }
 
 export interface JobConsumerOptions {
   readonly capability: Capability;
+  /** Shard of the capability's queue; left out: the first. */
+  readonly shard?: number;
   readonly redis: RedisClient;
   /** A dedicated connection, which waiting for jobs blocks; closed with the consumer. */
   readonly waiting: RedisClient;
   /** Unique among all processes. */
   readonly workerId: string;
-  readonly concurrency: number;
+  /** Jobs that run at a time. */
+  readonly slots: ClaimSlots;
   /** Starts jobs as they are claimed, if their state is on that node. Only for repeatable work: the reply may be lost. */
   readonly begins: boolean;
   readonly lockMs: number;
@@ -39,9 +45,9 @@ export interface JobConsumerOptions {
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**
-   * Runs a job; returns whether it has finished or goes back to the queue. A job whose run rejects does neither: it is
+   * Runs a job; returns whether it has finished, goes back to the queue, or has already left the worker to wait. A job whose run rejects does neither: it is
    * claimed again after its lock has expired, as often as a job that loses its workers may be.
    */
-  readonly run: (job: ClaimedJob) => Promise<'done' | 'requeued'>;
+  readonly run: (job: ClaimedJob) => Promise<'done' | 'requeued' | 'parked'>;
   readonly log: Logger;
 }

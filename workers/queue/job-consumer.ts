@@ -1,12 +1,13 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
-import { Worker } from 'bullmq';
 import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
-import { ClaimedQueue, type QueueClaim, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
-import { jobIdOfEntry, queueOptions, readQueuedJob } from '../../shared/queue/queue.ts';
+import { ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
+import { jobIdOfEntry, readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
-import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
+import { SwapRemoveSet } from '../../shared/runtime/collections.ts';
 import { leaveUnread } from '../../shared/runtime/wire-version.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import { type Claim, ClaimKeeper } from './claim-keeper.ts';
 import type { Consumer, JobConsumerOptions } from './consumer.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
@@ -16,6 +17,8 @@ const completionBatchMs = 4;
 /** From this many running jobs on, a successful claim is followed by a pause, so that the next one brings more jobs. */
 const busy = 8;
 const pauseMs = 2;
+/** The same while several shards are consumed, each of which has fewer jobs. */
+const sharedPauseMs = 8;
 /** How long one wait for a job blocks its connection; well below that connection's `socketTimeout`. */
 const blockSeconds = 5;
 const retryMs = 1000;
@@ -23,8 +26,11 @@ const retryMs = 1000;
 const unreadPauseMs = 500;
 /** Delay before the removal of finished jobs is retried. */
 const completionRetryMs = 250;
-/** How long a closing consumer retries the removal of finished jobs while Redis refuses it. */
-const closeRetryMs = 2000;
+/**
+ * How long a closing consumer waits for Redis: for claims under way, and then for the removal of finished jobs. A connection that
+ * was lost when it was closed, or that returns only later, neither answers nor fails.
+ */
+const closeMs = 2000;
 
 /** The outcome of a claim. */
 interface ClaimReply {
@@ -33,12 +39,6 @@ interface ClaimReply {
   readonly isMore: boolean;
   /** There was a marker but no jobs: another worker has them, or (if a Cluster has moved the queue) the marker arrived last. */
   readonly isLate: boolean;
-}
-
-/** A claim under way. */
-interface Claim extends SwapRemoveMember, QueueClaim {
-  /** When its job finished, in ms of `performance.now()`; 0 while it runs. */
-  endedAt: number;
 }
 
 /**
@@ -50,71 +50,70 @@ export class JobConsumer implements Consumer {
   readonly #options: JobConsumerOptions;
   readonly #queue: ClaimedQueue;
   readonly #waiting: RedisClient;
-  /** Finds jobs whose worker was lost, and requeues them. */
-  readonly #stalledCheck: Worker;
-  readonly #renewing: NodeJS.Timeout;
-  #renewal: Promise<void> | undefined;
   readonly #running = new SwapRemoveSet<Claim>();
+  readonly #keeper: ClaimKeeper;
   readonly #looping: Promise<void>;
   #ended: Claim[] = [];
   #flushTimer: NodeJS.Timeout | undefined;
-  /** Slots reserved by claims under way. */
-  #reserved = 0;
+  /** Removals of finished jobs under way. */
+  #removing = 0;
   #claims = 0;
   readonly #closing = new AbortController();
+  /** Claims that were not answered in time are given up: their jobs return as stalled. */
+  #hasGivenUp = false;
   #wake: () => void = () => undefined;
 
   constructor(options: JobConsumerOptions) {
-    const { capability, redis, log, lockMs, stalledCheckMs, maxStalledCount } = options;
     this.#options = options;
-    this.#queue = new ClaimedQueue(capability);
+    this.#queue = new ClaimedQueue(options.capability, options.shard);
     this.#waiting = options.waiting;
-    this.#stalledCheck = new Worker(
-      capability,
-      null,
-      queueOptions(capability, redis, { autorun: false, stalledInterval: stalledCheckMs, maxStalledCount }),
-    );
-    this.#stalledCheck.on('error', (error) => log.warn({ err: error.message, capability }, 'queue'));
-    this.#stalledCheck
-      .startStalledCheckTimer()
-      .catch((error) => log.error({ err: error, capability }, 'searching for stalled jobs failed'));
-    // Redis may be away: renewals must not pile up.
-    this.#renewing = setInterval(() => {
-      this.#renewal ??= this.#renew().finally(() => {
-        this.#renewal = undefined;
-      });
-    }, lockMs / 2);
+    this.#keeper = new ClaimKeeper(options, this.#queue, this.#running);
     this.#looping = this.#loop();
   }
 
-  /** Stops claiming, and resolves when the running jobs have finished. */
+  /** Stops claiming, and resolves when the running jobs have finished. It waits for Redis for a few seconds only. */
   async close(): Promise<void> {
     this.#closing.abort();
     // Replies that Redis has already sent are still read, so a job claimed at this moment is not lost.
     this.#waiting.disconnect();
     this.#wake();
-    await this.#looping;
-    while (this.#running.size > 0 || this.#reserved > 0) await this.#change();
-    clearInterval(this.#renewing);
-    await untilAccepted(() => this.#removeEnded(), closeRetryMs).catch((error) => this.#logUnremoved(error));
-    await this.#stalledCheck.close();
+    await withTimeout(this.#looping, closeMs);
+    this.#hasGivenUp = true;
+    while (this.#running.size > 0) await this.#change();
+    await this.#removeLastEnded();
+    await this.#keeper.close();
+  }
+
+  /** Removes the finished jobs that are left, also those whose removal is under way and fails. */
+  async #removeLastEnded(): Promise<void> {
+    const giveUpAt = performance.now() + closeMs;
+    const leftMs = (): number => Math.max(0, giveUpAt - performance.now());
+    while (this.#removing > 0 && leftMs() > 0) await withTimeout(this.#change(), leftMs());
+    const removed = untilAccepted(() => this.#removeEnded(), leftMs()).catch((error) => this.#logUnremoved(error));
+    await withTimeout(removed, leftMs());
   }
 
   async #loop(): Promise<void> {
     // The marker for waiting jobs may have been consumed by a worker that is gone.
     let waits = false;
     while (!this.#isClosing) {
-      if (this.#free() === 0) {
-        await this.#change();
+      const { slots } = this.#options;
+      if (slots.free === 0) {
+        await slots.available(this.#closing.signal);
         continue;
       }
       try {
+        if (waits && slots.isShared) {
+          waits = false;
+          await this.#waitWithoutSlot();
+          continue;
+        }
         const { count, isMore, isLate } = await this.#claim(waits);
         waits = !isMore && !isLate;
         // Claimed jobs come first: their vendor calls go out before the next wait does.
         if (count > 0) await yieldToEventLoop();
-        if (count > 0 && waits && this.#running.size >= busy) {
-          await this.#pause(pauseMs);
+        if (count > 0 && waits && slots.used >= busy) {
+          await this.#pause(slots.isShared ? sharedPauseMs : pauseMs);
           waits = false;
         }
       } catch (error) {
@@ -126,39 +125,48 @@ export class JobConsumer implements Consumer {
     }
   }
 
-  #free(): number {
-    return this.#isClosing ? 0 : this.#options.concurrency - this.#running.size - this.#reserved;
+  /** Waits for jobs while other shards may use the slots. A marker that this worker cannot follow now is left to others. */
+  async #waitWithoutSlot(): Promise<void> {
+    const isMarked = await this.#queue.waitForJobs(this.#waiting, blockSeconds);
+    const { slots, redis } = this.#options;
+    if (isMarked && (slots.free === 0 || this.#isClosing)) await this.#queue.mark(redis);
   }
 
   /** Removes finished jobs, and claims as many as there are free slots. */
   async #claim(waits: boolean): Promise<ClaimReply> {
-    const wanted = Math.min(maxClaimed, Math.max(0, this.#free()));
+    const { slots } = this.#options;
+    const wanted = this.#isClosing ? 0 : slots.take(maxClaimed);
+    let unused = wanted;
     const token = `${this.#options.workerId}:${++this.#claims}`;
     const ended = waits ? [] : this.#takeEnded();
-    this.#reserved += wanted;
+    if (ended.length > 0) this.#removing++;
     try {
-      const { redis, workerId, lockMs, begins, targetWaitMs } = this.#options;
+      const { redis, workerId, begins, lockMs, targetWaitMs } = this.#options;
+      const lockedUntil = performance.now() + lockMs;
       // Redis has both commands, so a job is claimed as soon as it arrives, without another round trip. Its slot is reserved: a
       // worker without one must not consume the marker for waiting jobs, which another worker may be waiting for.
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
-      const call = { token, wanted, lockMs, targetWaitMs, workerId: begins ? workerId : '', ended };
+      const spare = slots.spareOf(wanted);
+      const call = { token, wanted, spare, lockMs, targetWaitMs, workerId: begins ? workerId : '', ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
-      for (const entry of entries) this.#begin(entry, token);
+      if (this.#hasGivenUp) return { count: 0, isMore, isLate: false };
+      unused -= entries.length;
+      for (const entry of entries) this.#begin(entry, { id: entry.id, token, index: 0, lockedUntil });
       const isLate = (await marker) === true && entries.length === 0;
       return { count: entries.length, isMore, isLate };
     } catch (error) {
       this.#putBack(ended);
       throw error;
     } finally {
-      this.#reserved -= wanted;
+      slots.give(unused);
+      if (ended.length > 0) this.#removing--;
       this.#wake();
     }
   }
 
-  #begin({ id, data, priority, stalled, refusal, beginReply }: QueueEntry, token: string): void {
-    const claim = { id, token, index: 0, endedAt: 0 };
+  #begin({ id, data, priority, stalled, refusal, beginReply, wasParked }: QueueEntry, claim: Claim): void {
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
     const verdict = readVerdict(beginReply);
@@ -167,17 +175,22 @@ export class JobConsumer implements Consumer {
         ? this.#quarantine(id)
         : job === 'other_version'
           ? this.#leave(id, verdict)
-          : this.#options.run({ job, token, priority, stalled, verdict });
+          : this.#options.run({ job, token: claim.token, priority, stalled, verdict, wasParked });
     running
-      .then((outcome) => (outcome === 'done' ? this.#end(claim) : this.#requeue(claim)))
+      .then((outcome) => {
+        if (outcome === 'done') return this.#end(claim);
+        return outcome === 'requeued' ? this.#requeue(claim) : undefined;
+      })
       .catch((error) => {
         this.#options.log.error(
           { err: error, job: jobIdOfEntry(id) },
           'starting a job failed; it will be claimed again',
         );
+        this.#keeper.leave(claim);
       })
       .finally(() => {
         this.#running.delete(claim);
+        this.#options.slots.give(1);
         this.#wake();
       });
   }
@@ -200,7 +213,6 @@ export class JobConsumer implements Consumer {
   }
 
   #end(claim: Claim): void {
-    claim.endedAt = performance.now();
     this.#ended.push(claim);
     this.#scheduleFlush(completionBatchMs);
   }
@@ -215,8 +227,8 @@ export class JobConsumer implements Consumer {
    * stalled, and the worker that claims it finds it finished.
    */
   #putBack(ended: readonly Claim[]): void {
-    const oldest = performance.now() - this.#options.lockMs;
-    for (const claim of ended) if (claim.endedAt > oldest) this.#ended.push(claim);
+    const now = performance.now();
+    for (const claim of ended) if (claim.lockedUntil > now) this.#ended.push(claim);
     if (this.#ended.length > 0 && !this.#isClosing) this.#scheduleFlush(completionRetryMs);
   }
 
@@ -239,24 +251,13 @@ export class JobConsumer implements Consumer {
 
   async #requeue(claim: Claim): Promise<void> {
     const { redis, lockMs, log } = this.#options;
-    await untilAccepted(() => this.#queue.requeue(redis, claim), lockMs).catch((error) =>
-      log.warn({ err: error }, 'requeueing a job failed; it returns as stalled'),
-    );
+    await untilAccepted(() => this.#queue.requeue(redis, claim), lockMs).catch((error) => {
+      log.warn({ err: error }, 'requeueing a job failed; it returns as stalled');
+      this.#keeper.leave(claim);
+    });
   }
 
-  /** A worker that was frozen for longer than `lockMs` loses its locks: the jobs' own leases decide who runs them. */
-  async #renew(): Promise<void> {
-    const { redis, lockMs, log } = this.#options;
-    const running = [...this.#running];
-    for (let at = 0; at < running.length; at += 500) {
-      const some = running.slice(at, at + 500);
-      await untilAccepted(() => this.#queue.renew(redis, some, lockMs), lockMs / 2).catch((error) =>
-        log.warn({ err: error }, 'renewing locks failed'),
-      );
-    }
-  }
-
-  /** Resolves when a slot may have become free. */
+  /** Resolves when a job or a claim has ended. */
   #change(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;

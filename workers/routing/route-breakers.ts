@@ -31,16 +31,23 @@ interface Health {
   pausedAt: number;
   /** Consecutive failed calls. */
   failedInARow: number;
+  /** Calls since `minuteAt`, in ms since 1970, and in the minute before. */
+  calls: number;
+  callsBefore: number;
+  minuteAt: number;
   lastError: RouteHealth['lastError'];
 }
 
-const fresh = { pausedAt: 0, failedInARow: 0, lastError: undefined };
+const fresh = { pausedAt: 0, failedInARow: 0, calls: 0, callsBefore: 0, minuteAt: 0, lastError: undefined };
+const minuteMs = 60_000;
 
 /** A circuit breaker for each route: one that fails too often is paused, then probed with one call. */
 export class RouteBreakers {
   readonly #settings: () => RoutingSettings;
   readonly #onChange: (route: string, state: RouteState | undefined) => void;
   readonly #routes = new Map<string, Health>();
+  /** Routes that other workers have paused, and until when, in ms since 1970. */
+  #pausedElsewhere: ReadonlyMap<string, number> = new Map();
 
   /** @param onChange called on each change; undefined: the route's health is forgotten */
   constructor(settings: () => RoutingSettings, onChange: (route: string, state: RouteState | undefined) => void) {
@@ -59,7 +66,7 @@ export class RouteBreakers {
   /** How long the route remains paused, in ms. */
   pauseMs(route: string): number {
     const health = this.#routes.get(route);
-    if (health === undefined || health.breaker.state === CircuitState.Closed) return 0;
+    if (health === undefined || health.breaker.state === CircuitState.Closed) return this.#elsewhereMs(route);
     return Math.max(0, health.pausedAt + health.settings.breakerPauseMs - Date.now());
   }
 
@@ -71,9 +78,17 @@ export class RouteBreakers {
     return (this.#routes.get(route)?.failedInARow ?? 0) >= this.#settings().breakerCalls;
   }
 
+  /** Notes which routes other workers have paused, with ms: no others are. */
+  pauseElsewhere(routes: ReadonlyMap<string, number>): void {
+    const now = Date.now();
+    this.#pausedElsewhere = new Map([...routes].map(([route, ms]) => [route, now + ms]));
+  }
+
   /** Calls a route and records the outcome, whatever the state of its breaker. */
   async call<T>(route: string, work: () => Promise<T>): Promise<T> {
     const health = this.#healthOf(route);
+    startMinute(health);
+    health.calls++;
     try {
       const result = await this.#execute(route, health, work);
       health.failedInARow = 0;
@@ -88,6 +103,18 @@ export class RouteBreakers {
     }
   }
 
+  /** Calls a minute: of the last minute, or since the first one if that is less. */
+  callsPerMinute(route: string): number {
+    const health = this.#routes.get(route);
+    if (health === undefined) return 0;
+    startMinute(health);
+    const { calls, callsBefore } = health;
+    const sinceMs = Date.now() - health.minuteAt;
+    // Those of the minute before count by how much of it is in the last minute.
+    if (callsBefore > 0) return calls + callsBefore * (1 - sinceMs / minuteMs);
+    return (calls * minuteMs) / Math.max(1000, sinceMs);
+  }
+
   /** Routes that are unhealthy, or have failed recently: the worst first, at most as many as operators can read. */
   health(): RouteHealth[] {
     const since = Date.now() - shownErrorMs;
@@ -100,6 +127,11 @@ export class RouteBreakers {
     return shown
       .sort((a, b) => badness[b.state] - badness[a.state] || (b.lastError?.at ?? 0) - (a.lastError?.at ?? 0))
       .slice(0, maxShown);
+  }
+
+  #elsewhereMs(route: string): number {
+    if (this.#pausedElsewhere.size === 0) return 0;
+    return Math.max(0, (this.#pausedElsewhere.get(route) ?? 0) - Date.now());
   }
 
   async #execute<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
@@ -155,6 +187,15 @@ export class RouteBreakers {
     if (known !== undefined) this.#onChange(route, undefined);
     return health;
   }
+}
+
+function startMinute(health: Health): void {
+  const now = Date.now();
+  const sinceMs = now - health.minuteAt;
+  if (sinceMs >= 0 && sinceMs < minuteMs) return;
+  health.callsBefore = sinceMs >= 0 && sinceMs < 2 * minuteMs ? health.calls : 0;
+  health.calls = 0;
+  health.minuteAt = now;
 }
 
 function createBreaker({

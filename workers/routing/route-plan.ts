@@ -1,6 +1,7 @@
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { Draw } from '../../shared/runtime/rendezvous.ts';
 import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Failure } from './failure.ts';
 import type { RouteBreakers } from './route-breakers.ts';
@@ -30,6 +31,8 @@ interface PlannedRoute {
   failure: Failure | undefined;
   /** Until when its vendor asked not to be called, in ms since 1970. */
   waitsUntil: number;
+  /** Whether it has no capacity. */
+  isFull: boolean;
 }
 
 /** Decides which route of a job comes next. */
@@ -39,20 +42,26 @@ export class RoutePlan {
   readonly #pool: VendorPool;
   readonly #settings: RoutingSettings;
   readonly #account: string | undefined;
+  readonly #draw: Draw | undefined;
 
-  /** @param account the only eligible one; undefined: any */
+  /**
+   * @param account the only eligible one; undefined: any
+   * @param draw by which a vendor's keys are chosen; undefined: in rotation
+   */
   constructor(
     routes: readonly RoutedModel[],
     breakers: RouteBreakers,
     pool: VendorPool,
     settings: RoutingSettings,
     account?: string,
+    draw?: Draw,
   ) {
     this.#routes = routes.map(plannedRoute);
     this.#breakers = breakers;
     this.#pool = pool;
     this.#settings = settings;
     this.#account = account;
+    this.#draw = draw;
   }
 
   /**
@@ -79,19 +88,42 @@ export class RoutePlan {
     return this.#withAnotherKey(failed) ?? this.#elsewhere() ?? this.#again(calls);
   }
 
+  /** Another route, because this one has no capacity; undefined if there is none. */
+  besides({ routed }: RouteTarget): RouteTarget | undefined {
+    const full = this.#routes.find((route) => route.routed === routed) as PlannedRoute;
+    full.isFull = true;
+    return this.#elsewhere()?.target;
+  }
+
+  /** Ids of the keys that may be called on a route, in order of preference. */
+  eligible({ routed, account }: RouteTarget): readonly string[] {
+    if (this.#account !== undefined) return [account.id];
+    const { refused } = this.#routes.find((route) => route.routed === routed) as PlannedRoute;
+    const { vendor, model } = routed.route;
+    const others = this.#pool.warm(vendor, model).filter((id) => id !== account.id && !refused.includes(id));
+    return [account.id, ...others];
+  }
+
+  /** The account of a route's vendor with that id. */
+  account({ routed, account }: RouteTarget, id: string): Account {
+    return this.#pool.find(routed.route.vendor, id) ?? account;
+  }
+
   /** Another key may not have the limit or refusal of this one. */
   #withAnotherKey(route: PlannedRoute): NextCall | undefined {
     const { reason } = route.failure ?? {};
     const { vendor, model } = route.routed.route;
     if (this.#account !== undefined || (reason !== 'key' && reason !== 'limit')) return undefined;
-    const account = this.#pool.pickOther(vendor, model, route.refused);
+    const account = this.#pool.pickOther(vendor, model, route.refused, this.#draw);
     if (account === undefined) return undefined;
     return { target: { routed: route.routed, account }, waitMs: 0 };
   }
 
   /** A route that was not called yet, without a wait. */
   #elsewhere(): NextCall | undefined {
-    const fresh = this.#routes.filter(({ failure, name }) => failure === undefined && this.#breakers.admits(name));
+    const fresh = this.#routes.filter(
+      ({ failure, isFull, name }) => failure === undefined && !isFull && this.#breakers.admits(name),
+    );
     const route = fresh.find((planned) => this.#isWarm(planned)) ?? fresh[0];
     return route && { target: this.#target(route), waitMs: 0 };
   }
@@ -118,7 +150,7 @@ export class RoutePlan {
   #target({ routed }: PlannedRoute): RouteTarget {
     const { vendor, model } = routed.route;
     const account =
-      this.#account === undefined ? this.#pool.pick(vendor, model) : this.#pool.find(vendor, this.#account);
+      this.#account === undefined ? this.#pool.pick(vendor, model, this.#draw) : this.#pool.find(vendor, this.#account);
     if (account === undefined) throw this.#unavailable();
     return { routed, account };
   }
@@ -139,46 +171,7 @@ export class RoutePlan {
 }
 
 function plannedRoute(routed: RoutedModel): PlannedRoute {
-  return { name: routeName(routed.route), routed, refused: [], failure: undefined, waitsUntil: 0 };
-}
-
-/**
- * Routes in the order in which they are tried: as listed, but those of one model and one order are drawn by their weights, the
- * ones in this process's own region first.
- * @param random from 0 to 1
- */
-export function orderRoutes(
-  routes: readonly RoutedModel[],
-  region: string | undefined,
-  random: () => number = Math.random,
-): readonly RoutedModel[] {
-  if (routes.length < 2) return routes;
-  const ordered: RoutedModel[] = [];
-  for (let start = 0; start < routes.length; ) {
-    let end = start + 1;
-    while (end < routes.length && areAlike(routes[start], routes[end])) end++;
-    ordered.push(...drawn(routes.slice(start, end), region, random));
-    start = end;
-  }
-  return ordered;
-}
-
-/** Whether two neighbours share an order. Without an explicit order, each route is a group by itself. */
-function areAlike(one: RoutedModel | undefined, other: RoutedModel | undefined): boolean {
-  return one?.id === other?.id && one?.route.order !== undefined && one.route.order === other?.route.order;
-}
-
-/** Weighted drawing without replacement: by the largest of `random ** (1 / weight)` (Efraimidis and Spirakis, 2006). */
-function drawn(routes: RoutedModel[], region: string | undefined, random: () => number): RoutedModel[] {
-  if (routes.length < 2) return routes;
-  return routes
-    .map((routed) => ({
-      routed,
-      distance: region === undefined || routed.route.region === region ? 0 : 1,
-      draw: random() ** (1 / (routed.route.weight ?? 1)),
-    }))
-    .sort((a, b) => a.distance - b.distance || b.draw - a.draw)
-    .map(({ routed }) => routed);
+  return { name: routeName(routed.route), routed, refused: [], failure: undefined, waitsUntil: 0, isFull: false };
 }
 
 /** Burst of retries, and how fast that allowance refills, for processes with few calls to take a share of. */

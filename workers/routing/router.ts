@@ -1,26 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
-import type { Config } from '../../shared/config/config.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { KeyRefusal, RouteHealth } from '../../shared/queue/worker-registry.ts';
-import type { Logger } from '../../shared/runtime/log.ts';
-import type { Registry } from '../../shared/runtime/metrics.ts';
+import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
+import { rendezvous } from '../../shared/runtime/rendezvous.ts';
 import { LostAnswerError } from '../http/exchange.ts';
+import type { Pacer } from '../pacing/pacer.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
-import { createWorkerMetrics, type WorkerMetrics } from '../worker-metrics.ts';
-import { type Failure, isRefusedKey, readFailure } from './failure.ts';
-import { refusalSentence } from './key-refusal.ts';
+import type { WorkerMetrics } from '../worker-metrics.ts';
+import { type AdmittedCall, admitCall, type CallDemand } from './admit-call.ts';
+import { type Failure, readFailure } from './failure.ts';
+import { orderRoutes } from './order-routes.ts';
+import { isLimit, Refusals, type RefusalsOptions } from './refusals.ts';
 import { RouteBreakers } from './route-breakers.ts';
-import { AttemptSink, type NextCall, orderRoutes, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
-import { VendorPool } from './vendor-pool.ts';
+import { AttemptSink, type NextCall, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
+import type { SharedHealth } from './shared-health.ts';
+import type { VendorPool } from './vendor-pool.ts';
 
-/** How long a key cools down: after a limit without a given time, after a limit at most, and after a refusal. */
-const limitedMs = 5000;
-const maxLimitedMs = 60_000;
-const refusedMs = 60_000;
+/** With fewer than this many ms reserved ahead, a vendor may soon have capacity that nobody uses. */
+const unusedMs = 250;
 
 /** Values of a breaker's state in the metrics. */
 const stateValues = { closed: 0, 'half-open': 0.5, open: 1 };
@@ -38,6 +38,8 @@ export interface RoutedJob<T> {
   readonly routes: readonly RoutedModel[];
   /** The only eligible account, if something of the job is stored there. */
   readonly account?: string;
+  /** What it shares with jobs that a vendor's prompt cache can serve with it, its account included; undefined: nothing. */
+  readonly affinity?: string | undefined;
   /** Whether its work may be repeated. */
   readonly repeatable: boolean;
   /** Whether the caller wants the answer streamed. */
@@ -48,6 +50,14 @@ export interface RoutedJob<T> {
   readonly sink: FrameSink;
   /** Its text, of which operators are shown nothing. */
   readonly request?: RequestBody;
+  /** What it needs of its vendor, if that has limits. */
+  readonly demand?: (maxRetryAfterMs: number) => CallDemand;
+  /** Calls of vendors that were made for it before; left out: none. */
+  readonly earlierCalls?: number;
+  /** Called when a route with limits has capacity for one more call. */
+  readonly onCapacity?: (route: string) => void;
+  /** Tokens that the answer has cost; undefined if unknown. */
+  readonly tokensOf?: (answer: T) => number | undefined;
   /** Called before each call, with the call's number. */
   readonly onCall: (target: RouteTarget, calls: number) => void;
   /** Makes one call. @throws ApiError */
@@ -55,17 +65,19 @@ export interface RoutedJob<T> {
 }
 
 /** Dependencies of a router. */
-export interface RouterOptions {
-  readonly pool: VendorPool;
-  readonly settings: () => RoutingSettings;
+export interface RouterOptions extends Omit<RefusalsOptions, 'settings'> {
+  /** Until they are replaced. */
+  readonly settings: RoutingSettings;
   /** How long a vendor may stay silent if its route sets no limit, in ms. */
   readonly silenceMs: number;
   readonly region: string | undefined;
+  /** Tells other workers which routes are paused and which keys are refused; left out: there are none. */
+  readonly health?: Pick<SharedHealth, 'pause' | 'resume' | 'refuse'>;
+  /** Keeps the calls within the limits of vendors; left out: there are none. */
+  readonly pacer?: Pacer;
   /** Whether a route's state is a metric: names of open vendors' models come from callers, who must not grow the series. */
   readonly isReported?: (route: string) => boolean;
-  /** Called when a vendor refuses a key, once until the vendor accepts it again. */
-  readonly onRefused?: (vendor: string, refusal: KeyRefusal) => void;
-  readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'routeState'>;
+  readonly metrics: Pick<WorkerMetrics, 'vendorCalls' | 'vendorRetries' | 'vendorPacing' | 'routeState'>;
 }
 
 /**
@@ -76,21 +88,38 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #breakers: RouteBreakers;
   readonly #budget: RetryBudget;
+  readonly #refusals: Refusals;
+  #settings: RoutingSettings;
 
   constructor(options: RouterOptions) {
     this.#options = options;
+    this.#settings = options.settings;
+    const settings = (): RoutingSettings => this.#settings;
     const { isReported = () => true } = options;
-    this.#breakers = new RouteBreakers(options.settings, (route, state) => {
+    this.#breakers = new RouteBreakers(settings, (route, state) => {
+      if (state === 'open') options.health?.pause(route, this.#settings.breakerPauseMs);
+      if (state === 'closed') options.health?.resume(route);
       if (!isReported(route)) return;
       if (state === undefined) options.metrics.routeState.remove({ route });
       else options.metrics.routeState.set({ route }, stateValues[state]);
     });
-    this.#budget = new RetryBudget(() => options.settings().retryBudget);
+    this.#budget = new RetryBudget(() => this.#settings.retryBudget);
+    this.#refusals = new Refusals({ ...options, settings });
+  }
+
+  /** Replaces the settings for future calls. The routes' health is kept, unless changed settings would judge it differently. */
+  replaceSettings(settings: RoutingSettings): void {
+    if (!isDeepStrictEqual(settings, this.#settings)) this.#settings = settings;
   }
 
   /** Retries that are currently allowed. */
   get retryBalance(): number {
     return this.#budget.balance;
+  }
+
+  /** Notes which routes other workers have paused, with ms. */
+  pauseElsewhere(routes: ReadonlyMap<string, number>): void {
+    this.#breakers.pauseElsewhere(routes);
   }
 
   /** Routes that are unhealthy, or recently were. */
@@ -100,24 +129,56 @@ export class Router {
 
   /** Calls the routes one after the other until one succeeds. @throws ApiError of the last one */
   async run<T>(job: RoutedJob<T>): Promise<T> {
-    const { pool, settings, region } = this.#options;
-    const routes = orderRoutes(job.routes, region);
-    const plan = new RoutePlan(routes, this.#breakers, pool, settings(), job.account);
+    const { pool, region } = this.#options;
+    const draw = job.affinity === undefined ? undefined : rendezvous(job.affinity);
+    const routes = job.routes.length > 1 ? orderRoutes(job.routes, region, draw) : job.routes;
+    const plan = new RoutePlan(routes, this.#breakers, pool, this.#settings, job.account, draw);
     this.#budget.deposit();
     let next = plan.first();
     for (let calls = 1; ; calls++) {
+      const admitted = isLimited(pool, next.target) ? await this.#admit(job, plan, next) : undefined;
+      if (admitted !== undefined) next = { target: admitted.target, waitMs: 0 };
+      const slot = admitted?.slot;
       const sink = new AttemptSink(job.sink);
       try {
-        return await this.#attempt(job, next.target, sink, calls);
+        const answer = await this.#attempt(job, next.target, sink, calls);
+        this.#endSlot(job, next.target, slot, job.tokensOf?.(answer));
+        return answer;
       } catch (thrown) {
         sink.close();
+        this.#endSlot(job, next.target, slot, isLimit(thrown) ? 0 : undefined);
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
-        this.#coolDown(next.target, failure, job.request);
+        const asked = this.#breakers.callsPerMinute(routeName(next.target.routed.route));
+        this.#refusals.note(next.target, failure, job.request, asked);
         next = this.#afterFailure(job, plan, next, failure, calls);
       }
       if (next.waitMs > 0) await pause(next.waitMs, job.signal);
     }
+  }
+
+  /** Waits until a call may be made within the limits of its vendor. @throws SaturatedError if that is too long for this worker */
+  async #admit<T>(job: RoutedJob<T>, plan: RoutePlan, { target }: NextCall): Promise<AdmittedCall | undefined> {
+    const { pacer, pool, metrics } = this.#options;
+    if (pacer === undefined || job.demand === undefined) return undefined;
+    const admitted = await admitCall(pacer, pool, plan, target, job.demand(this.#settings.maxRetryAfterMs), job.signal);
+    const { slot } = admitted;
+    if (slot === undefined) return admitted;
+    const { route } = admitted.target.routed;
+    metrics.vendorPacing.inc({ vendor: route.vendor, outcome: slot.waitMs > 0 ? 'soon' : 'at_once' });
+    if (slot.waitMs < unusedMs) job.onCapacity?.(routeName(route));
+    return admitted;
+  }
+
+  #endSlot<T>(
+    job: RoutedJob<T>,
+    { routed: { route } }: RouteTarget,
+    slot: AdmittedCall['slot'],
+    tokens: number | undefined,
+  ): void {
+    if (slot === undefined) return;
+    slot.end(tokens);
+    if (this.#options.pacer?.isParallelLimited(route.vendor)) job.onCapacity?.(routeName(route));
   }
 
   /** The next call after a failed one. @throws ApiError its error, if nothing more may be tried. */
@@ -128,9 +189,16 @@ export class Router {
     failure: Failure,
     calls: number,
   ): NextCall {
-    const { metrics, settings } = this.#options;
+    const { metrics } = this.#options;
+    const { attempts } = this.#settings;
     const next = plan.after(target, failure, calls);
-    if (next === undefined || calls >= settings().attempts) throw failure.error;
+    const isSpent = calls + (job.earlierCalls ?? 0) >= attempts;
+    if (job.demand !== undefined && (next === undefined || next.waitMs > 0 || isSpent)) {
+      // It is not called before its time; the job may wait for that outside of this worker.
+      const saturation = this.#refusals.saturation(target, failure, isSpent);
+      if (saturation !== undefined) throw saturation;
+    }
+    if (next === undefined || calls >= attempts) throw failure.error;
     if (Date.now() + next.waitMs >= job.deadlineAt) throw failure.error;
     const isAllowed = this.#budget.withdraw();
     const { vendor } = target.routed.route;
@@ -166,24 +234,6 @@ export class Router {
       limits.release();
       metrics.vendorCalls.inc({ vendor: route.vendor, outcome });
     }
-  }
-
-  /** A limited key cools down for the model, and so does one without the right to it; a refused key cools down for all models. */
-  #coolDown({ account, routed }: RouteTarget, { reason, error }: Failure, request: RequestBody | undefined): void {
-    const { pool } = this.#options;
-    const { model } = routed.route;
-    if (reason === 'key') pool.coolDown(account, refusedMs, error.vendorStatus === 403 ? model : undefined);
-    if (isRefusedKey(error)) this.#refuse({ account, routed }, error, request);
-    if (reason !== 'limit') return;
-    pool.coolDown(account, Math.min(error.retryAfterMs ?? limitedMs, maxLimitedMs), model);
-  }
-
-  #refuse({ account, routed }: RouteTarget, error: ApiError, request: RequestBody | undefined): void {
-    const status = error.vendorStatus as number;
-    const refusal = { status, message: refusalSentence(error, request), at: Date.now() };
-    const model = status === 403 ? routed.route.model : undefined;
-    if (!this.#options.pool.refuse(account, { ...refusal, model })) return;
-    this.#options.onRefused?.(account.vendor.name, refusal);
   }
 }
 
@@ -230,48 +280,6 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Finds a vendor for each job: the vendors that are on, the router over them, and their metrics. */
-export class Routing {
-  readonly vendors: VendorPool;
-  readonly router: Router;
-  readonly metrics: WorkerMetrics;
-  #settings: Config['routing'];
-  #listed: ReadonlySet<string>;
-
-  /** @param log gets warnings about keys that their vendors refuse */
-  constructor(
-    { vendors, models, routing, vendorSilenceMs, region }: Config,
-    registry: Registry,
-    log: Pick<Logger, 'warn'>,
-  ) {
-    this.#settings = routing;
-    this.#listed = routesOf(models);
-    this.vendors = new VendorPool(vendors);
-    this.metrics = createWorkerMetrics(registry, {
-      retryBudget: () => this.router.retryBalance,
-      keyHealth: () => this.vendors.keyHealth(),
-    });
-    this.router = new Router({
-      pool: this.vendors,
-      settings: () => this.#settings,
-      silenceMs: vendorSilenceMs,
-      region,
-      isReported: (route) => this.#listed.has(route),
-      metrics: this.metrics,
-      onRefused: (vendor, { status, message }) =>
-        log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting'),
-    });
-  }
-
-  /** Replaces vendors and settings for future calls. */
-  replace({ vendors, models, routing }: Pick<Config, 'vendors' | 'models' | 'routing'>): void {
-    this.#listed = routesOf(models);
-    this.vendors.replace(vendors);
-    // The routes' health is kept, unless the changed settings would judge it differently.
-    if (!isDeepStrictEqual(routing, this.#settings)) this.#settings = routing;
-  }
-}
-
-function routesOf(models: Config['models']): ReadonlySet<string> {
-  return new Set(models.flatMap(({ routes }) => routes.map(routeName)));
+function isLimited(pool: VendorPool, { routed: { route } }: RouteTarget): boolean {
+  return pool.isLimited(route.vendor, route.model);
 }

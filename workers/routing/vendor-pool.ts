@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
+import type { Draw } from '../../shared/runtime/rendezvous.ts';
 import { MediaGate } from '../run/call-files.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
@@ -20,6 +21,12 @@ export interface Account {
   readonly refusal: AccountRefusal | undefined;
 }
 
+/** An account by its names. */
+export interface NamedAccount {
+  readonly vendor: { readonly name: string };
+  readonly id: string;
+}
+
 /** How a vendor has refused a key: for the named model, or altogether. */
 export interface AccountRefusal extends KeyRefusal {
   readonly model: string | undefined;
@@ -31,6 +38,8 @@ interface CoolingAccount extends Account {
   /** Until when the key is cooling down for all models, in ms since 1970; per model in `coolingModels`. */
   coolsUntil: number;
   readonly coolingModels: Map<string, number>;
+  /** Models that the vendor limits for the key, and until when, in ms since 1970. */
+  readonly limitedModels: Map<string, number>;
 }
 
 interface PooledVendor {
@@ -38,6 +47,8 @@ interface PooledVendor {
   readonly accounts: readonly CoolingAccount[];
   /** Index of the account that is next in the rotation. */
   next: number;
+  /** Models for which a key was limited of late. */
+  readonly limitedModels: Set<string>;
 }
 
 /** The vendors that are on, each with all of its keys, and which keys are cooling down. */
@@ -47,6 +58,11 @@ export class VendorPool {
 
   constructor(vendors: Readonly<Record<string, VendorSettings>>) {
     this.replace(vendors);
+  }
+
+  /** Number of a vendor's keys. */
+  keysOf(name: string): number {
+    return this.#vendors.get(name)?.accounts.length ?? 1;
   }
 
   /** Names of the vendors. */
@@ -67,27 +83,41 @@ export class VendorPool {
     return accounts.some((account) => coolsUntil(account, model) <= now);
   }
 
-  /** The next account in the rotation that is not cooling down, or if all are, the one that cools down the soonest. */
-  pick(name: string, model: string): Account | undefined {
+  /**
+   * The first account that is not cooling down, or if all are, the one that cools down the soonest.
+   * @param draw by which they are ordered; undefined: in rotation
+   */
+  pick(name: string, model: string, draw?: Draw): Account | undefined {
     const pooled = this.#vendors.get(name);
     const [only] = pooled?.accounts ?? [];
     if (pooled === undefined || pooled.accounts.length === 1) return only;
     const now = Date.now();
-    return rotated(pooled).reduce((best, account) =>
+    return ordered(pooled, draw).reduce((best, account) =>
       Math.max(now, coolsUntil(account, model)) < Math.max(now, coolsUntil(best, model)) ? account : best,
     );
   }
 
-  /** The next account in the rotation that is not cooling down and has none of these ids. */
-  pickOther(name: string, model: string, ids: readonly string[]): Account | undefined {
+  /** The same, of those that are not cooling down and have none of these ids. */
+  pickOther(name: string, model: string, ids: readonly string[], draw?: Draw): Account | undefined {
     const pooled = this.#vendors.get(name);
     if (pooled === undefined || pooled.accounts.length === 1) return undefined;
     const now = Date.now();
-    return rotated(pooled).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
+    return ordered(pooled, draw).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
+  }
+
+  /** Ids of the accounts that are not cooling down, the next in the rotation first. */
+  warm(name: string, model: string): string[] {
+    const pooled = this.#vendors.get(name);
+    if (pooled === undefined) return [];
+    const now = Date.now();
+    const { accounts, next } = pooled;
+    return [...accounts.slice(next), ...accounts.slice(0, next)]
+      .filter((account) => coolsUntil(account, model) <= now)
+      .map(({ id }) => id);
   }
 
   /** Cools a key down: for one model, or for all of them. */
-  coolDown({ vendor, id }: Account, ms: number, model?: string): void {
+  coolDown({ vendor, id }: NamedAccount, ms: number, model?: string): void {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined) return;
     const now = Date.now();
@@ -98,6 +128,41 @@ export class VendorPool {
     }
     for (const [each, end] of account.coolingModels) if (end <= now) account.coolingModels.delete(each);
     account.coolingModels.set(model, Math.max(account.coolingModels.get(model) ?? 0, until));
+  }
+
+  /** Cools a key down because its vendor limits it for a model. */
+  limit({ vendor, id }: NamedAccount, ms: number, model: string): void {
+    const pooled = this.#vendors.get(vendor.name);
+    const account = pooled?.accounts.find((each) => each.id === id);
+    if (pooled === undefined || account === undefined) return;
+    pooled.limitedModels.add(model);
+    const now = Date.now();
+    for (const [each, end] of account.limitedModels) if (end <= now) account.limitedModels.delete(each);
+    account.limitedModels.set(model, Math.max(account.limitedModels.get(model) ?? 0, now + ms));
+  }
+
+  /** Whether calls of the vendor's model are limited, by the configuration or as was learned. */
+  isLimited(name: string, model: string): boolean {
+    const pooled = this.#vendors.get(name);
+    if (pooled === undefined) return false;
+    return pooled.settings.limits !== undefined || (pooled.limitedModels.size > 0 && pooled.limitedModels.has(model));
+  }
+
+  /** Forgets which models were limited of late, except the known ones. */
+  forgetLimits(isKnown: (vendor: string, model: string) => boolean): void {
+    for (const [name, { limitedModels }] of this.#vendors)
+      for (const model of limitedModels) if (!isKnown(name, model)) limitedModels.delete(model);
+  }
+
+  /** For how long all keys of the vendor are limited for the model, in ms; 0 if one is not. */
+  limitedMs(name: string, model: string): number {
+    const accounts = this.#vendors.get(name)?.accounts ?? [];
+    let until = Number.POSITIVE_INFINITY;
+    for (const { limitedModels } of accounts) {
+      if (limitedModels.size === 0) return 0;
+      until = Math.min(until, limitedModels.get(model) ?? 0);
+    }
+    return Number.isFinite(until) ? Math.max(0, until - Date.now()) : 0;
   }
 
   /** Records that the vendor refuses a key. @returns whether that is new */
@@ -135,7 +200,7 @@ export class VendorPool {
       ...checksOf(accounts),
       vendor,
       keys: accounts.length,
-      cooling: accounts.filter((each) => Math.max(each.coolsUntil, ...each.coolingModels.values()) > now).length,
+      cooling: accounts.filter((each) => isCooling(each, now)).length,
     }));
   }
 
@@ -148,7 +213,12 @@ export class VendorPool {
     }
     for (const [name, settings] of Object.entries(vendors)) {
       if (!this.#vendors.has(name))
-        this.#vendors.set(name, { settings, accounts: openAccounts(name, settings), next: 0 });
+        this.#vendors.set(name, {
+          settings,
+          accounts: openAccounts(name, settings),
+          next: 0,
+          limitedModels: new Set(),
+        });
     }
   }
 
@@ -180,7 +250,12 @@ function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] 
     checked: undefined,
     coolsUntil: 0,
     coolingModels: new Map(),
+    limitedModels: new Map(),
   }));
+}
+
+function isCooling({ coolsUntil: until, coolingModels, limitedModels }: CoolingAccount, now: number): boolean {
+  return Math.max(until, ...coolingModels.values(), ...limitedModels.values()) > now;
 }
 
 /** How many of a vendor's keys it refuses, with the latest refusal. */
@@ -197,6 +272,18 @@ function checksOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'checked
   return Object.keys(counts).length === 0 ? {} : { checked: counts };
 }
 
+function ordered(pooled: PooledVendor, draw: Draw | undefined): readonly CoolingAccount[] {
+  return draw === undefined ? rotated(pooled) : drawn(pooled.accounts, draw);
+}
+
+/** A vendor's accounts, by the largest number drawn for their ids. */
+function drawn(accounts: readonly CoolingAccount[], draw: Draw): readonly CoolingAccount[] {
+  return accounts
+    .map((account) => ({ account, drawn: draw(account.id) }))
+    .sort((one, other) => other.drawn - one.drawn)
+    .map(({ account }) => account);
+}
+
 /** A vendor's accounts, starting with the next in the rotation, which advances by one. */
 function rotated(pooled: PooledVendor): readonly CoolingAccount[] {
   const { accounts, next } = pooled;
@@ -205,5 +292,6 @@ function rotated(pooled: PooledVendor): readonly CoolingAccount[] {
 }
 
 function coolsUntil(account: CoolingAccount, model: string): number {
-  return Math.max(account.coolsUntil, account.coolingModels.get(model) ?? 0);
+  const limitedUntil = account.limitedModels.get(model) ?? 0;
+  return Math.max(account.coolsUntil, account.coolingModels.get(model) ?? 0, limitedUntil);
 }

@@ -2,13 +2,15 @@ import { repeatable } from '../../shared/capabilities/capability.ts';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { servedText } from '../../shared/jobs/job-state.ts';
+import { servedText, startedTooLate } from '../../shared/jobs/job-state.ts';
 import { callsFor, type VendorTask } from '../../shared/jobs/vendor-task.ts';
-import { hasImpossibleAmount } from '../../shared/money/token-counts.ts';
+import { countAllTokens, hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { execute } from '../execute/execute.ts';
 import { followVideo } from '../execute/execute-video.ts';
 import { type Pause, withOutputLimit } from '../execute/execution.ts';
+import { SaturatedError } from '../pacing/saturated-error.ts';
+import type { CallDemand } from '../routing/admit-call.ts';
 import { isCallersFault, isRefusedKey } from '../routing/failure.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
 import type { CallLimits } from '../routing/router.ts';
@@ -27,19 +29,31 @@ import type { JobRun } from './job-run.ts';
 const elsewhereMs = 10_000;
 
 /** Calls a vendor for a job, or takes the next step of a task that it runs for the job. */
-export async function callVendor(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<Ending> {
+export async function callVendor(
+  context: WorkerContext,
+  run: JobRun,
+  writer: FrameWriter,
+): Promise<Ending | { readonly outcome: 'saturated'; readonly error: SaturatedError }> {
   try {
     const { task } = run;
+    if (isTooLate(context, run)) throw startedTooLate();
     const answer =
       task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
     if ('body' in answer) return { outcome: 'completed', answer: checked(answer) };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
   } catch (thrown) {
+    if (thrown instanceof SaturatedError && run.stopReason === undefined)
+      return { outcome: 'saturated', error: thrown };
     const error = ApiError.from(thrown);
     logFailure(context, run, error);
     return { outcome: 'failed', error };
   }
+}
+
+/** Whether a job that no vendor was called for, in no attempt, should have started by now. */
+function isTooLate({ clock }: WorkerContext, { job, task, attempt = 0, withdrawn }: JobRun): boolean {
+  return job.startBy !== undefined && task === undefined && attempt - withdrawn === 1 && clock.now() >= job.startBy;
 }
 
 /**
@@ -58,6 +72,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
   const request = withOutputLimit(await readRequest(context, job), job);
   return await context.router.run({
     repeatable: repeatable[job.capability],
+    affinity: job.affinity === undefined ? undefined : `${job.account} ${job.affinity}`,
     stream: job.stream,
     // The router uses this host's clock.
     deadlineAt: Date.now() + job.deadlineAt - context.clock.now(),
@@ -80,8 +95,32 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
       return spans.call(target, run.callsInAll, () => executeOn(context, run, target, limits, request));
     },
     request,
+    demand: (maxRetryAfterMs) => ({ ...demandOf(context, run, request), maxRetryAfterMs }),
+    earlierCalls: run.callsInAll - 1,
+    onCapacity: (route) => context.parking(job).hasCapacity(route),
+    tokensOf: (answer) => ('usage' in answer ? countAllTokens(answer.usage) : undefined),
     ...wantedRoutes(context, run, request),
   });
+}
+
+/** Characters of a token, roughly. */
+const charactersOfToken = 4;
+
+/** What a job needs of its vendor. One that has waited already is not behind those that still wait. */
+function demandOf(
+  { parking }: WorkerContext,
+  { job, wasParked }: JobRun,
+  request: RequestBody,
+): Omit<CallDemand, 'maxRetryAfterMs'> {
+  const isParkable = !wasParked && job.capability !== 'video';
+  return {
+    inputTokens: Math.ceil(request.length / charactersOfToken),
+    maxOutput: job.outputLimit,
+    lineOf: (route) => {
+      const line = isParkable ? parking(job).lineOf(route) : undefined;
+      return line && { waitMs: line.nextMs, intervalMs: 0, isLine: true };
+    },
+  };
 }
 
 async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<RequestBody> {
@@ -113,7 +152,7 @@ function executeOn(
   request: RequestBody,
 ): Promise<JobAnswer | Pause> {
   const { job } = run;
-  const { stream, endpoint } = job;
+  const { stream, endpoint, addsCacheBreakpoints } = job;
   const { vendor } = account;
   const { model } = routed.route;
   const { uploads, request: own } = withUploads(job, request);
@@ -129,7 +168,16 @@ function executeOn(
       dropsUnsupported: job.dropsUnsupported === true,
       rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
     });
-  const passed = account.media.pass({ model, stream, request: own, uploads, signal, silenceMs, files });
+  const passed = account.media.pass({
+    model,
+    stream,
+    request: own,
+    addsCacheBreakpoints,
+    uploads,
+    signal,
+    silenceMs,
+    files,
+  });
   // Nearly every call passes synchronously, and then nothing is awaited.
   return passed instanceof Promise ? passed.then(work) : work(passed);
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type FinishReply, finish, releaseLease } from '../../shared/jobs/attempt.ts';
+import { type FinishReply, finish, releaseLease, withdrawAttempt } from '../../shared/jobs/attempt.ts';
 import { type Outcome, readServed, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
@@ -43,7 +43,7 @@ export async function finishRun(
   if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
   if (run.stopReason === 'requeued' && ending.outcome === 'failed' && !writer.hasDelta) {
     await writer.discard();
-    if ((await releaseLease(context.redis, job.id, attempt)) === 'released') return 'requeued';
+    if (await isReleased(context, run, attempt)) return 'requeued';
   }
   const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
   await writer.close();
@@ -79,6 +79,12 @@ interface End {
 /** Whether the job has ended, or belongs to another attempt. */
 function isLost({ stopReason }: JobRun): boolean {
   return stopReason === 'ended' || stopReason === 'fenced' || stopReason === 'gone';
+}
+
+/** Releases a job without output. One that waits for its vendor has not begun. */
+async function isReleased({ redis }: WorkerContext, { job, calls }: JobRun, attempt: number): Promise<boolean> {
+  if (calls > 0) return (await releaseLease(redis, job.id, attempt)) === 'released';
+  return (await withdrawAttempt(redis, { jobId: job.id, attempt, hasCalled: false })) === 'withdrawn';
 }
 
 async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<RunOutcome> {
@@ -121,13 +127,14 @@ function finishOwned(
   end: End,
 ): Promise<FinishReply> {
   const { id: jobId, retentionMs } = run.job;
-  const { usage, cost } = end.charge ?? unknown;
+  const { usage, cost, saved } = end.charge ?? unknown;
   return finish(redis, {
     jobId,
     attempt,
     outcome: outcomeOf(end),
     usage,
     cost,
+    saved,
     errorCode: end.error?.code,
     errorDetails: end.details,
     lines: end.last.lines,
@@ -181,10 +188,10 @@ async function settleOwn(
   charge: Charge | undefined,
 ): Promise<void> {
   const settled = charge ?? (await countInterrupted(context, run, end));
-  const { usage, cost, tokens } = settled;
+  const { cost, tokens } = settled;
   countCharge(context, vendorLabel(run), run.routed?.id, settled);
-  const record = recordOf(run, called, end, usage);
-  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency } = run.job;
+  const record = recordOf(run, called, end, settled);
+  const { id: jobId, account, apiKeyId, capability, retentionMs, idempotency, retryName } = run.job;
   // Nothing waits for it: the queue learns at once that the job has ended.
   context.settler.add({
     jobId,
@@ -193,6 +200,7 @@ async function settleOwn(
     capability,
     retentionMs,
     idempotency,
+    retryName,
     outcome: end.outcome,
     errorCode: end.errorCode,
     began: true,
@@ -207,7 +215,7 @@ function recordOf(
   { job, task, beganAt }: JobRun,
   { vendor, attempts, servedModel, firstAt }: Called,
   { outcome, errorCode, errorDetails: details, endedAt }: RecordedEnd,
-  usage: string | undefined,
+  { usage, saved }: Pick<Charge, 'usage' | 'saved'>,
 ): string {
   const { id, account, apiKeyId, endpoint, capability, model, stream, createdAt, retentionMs, metadata } = job;
   return recordText({
@@ -231,6 +239,7 @@ function recordOf(
     errorCode,
     errorDetails: details,
     usage,
+    saved,
   });
 }
 

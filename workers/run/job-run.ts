@@ -2,10 +2,9 @@ import { type Capability, repeatable } from '../../shared/capabilities/capabilit
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { Ownership } from '../../shared/jobs/append.ts';
-import { renewLease } from '../../shared/jobs/attempt.ts';
 import type { InboxListener } from '../../shared/jobs/inbox.ts';
 import type { Outcome } from '../../shared/jobs/job-state.ts';
-import { type ExpiringState, expireStates, type Settlement, settle } from '../../shared/jobs/settlement/settle.ts';
+import { renewLeases } from '../../shared/jobs/leases/leases.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
@@ -24,17 +23,24 @@ export interface RunSpans {
 export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Error;
 
 /**
- * The outcome of a claim. `done`: the job has ended or belongs to another worker. `requeued`: it returns to the queue.
+ * The outcome of a claim. `done`: the job has ended or belongs to another worker. `requeued`: it returns to the queue. `parked`: it
+ * waits for its vendor, and has left this worker.
  * Otherwise it returns after a pause in ms.
  */
-export type RunOutcome = 'done' | 'requeued' | { readonly pauseMs: number };
+export type RunOutcome = 'done' | 'requeued' | 'parked' | { readonly pauseMs: number };
 
 /** One claim of a job from the queue by this process, from before `begin` to its end. */
 export class JobRun implements JobItem<JobRun> {
   next: JobRun | undefined;
   readonly job: QueuedJob;
+  /** Identifies the claim. */
+  readonly claim: string;
+  /** Whether it has waited for its vendor before. */
+  readonly wasParked: boolean;
   /** The attempt that this run owns, once `begin` has returned it. */
   attempt: number | undefined;
+  /** Attempts before that have called no vendor. */
+  withdrawn = 0;
   /** When that attempt began, in ms since 1970. */
   beganAt: number | undefined;
   /** Name of the vendor that was called or polled last; '' before that. */
@@ -49,6 +55,8 @@ export class JobRun implements JobItem<JobRun> {
   progress = 0;
   /** When Redis last confirmed the ownership, in ms since 1970. */
   confirmedAt = Date.now();
+  /** Its vendor is silent: the last confirmation was a renewed lease. */
+  isSilent = false;
   isRenewing = false;
   /** How this run has ended the job; undefined: it has not, or another process was faster. */
   end: { readonly outcome: Outcome; readonly errorCode: ErrorCode | undefined } | undefined;
@@ -58,22 +66,30 @@ export class JobRun implements JobItem<JobRun> {
   stopReason: StopReason | undefined;
   readonly #controller = new AbortController();
 
-  constructor(job: QueuedJob) {
+  constructor(job: QueuedJob, claim = '', wasParked = false) {
     this.job = job;
+    this.claim = claim;
+    this.wasParked = wasParked;
   }
 
   get jobId(): string {
     return this.job.id;
   }
 
-  /** Vendor calls of the job so far. Each earlier attempt counts as one. */
+  /** Vendor calls of the job so far. Each earlier attempt counts as one, unless it called none. */
   get callsInAll(): number {
-    return (this.attempt ?? 1) - 1 + Math.max(1, this.calls);
+    return (this.attempt ?? 1) - 1 - this.withdrawn + Math.max(1, this.calls);
   }
 
   /** Aborted when the run must stop. */
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Redis has confirmed the ownership. */
+  confirm(isSilent: boolean): void {
+    this.confirmedAt = Date.now();
+    this.isSilent = isSilent;
   }
 
   /** The job no longer belongs to this run: it has ended, or another attempt owns it. This overrides any earlier reason to stop. */
@@ -107,6 +123,8 @@ export function logLifetime(job: QueuedJob): number {
 /** A lease is renewed when the log has not confirmed it for this long; well below the lease's length. */
 const renewAfterMs = 3000;
 const roundMs = 1000;
+/** The jobs whose vendors stay silent are renewed together, in one round of so many: together they cost Redis little. */
+const silentRounds = 3;
 
 /** What became of the jobs of a process since it began to shut down. */
 interface Drained {
@@ -141,11 +159,12 @@ export class RunningJobs implements InboxListener {
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
+  #rounds = 0;
 
   constructor(redis: RedisClient, log: Logger) {
     this.#redis = redis;
     this.#log = log;
-    this.#timer = setInterval(() => this.#renewAll(), roundMs);
+    this.#timer = setInterval(() => this.#renewDue(), roundMs);
     this.#timer.unref();
   }
 
@@ -180,7 +199,7 @@ export class RunningJobs implements InboxListener {
 
   /** An abort may have been missed: renewing every lease reveals the jobs that have ended. */
   resubscribed(): void {
-    for (const run of this.#runs) void this.#renew(run);
+    void this.#renew([...this.#runs]);
   }
 
   /** Whether this process is shutting down: what has not begun here begins elsewhere. */
@@ -221,86 +240,27 @@ export class RunningJobs implements InboxListener {
     clearInterval(this.#timer);
   }
 
-  #renewAll(): void {
+  #renewDue(): void {
     const now = Date.now();
-    for (const run of this.#runs) {
-      if (now - run.confirmedAt >= renewAfterMs) void this.#renew(run);
-    }
-  }
-
-  async #renew(run: JobRun): Promise<void> {
-    const { attempt } = run;
-    if (attempt === undefined || run.isRenewing) return;
-    run.isRenewing = true;
-    try {
-      const ownership = await renewLease(this.#redis, { jobId: run.job.id, attempt });
-      if (ownership === 'ok') run.confirmedAt = Date.now();
-      else run.lose(ownership);
-    } catch (error) {
-      this.#log.warn({ err: error, job: run.job.id }, 'renewing a lease failed');
-    } finally {
-      run.isRenewing = false;
-    }
-  }
-}
-
-/** Batch window for settling ended jobs: under load one call settles many. */
-const settleMs = 5;
-/** Batch window for the expiry of their states, which is only cleanup. */
-const expireMs = 1000;
-
-/**
- * Settles the jobs that this process ended, many in one call. No caller waits for it: the sweeper settles what is lost with
- * the process.
- */
-export class Settler {
-  readonly #redis: RedisClient;
-  readonly #log: Logger;
-  #ended: Settlement[] = [];
-  #settled: ExpiringState[] = [];
-  #settleTimer: NodeJS.Timeout | undefined;
-  #expireTimer: NodeJS.Timeout | undefined;
-  #settling: Promise<void> = Promise.resolve();
-
-  constructor(redis: RedisClient, log: Logger) {
-    this.#redis = redis;
-    this.#log = log;
-  }
-
-  add(job: Settlement): void {
-    this.#ended.push(job);
-    this.#settleTimer ??= setTimeout(() => this.#settle(), settleMs);
-  }
-
-  /** Settles the remaining jobs. */
-  async close(): Promise<void> {
-    this.#settle();
-    await this.#settling;
-    await this.#expire();
-  }
-
-  #settle(): void {
-    clearTimeout(this.#settleTimer);
-    this.#settleTimer = undefined;
-    const jobs = this.#ended;
-    this.#ended = [];
-    if (jobs.length === 0) return;
-    const settled = settle(this.#redis, jobs).then(
-      () => {
-        // Only these two fields: hundreds of entries wait here, and records are long.
-        for (const { jobId, retentionMs } of jobs) this.#settled.push({ jobId, retentionMs });
-        this.#expireTimer ??= setTimeout(() => void this.#expire(), expireMs);
-      },
-      (error) => this.#log.warn({ err: error }, 'settling a job failed; the sweeper retries it'),
+    const isSilentRound = ++this.#rounds % silentRounds === 0;
+    const due = [...this.#runs].filter(({ isSilent, confirmedAt }) =>
+      isSilent ? isSilentRound : now - confirmedAt >= renewAfterMs,
     );
-    this.#settling = Promise.all([this.#settling, settled]).then(() => undefined);
+    if (due.length > 0) void this.#renew(due);
   }
 
-  async #expire(): Promise<void> {
-    clearTimeout(this.#expireTimer);
-    this.#expireTimer = undefined;
-    const jobs = this.#settled;
-    this.#settled = [];
-    await expireStates(this.#redis, jobs).catch((error) => this.#log.warn({ err: error }, 'expiring states failed'));
+  async #renew(runs: readonly JobRun[]): Promise<void> {
+    const leased = runs.flatMap((run) => {
+      const { attempt, jobId, isRenewing } = run;
+      if (attempt === undefined || isRenewing) return [];
+      run.isRenewing = true;
+      return [{ run, jobId, attempt }];
+    });
+    await renewLeases(this.#redis, leased, ({ run }, ownership) => {
+      run.isRenewing = false;
+      if (ownership instanceof Error) this.#log.warn({ err: ownership, job: run.jobId }, 'renewing a lease failed');
+      else if (ownership === 'ok') run.confirm(true);
+      else run.lose(ownership);
+    });
   }
 }

@@ -4,12 +4,14 @@ import { type BeginVerdict, begin, releaseLease } from '../../shared/jobs/attemp
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
+import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
 import { discardUnwantedTask } from './discard-task.ts';
 import { finishRun } from './finish-run.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
+import { parkRun } from './park-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 import { RunTrace } from './trace-run.ts';
 
@@ -20,6 +22,7 @@ const unreadPauseMs = 2000;
  * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
  * times: the first claim creates the task, the others poll it.
  * @param claim unique per claim, see `begin`
+ * @param wasParked whether it has waited for its vendor before
  * @param claimVerdict the verdict of `begin`, if the job was started by its claim; undefined: `begin` is yet to be called
  */
 export async function runJob(
@@ -27,8 +30,9 @@ export async function runJob(
   job: QueuedJob,
   claim: string,
   claimVerdict?: BeginVerdict,
+  wasParked = false,
 ): Promise<RunOutcome> {
-  const run = new JobRun(job);
+  const run = new JobRun(job, claim, wasParked);
   // Before `begin`: from the moment it returns "run", cancellations are sent to this process.
   context.running.add(run);
   let outcome: RunOutcome | undefined;
@@ -47,7 +51,10 @@ export async function runJob(
     if (verdict.verdict === 'run' || verdict.verdict === 'poll') {
       run.attempt = verdict.attempt;
       run.beganAt = context.clock.now();
-      if (verdict.verdict === 'run' && verdict.attempt === 1) observeWait(context, job, run.beganAt);
+      if (verdict.verdict === 'run') {
+        run.withdrawn = verdict.withdrawn ?? 0;
+        if (verdict.attempt === 1) observeWait(context, job, run.beganAt);
+      }
       if (verdict.verdict === 'poll') {
         run.task = verdict.task;
         run.progress = verdict.progress;
@@ -71,9 +78,14 @@ export async function runJob(
   }
 }
 
-/** Observes how long a job waited for its first attempt. */
-function observeWait({ metrics }: WorkerContext, { capability, createdAt }: QueuedJob, beganAt: number): void {
-  metrics.queueWait.observe({ capability }, Math.max(0, beganAt - createdAt) / 1000);
+/** Observes how long a job waited for its first attempt. One of low priority waits on purpose. */
+function observeWait(
+  { metrics }: WorkerContext,
+  { capability, createdAt, trace, lane }: QueuedJob,
+  beganAt: number,
+): void {
+  if (lane !== undefined) return;
+  metrics.queueWait.observe({ capability }, Math.max(0, beganAt - createdAt) / 1000, trace && traceIdOf(trace));
 }
 
 /** Whether anything is stored beside the job, which is rare. */
@@ -146,10 +158,11 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
 
 /**
  * Logs which worker ran a job, and how that went. Besides a job's own outcomes there are `ended` (by another process: it
- * was cancelled, say), `fenced` (another worker has it), `gone` and `requeued`. A poll of a task that goes on has no line.
+ * was cancelled, say), `fenced` (another worker has it), `gone` and `requeued`. A poll of a task that goes on has no line,
+ * and neither has a job that waits for its vendor.
  */
 function logRun({ log, workerId }: WorkerContext, run: JobRun, outcome: RunOutcome, ms: number): void {
-  if (typeof outcome === 'object' || !log.isLevelEnabled('info')) return;
+  if (typeof outcome === 'object' || outcome === 'parked' || !log.isLevelEnabled('info')) return;
   const { job, stopReason, end } = run;
   const isTakenOver = stopReason === 'fenced' || stopReason === 'gone';
   const line = {
@@ -178,9 +191,7 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
     attempt,
     lastSeq,
     lifetimeMs: logLifetime(job),
-    onConfirmed: () => {
-      run.confirmedAt = Date.now();
-    },
+    onConfirmed: () => run.confirm(false),
     onLost: (reason) => {
       if (reason instanceof ApiError && reason.cause !== undefined) {
         context.log.warn({ err: reason.cause, job: job.id }, 'writing the frames of an answer failed');
@@ -194,12 +205,18 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   const startedAt = performance.now();
   try {
     const { spans } = run;
-    const ending = await (spans === undefined
+    const called = await (spans === undefined
       ? callVendor(context, run, writer)
       : spans.within(() => callVendor(context, run, writer)));
+    const ending = called.outcome === 'saturated' ? await parkRun(context, run, attempt, called.error) : called;
+    if (typeof ending === 'string' || !('outcome' in ending)) {
+      await writer.discard();
+      return ending;
+    }
     if (writer.firstFrameAt !== undefined) {
       const seconds = (writer.firstFrameAt - startedAt) / 1000;
-      context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds);
+      const traceId = job.trace && traceIdOf(job.trace);
+      context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds, traceId);
     }
     const outcome = await finishRun(context, run, attempt, writer, ending);
     logRun(context, run, outcome, performance.now() - startedAt);

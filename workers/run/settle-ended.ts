@@ -54,11 +54,11 @@ export async function settleEnded(context: WorkerContext, job: QueuedJob, known?
   if (state?.outcome === undefined) return;
   const called = known ?? (await calledByLog(context, state));
   const charge = await chargeEnded(context, job, state, called);
-  const { usage, cost } = charge ?? state;
+  const { usage, cost, saved } = charge ?? state;
   if (charge !== undefined) countCharge(context, vendorLabel(called), called.routed?.id, charge);
-  if (state.usage === undefined) await noteCharge(context, job, { usage, cost });
+  if (state.usage === undefined) await noteCharge(context, job, { usage, cost, saved });
   const { vendor, attempts, servedModel, firstAt = state.firstAt } = called;
-  const settlement = settlementOf({ ...state, servedModel, firstAt, usage, cost, attempt: attempts }, vendor);
+  const settlement = settlementOf({ ...state, servedModel, firstAt, usage, cost, saved, attempt: attempts }, vendor);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
 }
 
@@ -86,10 +86,10 @@ async function chargeEnded(
 export async function noteCharge(
   context: WorkerContext,
   job: QueuedJob,
-  { usage, cost }: Pick<Charge, 'usage' | 'cost'>,
+  { usage, cost, saved }: Pick<Charge, 'usage' | 'cost' | 'saved'>,
 ): Promise<void> {
   if (usage === undefined) return;
-  await storeUsage(context.redis, job.id, usage, cost).catch((error) => logLeftOut(context, job, error));
+  await storeUsage(context.redis, job.id, { usage, cost, saved }).catch((error) => logLeftOut(context, job, error));
 }
 
 /** Logs a failed step that settlement does not depend on. */

@@ -1,6 +1,6 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
-import { costOf } from '../../shared/money/cost.ts';
+import { costOf, savedBy } from '../../shared/money/cost.ts';
 import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
@@ -17,6 +17,8 @@ export interface Charge {
   readonly usage: string | undefined;
   /** Nano-dollars; undefined if unknown, and then nothing is charged. */
   readonly cost: number | undefined;
+  /** What the vendor's prompt cache saved, in nano-dollars; left out: nothing. */
+  readonly saved?: number | undefined;
   /** All tokens, of input and output; undefined if none were counted. */
   readonly tokens: number | undefined;
   /** The same by kind. */
@@ -43,6 +45,7 @@ export function chargeFor(
   return {
     usage: recorded === null ? undefined : JSON.stringify(recorded),
     cost: costOf(row?.prices, usage, quantities, fee),
+    saved: savedBy(row?.prices, counts),
     tokens: sumOf(counts),
     counts,
   };
@@ -72,7 +75,7 @@ export function chargeForLate(
 ): Charge {
   const charge = chargeFor(row, job, answer);
   const isCharged = outcome !== 'failed' || (hasDelta && hasTokens(job));
-  return isCharged ? charge : { ...charge, cost: 0 };
+  return isCharged ? charge : { ...charge, cost: 0, saved: 0 };
 }
 
 /** The model by the route that served a job, found by names alone; undefined if it is no longer in the catalogue. */

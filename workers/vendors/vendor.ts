@@ -18,6 +18,8 @@ export interface VendorCall {
    * without parsing.
    */
   readonly request: RequestBody;
+  /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */
+  readonly addsCacheBreakpoints?: true | undefined;
   /** Aborted when the caller disconnected, the deadline passed, the job was fenced off or the worker gives up. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte from the vendor before the call fails with `timeout`. */

@@ -60,7 +60,10 @@ function buckets({ width, from, to }: Span, rows: readonly ModelUsageRow[]) {
       requests: row.requests,
       input_tokens: row.input_tokens,
       output_tokens: row.output_tokens,
+      cached_tokens: row.cached_tokens,
       cost: toDollars(row.cost),
+      saved: toDollars(row.saved),
+      cache_hits: row.cache_hits,
     })),
   }));
 }

@@ -1,3 +1,4 @@
+import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
@@ -33,6 +34,7 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
     stream: stream === true,
     request: requestText(job),
     hasMedia,
+    affinity: cacheAffinity(input.prompt_cache_key, input.messages),
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
     ...requestTags(input.metadata),
     ...vendorFacts(job, chatExtras(given, job)),

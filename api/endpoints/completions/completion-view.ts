@@ -19,6 +19,12 @@ export interface CompletionDress {
   readonly chunkChoice?: (choice: Record<string, unknown>) => Record<string, unknown>;
 }
 
+/** The end of an answer; with `choices` if it was held. */
+interface WholeEnd {
+  readonly choices?: Record<string, unknown>[];
+  readonly usage?: unknown;
+}
+
 const json = (value: unknown): string => JSON.stringify(value);
 
 /** Prepends the envelope to a frame's fields without parsing them, so a token costs only a string copy. */
@@ -28,7 +34,8 @@ function splice(head: string, text: string): string {
 
 /**
  * The view of chat and legacy completions. Streamed: a chunk per delta; the end becomes the usage chunk, if requested, and
- * `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`.
+ * `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`; taken from the cache for a streamed request, it is one
+ * chunk.
  */
 export function completionView({
   idPrefix,
@@ -49,11 +56,15 @@ export function completionView({
       return (frame) => {
         if (frame.type === 'delta') return [`data: ${splice(chunk, frame.text)}`];
         if (frame.type !== 'end') return [];
-        const end = JSON.parse(frame.text) as { choices?: unknown; usage?: unknown };
-        if (end.choices !== undefined) return [`data: ${splice(envelope(job, object), frame.text)}`, 'data: [DONE]'];
-        if (!includeUsage) return ['data: [DONE]'];
-        const usage = `,"choices":[],"usage":${json(end.usage ?? null)}}`;
-        return [`data: ${envelope(job, chunkObject)}${usage}`, 'data: [DONE]'];
+        const { choices, usage, ...rest } = JSON.parse(frame.text) as WholeEnd;
+        if (choices !== undefined && !job.stream) {
+          return [`data: ${splice(envelope(job, object), frame.text)}`, 'data: [DONE]'];
+        }
+        const whole = choices && json({ choices: chunkChoice ? choices.map(chunkChoice) : choices, ...rest });
+        const events = whole === undefined ? [] : [`data: ${splice(chunk, whole)}`];
+        if (!includeUsage) return [...events, 'data: [DONE]'];
+        const last = `,"choices":[],"usage":${json(usage ?? null)}}`;
+        return [...events, `data: ${envelope(job, chunkObject)}${last}`, 'data: [DONE]'];
       };
     },
     held: (job, frames) => {

@@ -1,3 +1,4 @@
+import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
@@ -5,6 +6,7 @@ import { recordedError } from '../../../shared/jobs/settlement/error-details.ts'
 import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
 import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
+import type { LoadGauge } from '../../admission/load-gauge.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
 import type { JobStatus } from '../../replies/view.ts';
 import type { Context } from '../../state.ts';
@@ -12,6 +14,7 @@ import type { Context } from '../../state.ts';
 /** Dependencies of `jobObject`. */
 export interface JobObjectDependencies {
   readonly queue: EndJobContext['queue'];
+  readonly load: LoadGauge;
   readonly baseUrls: BaseUrls;
 }
 
@@ -27,6 +30,8 @@ export interface JobObject {
   readonly finished_at: number | null;
   /** Jobs before this one in its queue; null when it does not wait. */
   readonly queue_position: number | null;
+  /** Seconds until a worker begins it, as its queue drains now; null when it does not wait, and if that is not known. */
+  readonly expected_wait_seconds: number | null;
   readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
   readonly usage: unknown;
   /** Dollars; null until it has ended, and if unknown. */
@@ -57,7 +62,7 @@ export async function jobObject(
   error?: ApiError,
 ): Promise<JobObject> {
   const status = jobStatus(state);
-  const position = status === 'queued' ? await services.queue(state.capability).position(state.id) : undefined;
+  const position = status === 'queued' ? await services.queue(state).position(state.id) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
   const vendorCost = usage === null ? undefined : readVendorCost(usage);
@@ -72,6 +77,7 @@ export async function jobObject(
     started_at: seconds(state.beganAt),
     finished_at: seconds(state.endedAt),
     queue_position: position ?? null,
+    expected_wait_seconds: position === undefined ? null : expectedWait(services.load, state.capability, position),
     urls: jobUrls(services.baseUrls.of(ctx.req), state),
     usage,
     cost: cost === undefined ? null : toDollars(cost),
@@ -83,6 +89,12 @@ export async function jobObject(
         : null,
     result,
   };
+}
+
+/** The wait in seconds of a job with so many before it. */
+function expectedWait(load: LoadGauge, capability: Capability, position: number): number | null {
+  const waitMs = load.drainMs(capability, position + 1);
+  return waitMs === undefined ? null : Math.round(waitMs) / 1000;
 }
 
 /** URLs to read, follow (by SSE or WebSocket) and cancel (by DELETE) a job. */

@@ -18,7 +18,7 @@ import { describeError, type JobObject, jobUrls } from './job-object.ts';
 const readMs = 5000;
 
 /** A job in a list: as in `GET /v1/jobs/{id}`, without its result and its queue position. */
-type ListedJob = Omit<JobObject, 'result' | 'queue_position'> & {
+type ListedJob = Omit<JobObject, 'result' | 'queue_position' | 'expected_wait_seconds'> & {
   readonly input_tokens: number | null;
   readonly output_tokens: number | null;
   readonly metadata: ConsoleJob['metadata'];

@@ -37,11 +37,12 @@ export type ShownBlock =
   | Exclude<UserBlock, { type: 'tool_result' }>
   | { readonly type: 'tool_reference'; readonly tool_name: string };
 
-/** The cache mark of a block, for the part made from it. */
-export function cacheMark(block: Cached, notes: MessageNotes): Cached {
-  if (block.cache_control == null) return {};
+/** The cache mark of a block, or of a tool, for what is made from it. It is noted even where nothing has room for it. */
+export function cacheMark(marked: object, notes: MessageNotes): Cached {
+  const { cache_control: mark } = marked as Cached;
+  if (mark == null) return {};
   notes.hints.add('cache_control');
-  return { cache_control: block.cache_control };
+  return { cache_control: mark };
 }
 
 /** Converts a text block to a part. */
@@ -70,6 +71,7 @@ export function toParts(block: ShownBlock, notes: MessageNotes): ChatPart[] {
       return documentParts(block, notes);
     case 'search_result': {
       noteCitations(block, notes);
+      for (const part of block.content) cacheMark(part, notes);
       const text = [block.title, block.source, ...block.content.map((part) => part.text)].join('\n');
       return [{ type: 'text', text, ...cacheMark(block, notes) }];
     }

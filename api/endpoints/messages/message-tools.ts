@@ -19,6 +19,7 @@ export function toChatTools({ tools, messages, tool_choice: choice }: MessageInp
   const all = named === undefined ? every : every.filter((tool) => !isDeferred(tool) || named.has(tool.name));
   const offered = all.filter(isCustom);
   for (const tool of all) if (!isCustom(tool)) notes.ignored.add(`tools.${tool.type}`);
+  for (const tool of every) cacheMark(tool, notes);
   const chosen = choice == null ? undefined : toChatChoice(choice, all, offered);
   if (offered.length === 0) return {};
   return {

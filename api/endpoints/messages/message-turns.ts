@@ -83,6 +83,7 @@ function assistantTurn(
       const signed = signatures.get(block.id);
       toolCalls.push({ id: block.id, type: 'function', function: call, ...signed, ...cacheMark(block, notes) });
     } else {
+      cacheMark(block, notes);
       thoughts.push(block);
     }
   }

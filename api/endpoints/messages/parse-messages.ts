@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import {
   type MessageInput,
   type MessageRequest,
@@ -69,10 +70,13 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
     stream: input.stream === true,
     request: JSON.stringify(chat),
     hasMedia: notes.hasMedia,
+    affinity: cacheAffinity(undefined, input.messages, input.system),
     viewOptions,
     ...requestTags(input.metadata),
     extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
+    // Also where the chat has no room for it.
+    ...(notes.hints.has('cache_control') && { marksCache: true }),
     requirements: {
       ...requirementsOf(input, notes, chat),
       limits: readModelLimits('messages', input.messages, { max_tokens: input.max_tokens }),

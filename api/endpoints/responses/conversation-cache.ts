@@ -12,6 +12,8 @@ export interface CachedResponse {
   readonly hasMedia: boolean;
   /** The images and documents of its request. */
   readonly media: MediaExtent;
+  /** As of `ParsedRequest`. */
+  readonly affinity: string | undefined;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { isOfPromptCacheKey } from '../../../shared/capabilities/cache-affinity.ts';
 import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabilities/response.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
@@ -13,6 +14,9 @@ import { readFrames } from '../../pipeline/resource.ts';
 import { type View, viewJob } from '../../replies/view.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
+
+/** A mark for the prompt cache in compact JSON. In a string of it, the quotes would be escaped. */
+const cacheMark = /"cache_control":(?!null)/;
 
 /** Timeout for reading an earlier turn from the store. */
 const readMs = 5000;
@@ -39,27 +43,44 @@ export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseR
     const reading = { ...context, view };
     const resolved = references.length === 0 ? parsed : await replaceReferences(reading, parsed, references);
     if (previousResponseId === undefined) return resolved;
-    const { items, media } = await readConversation(reading, previousResponseId);
+    const { items, media, affinity } = await readConversation(reading, previousResponseId);
     const request = prependItems(resolved.request, items);
     if (request.length > largestBody) throw tooLong('previous_response_id');
-    return withEarlierMedia({ ...resolved, request } as ParsedResponse, media);
+    return continuing({ ...resolved, request } as ParsedResponse, { items, media, affinity });
   };
 }
 
+/**
+ * Adds what is known of the conversation that a request continues: the media of its items, whether they are marked for the prompt
+ * cache, and the affinity of its first turn, which a `prompt_cache_key` of its own precedes.
+ */
+export function continuing(parsed: ParsedResponse, { items, media, affinity }: Conversation): ParsedResponse {
+  const whole = withEarlierMarks(withEarlierMedia(parsed, media), [items]);
+  if (affinity === undefined || isOfPromptCacheKey(parsed.affinity ?? '')) return whole;
+  return { ...whole, affinity, viewOptions: { ...whole.viewOptions, affinity } };
+}
+
 /** Adds the media of earlier items to a request, both for its own extent and for the turns that continue it. */
-export function withEarlierMedia(parsed: ParsedResponse, earlier: MediaExtent): ParsedResponse {
+function withEarlierMedia(parsed: ParsedResponse, earlier: MediaExtent): ParsedResponse {
   if (earlier === undefined) return parsed;
   const { extent, viewOptions } = parsed;
   const media = joinedMedia(viewOptions.media, earlier);
   return { ...parsed, extent: { ...extent, ...media }, viewOptions: { ...viewOptions, media } };
 }
 
+/** Notes marks for the prompt cache in the texts of earlier items. */
+function withEarlierMarks(parsed: ParsedResponse, texts: readonly string[]): ParsedResponse {
+  return texts.some((text) => cacheMark.test(text)) ? { ...parsed, marksCache: true } : parsed;
+}
+
 /** The conversation that a turn continues. */
-interface Conversation {
+export interface Conversation {
   /** JSON text of the list of its items. */
   readonly items: string;
   /** The images and documents among them. */
   readonly media: MediaExtent;
+  /** The affinity of its first turn; undefined if an earlier release stored it. */
+  readonly affinity: string | undefined;
 }
 
 /** Returns all items of a response: its input, then its output. */
@@ -76,7 +97,8 @@ async function readConversation(reading: Reading, id: string): Promise<Conversat
   const input = await readInput(reading, job);
   const output = input && (await unlessExpired(readOutputItems(reading, job)));
   if (!output) throw notFound(id);
-  return { items: joinedLists(input.text, JSON.stringify(output)), media: joinedMedia(input.media, mediaOf(output)) };
+  const { text, media, affinity } = input;
+  return { items: joinedLists(text, JSON.stringify(output)), media: joinedMedia(media, mediaOf(output)), affinity };
 }
 
 /** Resolves to undefined instead of rejecting with `resume_expired`. */
@@ -132,12 +154,13 @@ export async function readInputItems(
 async function readInput(
   { services, connection }: Pick<Reading, 'services' | 'connection'>,
   job: JobState,
-): Promise<{ readonly text: string; readonly media: MediaExtent } | undefined> {
+): Promise<({ readonly text: string } & Pick<Conversation, 'media' | 'affinity'>) | undefined> {
   const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
   if (text === undefined) return undefined;
   const viewed = await viewJob(services, job, services.baseUrl);
   const viewOptions = viewed.viewOptions as ResponseViewOptions;
-  return { text: inputOf(text, { viewOptions }), media: viewOptions.media };
+  const { media, affinity } = viewOptions;
+  return { text: inputOf(text, { viewOptions }), media, affinity };
 }
 
 const head = '{"input":';
@@ -192,7 +215,8 @@ async function replaceReferences(
   }
   const { afterInput } = parsed.viewOptions;
   const whole = `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}`;
-  return withEarlierMedia({ ...parsed, request: whole } as ParsedResponse, media);
+  const earlier = [...named.values()].map(({ text }) => text);
+  return withEarlierMarks(withEarlierMedia({ ...parsed, request: whole } as ParsedResponse, media), earlier);
 }
 
 /** A referenced item. */

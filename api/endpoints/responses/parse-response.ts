@@ -1,3 +1,4 @@
+import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
@@ -40,6 +41,8 @@ export interface ResponseViewOptions {
   readonly afterInput: number;
   /** The images and documents of the whole input, for the turns that continue it. */
   readonly media?: MediaExtent;
+  /** As of `ParsedRequest`, for the turns that continue it: that of the conversation's first one. */
+  readonly affinity?: string;
 }
 
 /** Parses `POST /v1/responses`. Its request starts with `"input"`, so that earlier turns can be prepended as text. */
@@ -63,18 +66,21 @@ export function parseResponseFields(
     chatFields: [...responseChatFields(wire), ...(hasImageDetail ? ['messages.content.image_url.detail'] : [])],
     limits: readModelLimits('input', input, { max_output_tokens: wire.max_output_tokens }),
   };
+  const affinity = cacheAffinity(wire.prompt_cache_key, items, wire.instructions);
   const afterInput = textAfterInput(rest);
   const viewOptions: ResponseViewOptions = {
     echo: responseEcho(wire),
     include: wire.include ?? [],
     afterInput: afterInput.length,
     ...(media && { media }),
+    affinity,
   };
   return {
     model,
     stream: stream === true,
     request: `{"input":${JSON.stringify(items)}${afterInput}`,
     hasMedia,
+    affinity,
     viewOptions,
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),

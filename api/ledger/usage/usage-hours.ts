@@ -16,18 +16,22 @@ const hourColumns = [
 /** Columns that are summed. */
 export const sumColumns = [
   ...(['requests', 'failed', 'cancelled', 'input_tokens', 'output_tokens', 'cost', 'milliseconds'] as const),
-  ...(['first_milliseconds', 'first_count'] as const),
+  ...(['first_milliseconds', 'first_count', 'cached_tokens', 'saved', 'cache_hits'] as const),
 ] satisfies (keyof UsageHoursTable & keyof UsageDaysTable)[];
 
-/** Sums of jobs; `cost` in nano-dollars, times in ms. */
+/** Sums of jobs; `cost` and `saved` in nano-dollars, times in ms. */
 export type UsageSums = Pick<UsageHoursTable, (typeof sumColumns)[number]>;
 
 /** Columns of a job's row that are counted. */
 export type CountedJob = Pick<
   Selectable<JobsTable>,
   | Exclude<(typeof hourColumns)[number], 'hour_start'>
-  | ('created_at' | 'ended_at' | 'first_at' | 'outcome' | 'input_tokens' | 'output_tokens' | 'cost')
+  | ('created_at' | 'ended_at' | 'first_at' | 'outcome' | 'input_tokens' | 'output_tokens' | 'cached_tokens')
+  | ('cost' | 'saved')
 >;
+
+/** Columns by which a job is grouped. */
+export type GroupedJob = Pick<CountedJob, Exclude<(typeof hourColumns)[number], 'hour_start'> | 'created_at'>;
 
 /**
  * Adds ended jobs to the hourly and daily sums of their creation time, of their account and of all accounts. Runs in the
@@ -35,8 +39,17 @@ export type CountedJob = Pick<
  * without an end before, so each job counts once.
  */
 export async function addToUsageHours(transaction: Database, jobs: readonly CountedJob[]): Promise<void> {
-  if (jobs.length === 0) return;
-  const hours = hoursOf(jobs);
+  if (jobs.length > 0) await addHours(transaction, hoursOf(jobs));
+}
+
+/** Hourly sums of accounts, by their group. */
+export type UsageHours = Map<string, UsageHoursTable>;
+
+/**
+ * Adds hourly sums of accounts to those in the database, to the daily ones, and to those of all accounts. Runs in a transaction,
+ * as its last statements.
+ */
+export async function addHours(transaction: Database, hours: UsageHours): Promise<void> {
   const [days, all] = [new Map<string, UsageDaysTable>(), new Map<string, UsageHoursTable>()];
   // Per sum, not per job: the jobs of a batch form few groups.
   for (const hour of hours.values()) {
@@ -91,8 +104,8 @@ async function add<Table extends 'usage_days' | 'usage_hours'>(
 }
 
 /** Sums jobs by hour and group of their account. */
-function hoursOf(jobs: readonly CountedJob[]): Map<string, UsageHoursTable> {
-  const hours = new Map<string, UsageHoursTable>();
+function hoursOf(jobs: readonly CountedJob[]): UsageHours {
+  const hours: UsageHours = new Map();
   let last: { readonly job: CountedJob; readonly hour: UsageHoursTable } | undefined;
   for (const job of jobs) {
     // Consecutive jobs often share a group, which saves the look-up.
@@ -114,11 +127,12 @@ function isAlike(one: CountedJob, other: CountedJob): boolean {
   );
 }
 
-function hourStart({ created_at: createdAt }: CountedJob): number {
+function hourStart({ created_at: createdAt }: Pick<CountedJob, 'created_at'>): number {
   return createdAt - (createdAt % hourMs);
 }
 
-function hourOf(hours: Map<string, UsageHoursTable>, job: CountedJob): UsageHoursTable {
+/** The row of a job's group, which is added with zero sums if missing. */
+export function hourOf(hours: UsageHours, job: GroupedJob): UsageHoursTable {
   const { account_id, api_key_id, endpoint, capability, vendor } = job;
   // As stored: names that differ only in unstorable characters are one group, which a statement may contain only once.
   const model = storableText(job.model);
@@ -158,7 +172,7 @@ function rowOf<Group extends object>(
 /** The sums of no jobs. */
 export const noUsage: Readonly<UsageSums> = {
   ...{ requests: 0, failed: 0, cancelled: 0, input_tokens: 0, output_tokens: 0, cost: 0, milliseconds: 0 },
-  ...{ first_milliseconds: 0, first_count: 0 },
+  ...{ first_milliseconds: 0, first_count: 0, cached_tokens: 0, saved: 0, cache_hits: 0 },
 };
 
 /** Adds `more` to `sums`, each capped at `maxSum`. */
@@ -178,7 +192,9 @@ function addJob(sums: UsageSums, job: CountedJob): void {
   if (job.outcome === 'cancelled') sums.cancelled += 1;
   addTo(sums, 'input_tokens', job.input_tokens ?? 0);
   addTo(sums, 'output_tokens', job.output_tokens ?? 0);
+  addTo(sums, 'cached_tokens', job.cached_tokens ?? 0);
   addTo(sums, 'cost', job.cost ?? 0);
+  addTo(sums, 'saved', job.saved ?? 0);
   // The clocks of two processes may differ.
   addTo(sums, 'milliseconds', Math.max(0, (endedAt ?? createdAt) - createdAt));
   if (firstAt === null) return;

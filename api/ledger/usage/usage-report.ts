@@ -176,6 +176,8 @@ async function readOwners(db: Database, { key = '', from, to }: UsageQuestion): 
 function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<UsageQuestion['tag']>) {
   const { from, to } = question;
   const one = (condition: RawBuilder<unknown>) => sql<number>`case when ${condition} then 1 else 0 end`;
+  const amount = <Column extends 'cost' | 'cached_tokens' | 'saved'>(column: Column) =>
+    sql<number>`coalesce(${sql.ref(column)}, 0)`.as(column);
   const since = (column: 'ended_at' | 'first_at') =>
     sql<number>`case when ${sql.ref(column)} > created_at then ${sql.ref(column)} - created_at else 0 end`;
   return db
@@ -184,7 +186,8 @@ function jobsOfTag(db: Database, question: UsageQuestion, tag: NonNullable<Usage
     .select([sql<number>`created_at - created_at % ${sql.lit(hourMs)}`.as('hour_start'), sql<number>`1`.as('requests')])
     .select([one(sql`outcome = 'failed'`).as('failed'), one(sql`outcome = 'cancelled'`).as('cancelled')])
     .select([since('ended_at').as('milliseconds'), since('first_at').as('first_milliseconds')])
-    .select([sql<number>`coalesce(cost, 0)`.as('cost'), one(sql`first_at is not null`).as('first_count')])
+    .select([amount('cost'), amount('cached_tokens'), amount('saved')])
+    .select([one(sql`first_at is not null`).as('first_count'), sql<number>`0`.as('cache_hits')])
     .where('id', '>=', firstIdAt(from - uploadMs))
     .where('id', '<', firstIdAt(to))
     .where('created_at', '>=', from)

@@ -10,6 +10,7 @@ export function accountObject({ credit, charged, ...account }: AccountWithMoney)
     is_unlimited: account.isUnlimited,
     suspended: account.suspendedAt !== undefined,
     suspended_at: account.suspendedAt ?? null,
+    queue_weight: account.queueWeight,
     created_at: account.createdAt,
     credit: toDollars(credit),
     charged: toDollars(charged),

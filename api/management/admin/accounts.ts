@@ -21,13 +21,19 @@ import { accountObject } from './account-object.ts';
 export const pageSize = { usual: 50, most: 200 };
 
 const name = z.string().trim().min(1).max(200);
+const queueWeight = z.int().min(1).max(100);
 /** The body of `POST /admin/v1/accounts`. */
-export const newAccountFields = z.strictObject({ name, is_unlimited: z.boolean().default(false) });
+export const newAccountFields = z.strictObject({
+  name,
+  is_unlimited: z.boolean().default(false),
+  queue_weight: queueWeight.default(1),
+});
 /** The body of `PATCH /admin/v1/accounts/{id}`. */
 export const accountChangeFields = z.strictObject({
   name: name.optional(),
   is_unlimited: z.boolean().optional(),
   suspended: z.boolean().optional(),
+  queue_weight: queueWeight.optional(),
 });
 
 /** Routes of `/admin/v1/accounts`. */
@@ -48,9 +54,9 @@ export function accountRoutes(
     },
     create: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      const { name, is_unlimited: isUnlimited } = await readFields(ctx, newAccountFields);
+      const { name, is_unlimited: isUnlimited, queue_weight: queueWeight } = await readFields(ctx, newAccountFields);
       const id = newAccountId();
-      await ensureAccount(db, { id, name, isUnlimited });
+      await ensureAccount(db, { id, name, isUnlimited, queueWeight });
       ctx.status = 201;
       ctx.body = await show(await findAccount(db, id));
     },
@@ -60,9 +66,14 @@ export function accountRoutes(
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      const { name, is_unlimited: isUnlimited, suspended: isSuspended } = await readFields(ctx, accountChangeFields);
-      const id = ctx.params.id as string;
-      ctx.body = await show(await changeAccount(db, redis, id, { name, isUnlimited, isSuspended }));
+      const fields = await readFields(ctx, accountChangeFields);
+      const change = {
+        name: fields.name,
+        isUnlimited: fields.is_unlimited,
+        isSuspended: fields.suspended,
+        queueWeight: fields.queue_weight,
+      };
+      ctx.body = await show(await changeAccount(db, redis, ctx.params.id as string, change));
     },
   };
 }

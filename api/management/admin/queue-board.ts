@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
+import type { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
 import type { State } from '../../state.ts';
 
 /** Path of the board. */
@@ -14,17 +15,13 @@ const maxJobs = 100;
  * `GET /console/queues`: bull-board over all queues, for signed-in operators. It shows jobs without their content and
  * changes nothing, because a job also has a state and a hold outside of the queue. It is loaded on first use.
  */
-export function queueBoard({
-  queues,
-}: {
-  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
-}): Middleware<State> {
+export function queueBoard({ queues }: { readonly queues: ReadonlyMap<Capability, ShardedQueue> }): Middleware<State> {
   let board: Promise<Middleware> | undefined;
   return async (ctx, next) => {
     ctx.state.endpoint = 'queue-board';
     if (ctx.state.session.role !== 'operator') throw new ApiError('permission_denied', 'Only operators may do this.');
     if (Number(ctx.query.jobsPerPage) > maxJobs) ctx.query = { ...ctx.query, jobsPerPage: String(maxJobs) };
-    board ??= openBoard([...queues.values()]);
+    board ??= openBoard([...queues.values()].flatMap(({ all }) => all));
     await (await board)(ctx, next);
     if (typeof ctx.body === 'string' && ctx.response.is('html')) ctx.body = withinConsole(ctx.body);
   };
@@ -56,6 +53,8 @@ const looks = {
   favIcon: { default: '/console/favicon.svg', alternative: '/favicon.ico' },
   miscLinks: [{ text: 'Back to the console', url: '/console/operator/workers' }],
   hideDocsLink: true,
+  // It knows BullMQ's own workers only, and would warn of queues without any. The console's page has ours.
+  showWorkers: false,
   theme: {
     // Its own muted colour has too little contrast.
     light: {
@@ -79,8 +78,10 @@ async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware
   ]);
   const server = new KoaAdapter().setBasePath(boardPath);
   createBullBoard({
-    queues: queues.map(({ bull }) => {
-      const queue = new BullMQAdapter(bull, { readOnlyMode: true });
+    queues: queues.map(({ bull, shard }) => {
+      // Their names differ by it: all shards of a capability have its name.
+      const prefix = shard === 0 ? '' : `shard-${shard}-`;
+      const queue = new BullMQAdapter(bull, { readOnlyMode: true, prefix });
       queue.setFormatter('data', shownData);
       queue.setFormatter('name', ({ data }: { readonly data?: Partial<QueuedJob> }) => data?.model ?? 'job');
       return queue;

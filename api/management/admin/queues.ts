@@ -1,6 +1,6 @@
 import type { Middleware } from 'koa';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
-import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
+import type { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
@@ -9,11 +9,7 @@ import { wholeList } from './whole-list.ts';
 const readMs = 5000;
 
 /** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
-export function listQueues({
-  queues,
-}: {
-  readonly queues: ReadonlyMap<Capability, CapabilityQueue>;
-}): Middleware<State> {
+export function listQueues({ queues }: { readonly queues: ReadonlyMap<Capability, ShardedQueue> }): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The queues cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'admin.queues';
@@ -21,15 +17,15 @@ export function listQueues({
   };
 }
 
-async function queueView(queue: CapabilityQueue): Promise<Record<string, unknown>> {
-  const [depth, counts] = await Promise.all([queue.depth(), queue.bull.getJobCounts('prioritized', 'delayed')]);
+async function queueView(queue: ShardedQueue): Promise<Record<string, unknown>> {
+  const [depth, prioritized, delayed] = await Promise.all([queue.depth(), queue.prioritized(), queue.delayed()]);
   return {
     capability: queue.capability,
     // All waiting jobs; those with a priority, which fairness assigns, are `prioritized`.
     waiting: depth.waiting,
-    prioritized: counts.prioritized ?? 0,
+    prioritized,
     active: depth.active,
-    delayed: counts.delayed ?? 0,
+    delayed,
     oldest_wait_seconds: Math.round(depth.oldestWaitMs / 100) / 10,
   };
 }

@@ -67,11 +67,12 @@ async function readLiveJob(redis: RedisClient, id: string): Promise<LiveJob | un
 
 /** Omits the request in the state: it is not shown here, and may be long. */
 async function readState(redis: RedisClient, id: string): Promise<{ job: string; progress: JobProgress } | undefined> {
-  const fields = ['job', 'attempt', 'began', 'first', 'ended', 'terminal', 'error', 'details'] as const;
-  const [job, attempt, began, first, ended, outcome, error, details] = await redis.hmget(jobKeys.state(id), ...fields);
+  const fields = ['job', 'attempt', 'withdrawn', 'began', 'first', 'ended', 'terminal', 'error', 'details'] as const;
+  const values = await redis.hmget(jobKeys.state(id), ...fields);
+  const [job, attempt, withdrawn, began, first, ended, outcome, error, details] = values;
   if (!job) return undefined;
   const progress = {
-    attempt: Number(attempt ?? 0),
+    attempt: Number(attempt ?? 0) - Number(withdrawn ?? 0),
     beganAt: began ? Number(began) : undefined,
     firstAt: first ? Number(first) : undefined,
     endedAt: ended ? Number(ended) : undefined,

@@ -52,6 +52,9 @@ const fileColumns = [
   ...(['average_ms', 'average_first_ms'] as const),
 ];
 
+/** Columns behind those: new ones come last, for those who count them. */
+const laterColumns = ['cost_dollars', 'cached_tokens', 'saved_dollars', 'cache_hits'];
+
 /**
  * `GET …/usage.csv`: the groups as a file, a line each. The first column is named after the grouping; days and hours are in
  * the requested time zone.
@@ -70,9 +73,10 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
       const sums = shownSums(row);
       const label = labelOf(question, row.group, names);
       const cells = fileColumns.map((name) => sums[name]);
-      return csvLine([label, ...(hasId ? [row.group] : []), ...cells, formatDollars(row.cost)]);
+      const money = [formatDollars(row.cost), row.cached_tokens, formatDollars(row.saved), row.cache_hits];
+      return csvLine([label, ...(hasId ? [row.group] : []), ...cells, ...money]);
     });
-    const head = [groupBy, ...(hasId ? [`${groupBy}_id`] : []), ...fileColumns, 'cost_dollars'];
+    const head = [groupBy, ...(hasId ? [`${groupBy}_id`] : []), ...fileColumns, ...laterColumns];
     ctx.set({
       'content-type': 'text/csv; charset=utf-8',
       'content-disposition': `attachment; filename="usage-by-${groupBy}.csv"`,
@@ -141,10 +145,11 @@ function labelOf(
 }
 
 function shownSums({ milliseconds, first_milliseconds: first, first_count: firsts, ...sums }: UsageSums) {
-  const { requests, failed, cancelled, input_tokens, output_tokens, cost } = sums;
+  const { requests, failed, cancelled, input_tokens, output_tokens, cached_tokens, cost, saved, cache_hits } = sums;
   return {
-    ...{ requests, failed, cancelled, input_tokens, output_tokens },
+    ...{ requests, failed, cancelled, input_tokens, output_tokens, cached_tokens, cache_hits },
     cost: toDollars(cost),
+    saved: toDollars(saved),
     average_ms: requests === 0 ? null : Math.round(milliseconds / requests),
     average_first_ms: firsts === 0 ? null : Math.round(first / firsts),
   };

@@ -43,6 +43,7 @@ const settings = {
   concurrency: whole(maxUnfinished).nullable().optional(),
   on_disconnect: z.enum(['cancel', 'continue']).nullable().optional(),
   unsupported_parameters: z.enum(['refuse', 'drop']).nullable().optional(),
+  cache_breakpoints: z.enum(['caller', 'automatic']).nullable().optional(),
 };
 
 /** The body of `POST …/keys`. */
@@ -102,6 +103,7 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
     concurrency: fields.concurrency,
     onDisconnect: fields.on_disconnect,
     unsupportedParameters: fields.unsupported_parameters,
+    cacheBreakpoints: fields.cache_breakpoints,
     vendorIds: fields.vendor_ids,
   });
 }

@@ -32,6 +32,7 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     budget: budget ? { amount: toDollars(budget.amount), period: budget.period, spent: toDollars(spent ?? 0) } : null,
     on_disconnect: key.onDisconnect ?? null,
     unsupported_parameters: key.unsupportedParameters ?? null,
+    cache_breakpoints: key.cacheBreakpoints ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
 }

@@ -35,6 +35,7 @@ export const key = z.object({
   budget,
   on_disconnect: z.string().nullable(),
   unsupported_parameters: z.string().nullable(),
+  cache_breakpoints: z.string().nullable(),
   vendor_ids: texts,
 });
 
@@ -46,6 +47,7 @@ export const account = z.object({
   is_unlimited: z.boolean(),
   suspended: z.boolean(),
   suspended_at: ms.nullable(),
+  queue_weight: z.int(),
   created_at: ms,
   credit: dollars,
   charged: dollars,

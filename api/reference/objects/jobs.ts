@@ -23,7 +23,23 @@ export const listedJob = z.object({
 /** A job by itself. */
 export const job = listedJob.omit({ input_tokens: true, output_tokens: true, metadata: true }).extend({
   queue_position: z.int().nullable().describe('Jobs before this one in its queue; null if it does not wait.'),
+  expected_wait_seconds: z
+    .number()
+    .nullable()
+    .describe('Until a worker begins it, as the queue drains now; null if it does not wait, or if that is not known.'),
   result: z.unknown().describe("The endpoint's own body, once the job has completed."),
+});
+/** The answer to `Prefer: quote`. */
+export const quote = z.object({
+  object: z.literal('quote'),
+  endpoint: z.string(),
+  model: z.string(),
+  routes: z
+    .array(z.object({ vendor: z.string(), model: z.string() }))
+    .describe('The vendors that may serve it, in the order in which they are tried; another model is a fallback.'),
+  max_cost: dollars.nullable().describe('What it may cost at most; null if it has no price.'),
+  max_output_tokens: tokens.describe('Output tokens of each choice that `max_cost` includes.'),
+  expected_wait_seconds: z.number().nullable().describe('Until a worker would begin it; null if that is not known.'),
 });
 /** A job as the console shows it. */
 export const consoleJob = z.object({

@@ -23,6 +23,7 @@ export interface ApiKey {
   readonly budget: { readonly amount: number; readonly period: BudgetPeriod; readonly spent: number } | null;
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
+  readonly cache_breakpoints: 'caller' | 'automatic' | null;
   /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
@@ -42,6 +43,7 @@ export interface KeyValues {
   readonly model_limits: ApiKey['model_limits'];
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
+  readonly cache_breakpoints: 'caller' | 'automatic' | null;
 }
 
 /** A newly created key: `key` is its text, which is never shown again. */

@@ -8,6 +8,11 @@ export interface UsageSums {
   readonly cancelled: number;
   readonly input_tokens: number;
   readonly output_tokens: number;
+  /** The part of the input tokens that came from vendors' prompt caches, and what that saved. */
+  readonly cached_tokens: number;
+  readonly saved: number;
+  /** Requests that cached answers were the reply to; `requests` does not count them. */
+  readonly cache_hits: number;
   readonly cost: number;
   readonly average_ms: number | null;
   readonly average_first_ms: number | null;
@@ -66,4 +71,9 @@ export function usageQuery(query: Query, path = '/usage') {
     queryKey: [path, query],
     queryFn: ({ signal }) => request<Usage>('GET', path, { query: inReadersZone(query), signal }),
   });
+}
+
+/** Whether there is anything to show of a usage. */
+export function isUsed({ requests, cache_hits: hits }: UsageSums): boolean {
+  return requests + hits > 0;
 }

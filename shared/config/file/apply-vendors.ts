@@ -1,5 +1,12 @@
 import { findVendorRow, type VendorRow, vendorRows } from '../../vendors/vendors.ts';
-import { isUsableKey, keyPair, type SandboxSetting, settingName, type VendorSettings } from '../vendor-settings.ts';
+import {
+  isUsableKey,
+  keyPair,
+  type SandboxSetting,
+  settingName,
+  type VendorLimits,
+  type VendorSettings,
+} from '../vendor-settings.ts';
 import type { ConfigurationFile, VendorEntry } from './configuration-file.ts';
 import { expected, type Mistake } from './mistake.ts';
 
@@ -81,7 +88,19 @@ function vendorOf(
   }
   const isOpen = entry.open ?? before?.isOpen ?? row.isOpen === true;
   const { unbilled } = entry;
-  return { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen, ...(unbilled && { unbilled }) };
+  const limits = limitsOf(entry);
+  return {
+    ...{ row, baseUrl: baseUrl ?? row.baseUrl, apiKeys, isOpen },
+    ...(unbilled && { unbilled }),
+    ...(limits && { limits }),
+  };
+}
+
+/** The entry's limits; undefined if it sets none. */
+function limitsOf({ rpm, tpm, maxParallelRequests, keyLimits, modelLimits }: VendorEntry): VendorLimits | undefined {
+  const own = [rpm, tpm, maxParallelRequests].some((limit) => limit !== undefined);
+  if (!own && keyLimits === undefined && modelLimits === undefined) return undefined;
+  return { vendor: { rpm, tpm, maxParallelRequests }, key: keyLimits ?? {}, models: modelLimits ?? {} };
 }
 
 /** One environment variable may contain several keys, separated by commas. */

@@ -11,6 +11,16 @@ const baseUrl = z
   .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })
   .transform((url) => url.replace(/\/+$/, ''));
 
+const modelId = text('the id of a model, up to 256 characters', 256);
+
+/** Limits of what a vendor is asked, by LiteLLM's names. */
+const capacity = {
+  rpm: whole(1, 1_000_000_000).optional(),
+  tpm: whole(1, 1_000_000_000_000).optional(),
+  max_parallel_requests: whole(1, 1_000_000).optional(),
+};
+const capacityLimits = () => mapping(capacity).transform(camelKeys);
+
 const vendor = mapping({
   /** The table row whose wire format it uses. Left out: the row of its own name, else OpenAI's. */
   like: oneOf(vendorRows.map(({ name }) => name)).optional(),
@@ -22,9 +32,13 @@ const vendor = mapping({
   unbilled: list(text(), 'names of fields, tools or tiers').optional(),
   /** `false` turns the vendor off, whatever the environment says. */
   enabled: flag().optional(),
+  /** Of the vendor: all of its keys and models together. */
+  ...capacity,
+  /** Of each of its keys. */
+  key_limits: capacityLimits().optional(),
+  /** Of each of its keys for a model, by the vendor's name of the model. */
+  model_limits: named(modelId, capacityLimits()).optional(),
 }).transform(camelKeys);
-
-const modelId = text('the id of a model, up to 256 characters', 256);
 
 /** Properties of a model that a route may override. */
 const facts = {

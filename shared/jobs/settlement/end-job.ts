@@ -11,7 +11,8 @@ export interface EndJobContext {
   readonly redis: RedisClient;
   readonly isCluster: boolean;
   readonly blobs: Blobs;
-  readonly queue: (capability: JobIdentity['capability']) => CapabilityQueue;
+  /** The queue of a job: its shard of the capability's. */
+  readonly queue: (job: Pick<JobIdentity, 'id' | 'capability' | 'shards'>) => CapabilityQueue;
 }
 
 /**
@@ -53,7 +54,7 @@ export async function endJob(
 }
 
 async function forget(context: EndJobContext, job: JobIdentity, guard: EndGuard | undefined): Promise<void> {
-  const queue = context.queue(job.capability);
+  const queue = context.queue(job);
   const queued = await queue.find(job.id);
   // At the queue limit its caller would have waited on.
   await queue.remove(job.id, guard !== 'queued');

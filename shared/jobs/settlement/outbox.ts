@@ -33,6 +33,8 @@ export interface JobRecord {
   readonly retentionMs: number;
   /** The amount charged, in nano-dollars; undefined if nothing was. Stored apart from the rest (see `chargeField`). */
   readonly cost?: number | undefined;
+  /** What its vendor's prompt cache saved, in nano-dollars: see `savedBy`; left out: nothing, or unknown. */
+  readonly saved?: number | undefined;
   /** The request's tags as JSON text, see `JobIdentity`. */
   readonly metadata?: string | undefined;
   /** The model that replaced the requested one. */
@@ -74,6 +76,7 @@ export function recordText(job: JobRecord): string {
     retention: job.retentionMs,
     served: job.servedModel,
     first: job.firstAt,
+    saved: job.saved || undefined,
   });
   const details = job.errorDetails ? `,"details":${job.errorDetails}` : '';
   const tags = job.metadata ? `,"metadata":${job.metadata}` : '';
@@ -117,6 +120,7 @@ const wireRecord = z.compile(
     retention: z.number().min(0),
     served: z.string().optional(),
     first: time.optional(),
+    saved: z.int().min(0).optional(),
     metadata: z.record(z.string(), z.string()).optional(),
     usage: z.unknown(),
   }),
@@ -158,6 +162,7 @@ export function parseRecord(text: string, charge?: string, late?: string): JobRe
     metadata: value.metadata === undefined ? undefined : JSON.stringify(value.metadata),
     servedModel: value.served,
     firstAt: value.first,
+    saved: value.saved,
     isLate: late === '1',
   };
 }

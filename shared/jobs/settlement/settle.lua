@@ -6,11 +6,12 @@
 -- ARGV[2] '1' if the states of these jobs report them as unsettled: their holds were lost. Each gets its record (with field l: it
 --   is charged when the database has it, and had none before), except those already in the outbox: the process that settled
 --   them could not mark the state, and their record contains the charge
--- ARGV[5n-2] member of the holds: '<job id> <account> <API key id> <capability>'
--- ARGV[5n-1] '' or the hash of the idempotency key to be freed
--- ARGV[5n] the job's record, or '' if nothing is known of it
--- ARGV[5n+1] its cost in nano-dollars; 'held' if the cost is unknown and the whole hold is charged; '' if nothing is charged
--- ARGV[5n+2] tokens used, or ''
+-- ARGV[6n-3] member of the holds: '<job id> <account> <API key id> <capability>'
+-- ARGV[6n-2] '' or the hash of the idempotency key to be freed
+-- ARGV[6n-1] the job's record, or '' if nothing is known of it
+-- ARGV[6n] its cost in nano-dollars; 'held' if the cost is unknown and the whole hold is charged; '' if nothing is charged
+-- ARGV[6n+1] tokens used, or ''
+-- ARGV[6n+2] '' or the name under which a retry finds it, and for how many ms one still may: 'name ms'
 -- Returns the jobs that had no hold, by number from 1.
 local time = redis.call('TIME')
 local prefix, now, isUnsettled = ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000), ARGV[2] == '1'
@@ -92,8 +93,8 @@ local function isRecorded(job)
   return newest[job]
 end
 
-for index = 3, #ARGV, 5 do
-  local member, binding, text, cost, took = unpack(ARGV, index, index + 4)
+for index = 3, #ARGV, 6 do
+  local member, binding, text, cost, took, retried = unpack(ARGV, index, index + 5)
   local job, account, apiKey, capability = string.match(member, '^(%S+) (%S+) (%S+) ?(%S*)$')
   -- Writes that free memory come first: Redis lets a script that has written continue when memory is full.
   local isHeld = redis.call('ZREM', KEYS[1], member) == 1
@@ -122,7 +123,7 @@ for index = 3, #ARGV, 5 do
   elseif isUnsettled then
     if not isRecorded(job) then record(text, cost, charged, 'l', '1') end
   else
-    missing[#missing + 1] = (index + 2) / 5
+    missing[#missing + 1] = (index + 3) / 6
   end
   local running = prefix .. 'running:' .. apiKey
   ended[running] = ended[running] or {}
@@ -130,6 +131,11 @@ for index = 3, #ARGV, 5 do
   if binding ~= '' then
     binding = prefix .. 'idempotency:' .. binding
     if redis.call('HGET', binding, 'job') == job then redis.call('DEL', binding) end
+  end
+  if retried ~= '' then
+    local name, lifetime = string.match(retried, '^(%S+) (%d+)$')
+    name = prefix .. 'retry:' .. name
+    if redis.call('GET', name) == job then redis.call('PEXPIRE', name, lifetime) end
   end
 end
 for running, jobs in pairs(ended) do

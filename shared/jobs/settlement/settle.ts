@@ -40,6 +40,8 @@ export interface Settlement {
   readonly retentionMs: number;
   /** Hash of the bound idempotency key, or ''. */
   readonly idempotency: string;
+  /** As of `JobIdentity`. */
+  readonly retryName?: string | undefined;
   readonly outcome: Outcome;
   readonly errorCode: ErrorCode | undefined;
   /** Whether a worker had begun the job. */
@@ -56,7 +58,7 @@ export interface Settlement {
 }
 
 /** Data for freeing a caller's slot. */
-export type EndedSlot = Omit<Settlement, 'record' | 'retentionMs' | 'capability' | 'cost' | 'tokens'>;
+export type EndedSlot = Omit<Settlement, 'record' | 'retentionMs' | 'capability' | 'cost' | 'tokens' | 'retryName'>;
 
 /** Data for expiring a settled job's state. */
 export type ExpiringState = Pick<Settlement, 'jobId' | 'retentionMs'>;
@@ -98,13 +100,19 @@ export function readHoldMember(
   return undefined;
 }
 
+/** How long (ms) a retry finds a job that has completed: less than its undelivered answer stays in Redis. */
+export const completedRetryMs = 30_000;
+
+/** Names of cached answers begin with it, in the place of the hash of an idempotency key. */
+export const cachePrefix = 'cache-';
+
 /**
  * Whether the idempotency key is freed: if the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
- * not replayed, so that the caller's retry is a new try.
+ * not replayed, so that the caller's retry is a new try. The name of a cached answer is freed unless it completed.
  */
 export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outcome' | 'errorCode' | 'began'>): boolean {
   if (job.idempotency === '' || job.outcome === 'completed') return false;
-  if (!job.began) return true;
+  if (!job.began || job.idempotency.startsWith(cachePrefix)) return true;
   const status = job.errorCode === undefined ? 500 : errorTable[job.errorCode].status;
   return status === 429 || status >= 500;
 }
@@ -139,11 +147,8 @@ export async function expireStates(redis: RedisClient, jobs: readonly ExpiringSt
   await Promise.all(
     [...byTag.values()].map((group) => {
       const keys = group.map((job) => jobKeys.state(job.jobId));
-      return expireScript(
-        redis,
-        keys,
-        group.map((job) => (job.retentionMs === 0 ? settledMs : '')),
-      );
+      const lifetimes = group.map((job) => (job.retentionMs === 0 ? settledMs : ''));
+      return untilAccepted(() => expireScript(redis, keys, lifetimes));
     }),
   );
 }
@@ -189,9 +194,15 @@ async function callScript(redis: RedisClient, jobs: readonly Settlement[], isUns
   const args: (string | number)[] = [accountKeys.prefix(account), isUnsettled ? '1' : ''];
   for (const job of jobs) {
     const freed = freesIdempotencyKey(job) ? job.idempotency : '';
-    args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '');
+    args.push(holdMember(job), freed, job.record, job.cost ?? '', job.tokens ?? '', retryText(job));
   }
   return await untilAccepted(() => script(redis, [accountKeys.holds(account), accountKeys.outbox(account)], args));
+}
+
+/** Until when a retry finds the job; '' if none does. The retry of a failed one is a new request. */
+function retryText({ retryName, outcome }: Settlement): string {
+  if (retryName === undefined) return '';
+  return `${retryName} ${outcome === 'completed' ? completedRetryMs : 0}`;
 }
 
 /** Whether the state of an ended job marks it as unsettled; false if the state is gone. */

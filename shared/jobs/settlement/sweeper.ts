@@ -5,7 +5,8 @@ import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript } from '../../redis/script.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isOtherVersion } from '../../runtime/wire-version.ts';
-import { type JobState, readJobState } from '../job-state.ts';
+import { type JobState, readJobState, startedTooLate } from '../job-state.ts';
+import { readJobProgress } from '../leases/leases.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { countedByWorkersMs, readHoldMember, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
 
@@ -24,6 +25,12 @@ const dueHolds = loadScript<[now: string, ...members: string[]]>(new URL('./due-
 
 /** What the sweeper does about a job: settles it, releases its hold, queues it again, or ends it with this error. */
 export type SweepAction = 'settled' | 'released' | 'requeued' | ErrorCode;
+
+/** All of them that occur. */
+export const sweepActions: readonly SweepAction[] = [
+  ...(['settled', 'released', 'requeued'] as const),
+  ...(['timeout', 'stream_interrupted', 'outcome_unknown', 'service_unavailable'] as const),
+];
 
 /**
  * Inspects old holds: settles a job that has ended but is not settled, finishes one past its deadline, and ends one whose
@@ -80,6 +87,10 @@ export class Sweeper {
     const held = readHoldMember(member);
     if (held === undefined) return;
     const { jobId } = held;
+    // Of most jobs that run for long this tells enough, and many of them are asked about in one call.
+    const progress = await readJobProgress(this.#context.redis, { jobId });
+    const ownedUntil = progress?.ownedUntil ?? 0;
+    if (progress !== undefined && ownedUntil > now && progress.deadlineAt > now) return;
     const state = await readReadableState(this.#context.redis, jobId);
     if (state === 'other_version') return;
     if (state === undefined) {
@@ -111,9 +122,14 @@ export class Sweeper {
       }
       return;
     }
-    const error = await this.#reasonToEnd(state, now);
+    const leaseUntil = Math.max(state.leaseUntil, ownedUntil);
+    // Nobody else ends one that still waits, if its caller has left.
+    const isTooLate =
+      state.attempt === 0 && state.startBy !== undefined && now >= state.startBy && now < state.deadlineAt;
+    const error = isTooLate ? startedTooLate() : await this.#reasonToEnd({ ...state, leaseUntil }, now);
     if (error === undefined) return;
-    const { verdict } = await endJob(this.#context, state, error, error.code === 'timeout' ? 'overdue' : 'abandoned');
+    const guard = isTooLate ? 'queued' : error.code === 'timeout' ? 'overdue' : 'abandoned';
+    const { verdict } = await endJob(this.#context, state, error, guard);
     if (verdict === 'finished') this.#onSwept(error.code);
   }
 
@@ -123,13 +139,13 @@ export class Sweeper {
     if (state.leaseUntil > now) return undefined;
     const isAbandoned = await this.#isAbandoned(state, now);
     // Not in its queue: the process that should have enqueued it died first, or the queue dropped it.
-    if (!isAbandoned && (await this.#context.queue(state.capability).has(state.id))) return undefined;
+    if (!isAbandoned && (await this.#context.queue(state).has(state.id))) return undefined;
     if (state.hasDelta) {
       return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
     }
     if (state.task !== undefined) {
       // The vendor's task continues. Polling it needs no more than the state contains, and enqueuing twice has no further effect.
-      await this.#context.queue(state.capability).enqueue(queuedJobOf(state));
+      await this.#context.queue(state).enqueue(queuedJobOf(state));
       this.#onSwept('requeued');
       return undefined;
     }
@@ -138,9 +154,10 @@ export class Sweeper {
   }
 
   /** Whether a begun job has lost its worker for good. One without output may still be run while it waits in its queue. */
-  async #isAbandoned({ id, capability, hasDelta, leaseUntil }: JobState, now: number): Promise<boolean> {
+  async #isAbandoned(state: JobState, now: number): Promise<boolean> {
+    const { id, hasDelta, leaseUntil } = state;
     if (leaseUntil === 0 || now <= leaseUntil + abandonedMs) return false;
-    return hasDelta || (await this.#context.queue(capability).position(id)) === undefined;
+    return hasDelta || (await this.#context.queue(state).position(id)) === undefined;
   }
 }
 
@@ -169,6 +186,7 @@ function queuedJobOf(state: JobState): QueuedJob {
     errorDetails: _details,
     usage: _usage,
     cost: _cost,
+    saved: _saved,
     seq: _seq,
     hasDelta: _hasDelta,
     ...more

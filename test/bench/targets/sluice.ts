@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { benchChatRequest } from '../bench-requests.ts';
@@ -19,11 +20,44 @@ export const sluice = sluiceOf('sluice', projectRoot, 'api, worker, Redis with A
  * every limit there is, and a balance.
  * @param root of a built checkout: this one, or one of another commit
  */
-export function sluiceOf(name: string, root: string, description: string): TargetKind {
-  return { name, description, start: (options) => startSluice(name, root, options) };
+export function sluiceOf(
+  name: string,
+  root: string,
+  description: string,
+  settings: Record<string, string> = {},
+): TargetKind {
+  return { name, description, start: (options) => startSluice({ name, root, settings }, options) };
 }
 
-async function startSluice(name: string, root: string, options: TargetOptions): Promise<Target> {
+/** Sluice of this checkout with tracing on, of so large a share of the requests, and a collector that reads spans and keeps none. */
+export function tracedSluice(share: number): TargetKind {
+  const description = `Sluice that traces ${share * 100} % of the requests`;
+  const start = async (options: TargetOptions): Promise<Target> => {
+    const collector = createServer((request, response) => request.resume().once('end', () => response.end('{}')));
+    await new Promise<void>((resolve) => collector.listen(0, '127.0.0.1', resolve));
+    const settings = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(collector.address() as AddressInfo).port}`,
+      OTEL_TRACES_SAMPLER_ARG: String(share),
+    };
+    const target = await startSluice({ name: 'traced', root: projectRoot, settings }, options);
+    const close = async (): Promise<void> => {
+      await target.close();
+      collector.closeAllConnections();
+      collector.close();
+    };
+    return { ...target, close };
+  };
+  return { name: 'traced', description, start };
+}
+
+interface Checkout {
+  readonly name: string;
+  readonly root: string;
+  /** Over those of every checkout. */
+  readonly settings: Record<string, string>;
+}
+
+async function startSluice({ name, root, settings }: Checkout, options: TargetOptions): Promise<Target> {
   const [apiFile, workerFile] = ['api', 'workers'].map((part) => join(root, 'dist', part, 'main.js')) as [
     string,
     string,
@@ -41,7 +75,7 @@ async function startSluice(name: string, root: string, options: TargetOptions): 
     started.push(redis.child);
     const apiKey = await makeLimitedKey(root, join(options.directory, 'data'));
     const port = await freePort();
-    const environment = environmentOf(options, port, redis.socket);
+    const environment = { ...environmentOf(options, port, redis.socket), ...settings };
     const run = (role: string, ...args: string[]) => {
       const child = startChild(role, [process.execPath, ...profiling(role, port, options), ...args], {
         environment,

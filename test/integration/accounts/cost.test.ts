@@ -212,7 +212,9 @@ describe('cost of an answer', () => {
     const response = await records.post(held('Repeat: logged'));
     await bodyOf(response);
     const line = `"cost":"${response.headers.get('x-sluice-cost')}"`;
-    await eventually(async () => assert.ok(records.gateway.apis[0]?.output().includes(line)));
+    await eventually(async () =>
+      assert.ok(records.gateway.apis[0]?.output().includes(line), 'the line is not written'),
+    );
   });
 
   it('an asynchronous job has a null cost until it ends', async () => {

@@ -46,7 +46,7 @@ async function addJobs({ account, key }: Tenant, facts: readonly Partial<Inserta
       ...{ model: 'model', vendor: 'sandbox', stream: 1, created_at: createdAt, attempts: 1, retention_ms: 0 },
       ...{ began_at: createdAt + 1000, first_at: createdAt + 1020, ended_at: createdAt + 2000 },
       ...{ outcome: 'completed' as const, error_code: null, input_tokens: 3, output_tokens: 4, usage: null },
-      ...{ metadata: null, cost: 1_500_000, vendor_cost: null, served_model: null },
+      ...{ metadata: null, cost: 1_500_000, vendor_cost: null, served_model: null, cached_tokens: null, saved: null },
       ...fact,
     };
   });
@@ -137,7 +137,7 @@ describe('GET /v1/jobs', () => {
     const list = await ask(ann, '/v1/jobs');
     assert.ok(['queued', 'in_progress'].includes(list.data[0].status), list.data[0].status);
     assert.deepEqual(idsOf(await ask(ann, '/v1/jobs?status=unfinished')), [running]);
-    const { result: _, queue_position: __, ...job } = await ask(ann, `/v1/jobs/${id}`);
+    const { result: _, queue_position: __, expected_wait_seconds: ___, ...job } = await ask(ann, `/v1/jobs/${id}`);
     const { input_tokens: input, output_tokens: output, metadata, ...listed } = list.data[1];
     assert.deepEqual(listed, job);
     assert.deepEqual([input > 0, output > 0, metadata], [true, true, { team: 'blue' }]);
@@ -197,6 +197,7 @@ describe('GET /v1/usage', () => {
     );
     const row = (model: string, requests: number, cost: number) => ({
       ...{ object: 'usage.result', model, requests, input_tokens: 3 * requests, output_tokens: 4 * requests, cost },
+      ...{ cached_tokens: 0, saved: 0, cache_hits: 0 },
     });
     assert.equal(object, 'list');
     assert.deepEqual(data, [

@@ -255,6 +255,6 @@ describe('POST /v1/audio/speech', () => {
   }
 
   it('POST /v1/audio/speech leaves nothing in Redis', async () => {
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });

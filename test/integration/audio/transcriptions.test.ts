@@ -324,7 +324,7 @@ describe('POST /v1/audio/transcriptions and /v1/audio/translations', () => {
     await assert.rejects(left);
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'leaves'))[0]?.ended, 'client_closed'));
     await assertNoBlobs();
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });
 

@@ -3,7 +3,6 @@ import { after, before, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import { streamed, streamedText } from '../../support/chat-requests.ts';
 import { type ErrorDetails, errorDetails } from '../../support/error-answers.ts';
-import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { sseEvents, textOf } from '../../support/sse-events.ts';
@@ -76,6 +75,6 @@ describe('streams broken by their vendor', () => {
   });
 
   it('broken streams leave nothing in Redis', async () => {
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });

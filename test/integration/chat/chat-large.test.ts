@@ -61,7 +61,7 @@ describe('large and multimodal chat completions', () => {
         assert.equal(files.length, 1);
         const text = await readFile(files[0] as string, 'utf8');
         // It may be seen while it is being written.
-        assert.ok(text.endsWith('}'));
+        assert.ok(text.endsWith('}'), 'the text is not whole');
         return [text];
       });
       assert.match((await answered).choices[0]?.message.content ?? '', /PNG image of 320×200 pixels/);

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { openJobSocket } from '../../support/job-socket-client.ts';
-import { leftovers } from '../../support/leftovers.ts';
+import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { RawRequest } from '../../support/raw-request.ts';
 
 /** More than the system keeps for a client that does not read. */
@@ -59,7 +59,7 @@ describe('answers that their client does not read', () => {
     request.socket.pause();
     await request.send(body);
     assert.ok(await isCut(request));
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 20_000);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
   });
 
   it('a job socket closes if its client reads nothing, and the job keeps its answer', { timeout: 60_000 }, async () => {

@@ -5,7 +5,6 @@ import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
-import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
@@ -173,7 +172,7 @@ describe('bad input', () => {
   it('invalid requests are not queued, held or sent to the vendor', async () => {
     const calls = await vendorCalls(gateway);
     assert.equal(calls.length, 1, 'only the request that was right');
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
     const redis = new Redis(gateway.redisUrl);
     const states = (await redis.keys('sluice:{a*}:job:*')).length;
     redis.disconnect();

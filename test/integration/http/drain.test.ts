@@ -63,7 +63,7 @@ describe('SIGTERM to an api process', () => {
     const answer = (await (await whole).json()) as OpenAI.Chat.ChatCompletion;
     assert.equal(answer.choices[0]?.message.content, words(60));
     assert.equal(await stopped, 0);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('an api process still takes requests in its lame duck time while /readyz is 503, and each connection ends with its next answer', async () => {
@@ -89,7 +89,7 @@ describe('SIGTERM to an api process', () => {
     const answers = [await running, again, await ask(api, new Agent({ keepAlive: true }), held('Hi'))];
     for (const { status, headers, socket } of answers) {
       assert.deepEqual([status, headers.connection], [200, 'close']);
-      await eventually(() => assert.ok(socket.closed));
+      await eventually(() => assert.ok(socket.closed, 'the socket is open'));
     }
     assert.equal(textOf(await collect(stream)), words(60));
     assert.equal(textOf(await collect(await post(api, streamed('WORDS:60')))), words(60));
@@ -136,7 +136,7 @@ describe('SIGTERM to an api process', () => {
     await called(gateway, 'sent-again');
     const [response] = await Promise.all([answered, api.stop()]);
     // Whatever of its job is left is not left to the sweeper of another process.
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []), 3000);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: 3000 }), []);
     assert.equal(response.status, 503);
     assert.ok(Number(response.headers.get('retry-after')) >= 1);
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'sent-again'))[0]?.ended, 'client_closed'));
@@ -205,7 +205,7 @@ describe('SIGTERM to a worker', () => {
       ['client_closed', 'completed'],
     );
     await stops(next);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('a worker ends a long job with output as stream_interrupted after SIGTERM, and it is not run again', async () => {
@@ -222,7 +222,7 @@ describe('SIGTERM to a worker', () => {
     await (await post(held('Hi'))).text();
     await stops(next);
     assert.equal((await vendorCalls(gateway, 'interrupted')).length, 1);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('a worker exits at once after a second SIGTERM', async () => {

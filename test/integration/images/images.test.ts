@@ -57,7 +57,7 @@ describe('POST /v1/images/generations', () => {
     client = gateway.client();
   });
   after(async () => {
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
     await gateway.stop();
   });
 

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
+import { sha256 } from '../../../api/admission/preferences.ts';
+import { defaultAccountId } from '../../../shared/accounts/api-keys.ts';
+import { accountKeys } from '../../../shared/redis/keys.ts';
+import { connectRedis } from '../../../shared/redis/redis.ts';
+import { createLogger } from '../../../shared/runtime/log.ts';
 import { held, streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { oneAttempt, TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
-import { makeApiKey } from '../../support/make-api-key.ts';
+import { accountOfTag, makeApiKey } from '../../support/make-api-key.ts';
 import { sseEvents, textOf } from '../../support/sse-events.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
@@ -14,6 +19,10 @@ describe('Idempotency-Key', () => {
   let gateway: TestGateway;
   before(async () => {
     gateway = await TestGateway.start({ apis: 2, configuration: oneAttempt });
+    // A key's first request reads the database, which may have just begun.
+    for (const { url } of gateway.apis) {
+      await eventually(async () => assert.equal((await gateway.fetch('/v1/models', { url })).status, 200));
+    }
   });
   after(() => gateway.stop());
 
@@ -25,10 +34,12 @@ describe('Idempotency-Key', () => {
   it('a later repeat of an idempotency key replays the answer of one vendor call, with Idempotent-Replayed', async () => {
     const body = held('Reply with exactly: once', { user: 'later' });
     const first = await post('later', body);
+    assert.equal(first.status, 200, await first.clone().text());
     assert.equal(first.headers.get('idempotent-replayed'), null);
     const answer = await first.json();
     for (const { url } of gateway.apis) {
       const again = await post('later', body, { url });
+      assert.equal(again.status, 200, await again.clone().text());
       assert.equal(again.headers.get('idempotent-replayed'), 'true');
       assert.equal(again.headers.get('x-request-id'), first.headers.get('x-request-id'));
       assert.deepEqual(await again.json(), answer);
@@ -78,6 +89,50 @@ describe('Idempotency-Key', () => {
     const theirs = await post('accounts', body, { headers: { authorization } });
     assert.notEqual(mine.headers.get('x-request-id'), theirs.headers.get('x-request-id'));
     assert.equal((await vendorCalls(gateway, 'accounts')).length, 2);
+  });
+
+  it('accounts of one Redis tag have their idempotency keys for themselves, whichever body is sent', async () => {
+    const authorization = `Bearer ${await makeApiKey(gateway, { accountId: accountOfTag() })}`;
+    const theirs = { headers: { authorization } };
+    const body = held('Hi', { user: 'neighbours' });
+    const idOf = ({ headers }: Response): string | null => headers.get('x-request-id');
+    const mine = idOf(await post('neighbours', body));
+    const first = await post('neighbours', body, theirs);
+    assert.equal(first.headers.get('idempotent-replayed'), null);
+    assert.notEqual(idOf(first), mine);
+    assert.equal(idOf(await post('neighbours', body, theirs)), idOf(first));
+    assert.equal(idOf(await post('neighbours', body)), mine);
+    await assertErrorAnswer(await post('neighbours', held('Other'), theirs), 422, 'idempotency_key_reused');
+    assert.equal((await vendorCalls(gateway, 'neighbours')).length, 2);
+    const others = await post('neighbours-2', held('One', { user: 'neighbours-2' }));
+    const other = await post('neighbours-2', held('Two', { user: 'neighbours-2' }), theirs);
+    assert.deepEqual([others.status, other.status], [200, 200]);
+  });
+
+  it('an account that came second to an idempotency key finds its job after the first one has lost its own', async () => {
+    const authorization = `Bearer ${await makeApiKey(gateway, { accountId: accountOfTag() })}`;
+    const [user, theirs] = ['outlived', { headers: { authorization } }];
+    await post(user, held('Hi', { user }));
+    const first = await post(user, held('Hi', { user }), theirs);
+    const redis = await connectRedis(gateway.redisUrl, createLogger('silent', 'test').log);
+    try {
+      const hash = sha256(`chat ${user}`);
+      assert.equal(await redis.client.del(accountKeys.idempotency(defaultAccountId, hash)), 1);
+    } finally {
+      await redis.close();
+    }
+    const again = await post(user, held('Hi', { user }), theirs);
+    assert.equal(again.headers.get('x-request-id'), first.headers.get('x-request-id'));
+    assert.equal((await vendorCalls(gateway, user)).length, 2);
+  });
+
+  it('an idempotency key that an account has second is free again after a 500', async () => {
+    const authorization = `Bearer ${await makeApiKey(gateway, { accountId: accountOfTag() })}`;
+    const [user, theirs] = ['second-fails', { headers: { authorization } }];
+    assert.equal((await post(user, held('Hi'))).status, 200);
+    const failing = held('Hi', { user, sandbox: { fault: { kind: 'error', status: 500 } } });
+    for (let index = 0; index < 2; index++) assert.equal((await post(user, failing, theirs)).status, 500);
+    assert.equal((await vendorCalls(gateway, user)).length, 2);
   });
 
   it('an idempotency key is free again after a 429 or 5xx, and replays a 400', async () => {
@@ -131,7 +186,7 @@ describe('Idempotency-Key', () => {
     const answer = (await (await post('restart', body, { url })).json()) as OpenAI.Chat.ChatCompletion;
     assert.equal(answer.choices[0]?.message.content, 'kept');
     assert.equal((await vendorCalls(gateway, 'restart')).length, 1);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });
 

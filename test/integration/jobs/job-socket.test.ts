@@ -239,7 +239,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
         [['job.ws', 101, 'GET']],
       );
     });
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('GET /v1/jobs/{id}/ws returns 410 before the upgrade when the answer log is gone', async () => {

@@ -239,7 +239,7 @@ describe('jobs', () => {
     const unchanged = (await (await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' })).json()) as JobObject;
     assert.equal(unchanged.status, 'completed');
     assert.deepEqual(await read(id), done);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('every job route returns the same 404 for a job of another account as for an unknown one', async () => {
@@ -322,7 +322,7 @@ describe('jobs across processes', () => {
     assert.equal(third.queue_position, 1);
     await gateway.startWorker();
     await eventually(async () => assert.equal((await vendorCalls(gateway, 'queued-2')).length, 1));
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
     assert.deepEqual(await vendorCalls(gateway, 'queued-1'), []);
   });
 
@@ -346,6 +346,6 @@ describe('jobs across processes', () => {
     assert.equal(textOf([...before, ...rest]), words(60));
     assert.equal(rest.at(-1)?.data, '[DONE]');
     assert.equal((await vendorCalls(gateway, 'moved')).length, 1);
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });

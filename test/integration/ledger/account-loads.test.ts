@@ -46,7 +46,7 @@ describe('concurrent loads of an account', () => {
       const turn = reading.then(() => delay(2));
       reading = turn;
       await turn;
-      return { credit: 10, charged: 3, isSuspended: false };
+      return { credit: 10, charged: 3, isSuspended: false, queueWeight: 1 };
     };
     const loads = Array.from({ length: 20 }, (_, loader) =>
       money.loadAccount(jobs.redis, account, `loader${loader}`, read),
@@ -62,7 +62,7 @@ describe('concurrent loads of an account', () => {
     const read = async () => {
       const before = credit;
       await delay(5);
-      return { credit: before, charged: 0, isSuspended: false };
+      return { credit: before, charged: 0, isSuspended: false, queueWeight: 1 };
     };
     const loads = [0, 1, 2].map((loader) => money.loadAccount(jobs.redis, account, `loader${loader}`, read));
     await delay(2);
@@ -102,15 +102,26 @@ describe('loads of an account that do not finish', () => {
       credit: 10,
       charged: 7,
       isSuspended: false,
+      queueWeight: 1,
     }));
     await assertOnlyAccount(account);
   });
 
   test('a load of an account that is already loaded changes nothing, and leaves nothing', async () => {
     const account = 'loaded';
-    await money.loadAccount(jobs.redis, account, 'first', async () => ({ credit: 10, charged: 0, isSuspended: false }));
+    await money.loadAccount(jobs.redis, account, 'first', async () => ({
+      credit: 10,
+      charged: 0,
+      isSuspended: false,
+      queueWeight: 1,
+    }));
     await charge(account, 7);
-    await money.loadAccount(jobs.redis, account, 'late', async () => ({ credit: 5, charged: 0, isSuspended: true }));
+    await money.loadAccount(jobs.redis, account, 'late', async () => ({
+      credit: 5,
+      charged: 0,
+      isSuspended: true,
+      queueWeight: 1,
+    }));
     await assertOnlyAccount(account);
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), { credit: 10, charged: 7, held: 0 });
   });
@@ -119,12 +130,12 @@ describe('loads of an account that do not finish', () => {
     const account = 'slow';
     let reads = 0;
     const read = async () => {
-      if (reads++ > 0) return { credit: 20, charged: 0, isSuspended: false };
+      if (reads++ > 0) return { credit: 20, charged: 0, isSuspended: false, queueWeight: 1 };
       // The lifetime ends, the account is changed, and another process begins a load of its own.
       await jobs.redis.del(...(await keysOf(account)));
       await money.setAccountCredit(jobs.redis, account, 20);
       await assert.rejects(money.loadAccount(jobs.redis, account, 'other', failed));
-      return { credit: 10, charged: 0, isSuspended: false };
+      return { credit: 10, charged: 0, isSuspended: false, queueWeight: 1 };
     };
     await money.loadAccount(jobs.redis, account, 'slow', read);
     assert.deepEqual([(await money.readAccountMoney(jobs.redis, account))?.credit, reads], [20, 2]);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { findLeftovers } from '../../support/faults/leftovers.ts';
 import { loadProduct } from '../../support/gateway.ts';
 import { JobRecords } from '../../support/job-records.ts';
+import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
 
 const { accountKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
@@ -73,7 +73,7 @@ describe('clients that race for the last cent', () => {
       const { charged = 0, held = 0 } = (await readAccountMoney(records.redis, account)) ?? {};
       assert.ok(charged + held <= credit, `round ${round}: ${charged} + ${held} of ${credit}`);
     }
-    assert.deepEqual(await findLeftovers(records.gateway.redisUrl), []);
+    assert.deepEqual(await leftovers(records.gateway.redisUrl, { withinMs: withLostReadersMs }), []);
     const money = await readAccountMoney(records.redis, account);
     const ledger = await eventually(async () => {
       assert.equal(await records.outboxes(), 0);

@@ -173,6 +173,7 @@ describe('OutboxConsumer', () => {
         ...{ vendor: 'sandbox', stream: 1, created_at: createdAt, began_at: createdAt + 1, ended_at: createdAt + 2 },
         ...{ outcome: 'completed', error_code: null, attempts: 1, input_tokens: 3, output_tokens: 4, retention_ms: 0 },
         usage: '{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}',
+        ...{ cached_tokens: 0, saved: null },
         ...{ cost: 1200, vendor_cost: null, error_details: null, metadata: null, served_model: null, first_at: null },
       },
     );

@@ -134,11 +134,16 @@ describe('balance of an account', () => {
     await money.loadAccount(jobs.redis, account, 'one', async () => {
       const credit = credits.shift() as number;
       if (credit === 10) await money.setAccountCredit(jobs.redis, account, 20);
-      return { credit, charged: 5, isSuspended: false };
+      return { credit, charged: 5, isSuspended: false, queueWeight: 1 };
     });
     const stands = { credit: 20, charged: 5, held: 0 };
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
-    await money.loadAccount(jobs.redis, account, 'two', async () => ({ credit: 7, charged: 7, isSuspended: true }));
+    await money.loadAccount(jobs.redis, account, 'two', async () => ({
+      credit: 7,
+      charged: 7,
+      isSuspended: true,
+      queueWeight: 1,
+    }));
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
     await money.setAccountSuspended(jobs.redis, account, true);
     assert.equal((await admit(jobs.redis, admission(job))).verdict, 'suspended');

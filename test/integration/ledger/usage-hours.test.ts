@@ -122,10 +122,21 @@ function sumsOf(rows: readonly Selectable<JobsTable>[]) {
     input_tokens: sum((row) => row.input_tokens),
     output_tokens: sum((row) => row.output_tokens),
     cost: sum((row) => row.cost),
+    cached_tokens: sum((row) => row.cached_tokens),
+    saved: sum((row) => row.saved),
+    cache_hits: 0,
     milliseconds: sum((row) => (row.ended_at ?? 0) - row.created_at),
     first_milliseconds: sum((row) => row.first_at && row.first_at - row.created_at),
     first_count: sum((row) => (row.first_at === null ? 0 : 1)),
   };
+}
+
+/** A usage, half of whose prompt was cached: as OpenAI or as DeepSeek says it. */
+function usageOf(tokens: number): string {
+  const cached = Math.floor(tokens / 2);
+  const said =
+    tokens % 2 === 0 ? `"prompt_tokens_details":{"cached_tokens":${cached}}` : `"prompt_cache_hit_tokens":${cached}`;
+  return `{"prompt_tokens":${tokens},"completion_tokens":2,${said}}`;
 }
 
 /** Records of all kinds, over a few hours and groups. */
@@ -138,7 +149,8 @@ function manyRecords(count: number): JobRecord[] {
       outcome: (['completed', 'failed', 'cancelled'] as const)[index % 3] ?? 'completed',
       cost: index % 4 === 0 ? undefined : index * 1001,
       firstAt: index % 2 === 0 ? undefined : morning + (index % 5) * hour + index + 30,
-      usage: index % 6 === 0 ? undefined : `{"prompt_tokens":${index},"completion_tokens":2}`,
+      usage: index % 6 === 0 ? undefined : usageOf(index),
+      saved: index % 5 === 0 ? undefined : index * 11,
     }),
   );
 }
@@ -149,6 +161,15 @@ const shuffled = <Item>(items: readonly Item[]): Item[] =>
     .sort((one, other) => one.order - other.order)
     .map(({ item }) => item);
 
+/** The columns that a table of sums had when its first migration filled it. */
+function columnsThen(insert: string): string {
+  const groups = insert.endsWith('days')
+    ? 'day_start, account_id, api_key_id'
+    : 'account_id, hour_start, api_key_id, model, endpoint, capability, vendor';
+  const sums = 'requests, failed, cancelled, input_tokens, output_tokens, cost, milliseconds';
+  return `${groups}, ${sums}, first_milliseconds, first_count`;
+}
+
 describe('hourly sums', () => {
   test('hourly sums equal those of the jobs, in whatever order and however often the records arrive', async () => {
     const records = manyRecords(300);
@@ -158,6 +179,7 @@ describe('hourly sums', () => {
     const { rows, total } = await report();
     assert.deepEqual(total, await addedUp());
     assert.equal(total.requests, 300);
+    assert.ok(total.cached_tokens > 1000 && total.saved > 1000);
     assert.deepEqual(
       rows.map(({ group, requests }) => [group, requests]),
       [[morning, 300]],
@@ -268,7 +290,9 @@ describe('hourly sums', () => {
   });
 
   test('the migrations fill the hourly and daily sums as the ledger does', async () => {
-    await ledger.write(manyRecords(120).map((one) => ({ ...one, cost: undefined, firstAt: undefined })));
+    const unknown = { cost: undefined, firstAt: undefined, saved: undefined };
+    const usage = '{"prompt_tokens":3,"completion_tokens":4}';
+    await ledger.write(manyRecords(120).map((one) => ({ ...one, ...unknown, usage: one.usage && usage })));
     const all = async () => [
       await db
         .selectFrom('usage_hours')
@@ -286,7 +310,14 @@ describe('hourly sums', () => {
       const migration =
         readMigrations(isOnPostgres ? 'postgres' : 'sqlite').find((one) => one.name === name)?.sql ?? '';
       const statements = migration.slice(migration.indexOf('INSERT INTO usage_')).split(';\n');
-      for (const statement of statements.filter((text) => text.trim() !== '')) await sql.raw(statement).execute(db);
+      for (const statement of statements.filter((text) => text.trim() !== '')) {
+        // Later migrations have added columns.
+        const named = statement.replace(
+          /INSERT INTO usage_(hours|days)/,
+          (start) => `${start} (${columnsThen(start)})`,
+        );
+        await sql.raw(named).execute(db);
+      }
     }
     assert.deepEqual(await all(), before);
     assert.deepEqual(

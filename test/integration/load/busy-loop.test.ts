@@ -28,7 +28,7 @@ test('an api whose event loop is overloaded refuses a share of new requests befo
   try {
     await eventually(async () => {
       const refused = await ask();
-      assert.ok(Number(refused.headers.get('retry-after')) >= 2);
+      assert.ok(Number(refused.headers.get('retry-after')) >= 2, 'the delay is too short');
       await assertErrorAnswer(refused, 503, 'service_unavailable');
     }, busyMs);
     // Its length is told and nothing of it sent: whoever waits for the body never answers.

@@ -4,7 +4,6 @@ import { after, before, describe, it } from 'node:test';
 import type Anthropic from '@anthropic-ai/sdk';
 import { anthropicClient } from '../../support/anthropic-client.ts';
 import { assertAnthropicError } from '../../support/anthropic-errors.ts';
-import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
@@ -85,6 +84,6 @@ describe('POST /v1/messages/count_tokens', () => {
   });
 
   it('POST /v1/messages/count_tokens leaves nothing in Redis', async () => {
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });

@@ -4,7 +4,6 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { anthropicClient, callsOf, message, textOfMessage } from '../../support/anthropic-client.ts';
-import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 
@@ -304,6 +303,6 @@ describe('POST /v1/messages by the Anthropic client', () => {
   });
 
   it('POST /v1/messages leaves nothing in Redis', async () => {
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 });

@@ -58,7 +58,7 @@ describe('metrics of refused requests', () => {
     assert.equal((await waiting).status, 503);
     await eventually(async () => {
       for (const reason of ['balance', 'concurrency', 'no_worker']) assert.equal(await refusals(reason), 1, reason);
-      assert.ok((await refusals('queue_full')) >= 1);
+      assert.ok((await refusals('queue_full')) >= 1, 'no refusal is counted');
     });
     const page = await MetricsPage.read(gateway.url);
     for (const verdict of ['balance', 'concurrency', 'queue_full']) {
@@ -114,7 +114,7 @@ describe('metrics of jobs', () => {
       const model = ['vendor="sandbox"', 'model="sandbox-chat"'];
       assert.equal(page.sum('sluice_tokens_total', ...model, 'kind="input"'), usage?.prompt_tokens);
       assert.equal(page.sum('sluice_tokens_total', ...model, 'kind="output"'), usage?.completion_tokens);
-      assert.ok(page.sum('sluice_cost_dollars_total', ...model) > 0);
+      assert.ok(page.sum('sluice_cost_dollars_total', ...model) > 0, 'no cost is counted');
       assert.equal(page.sum('sluice_queue_wait_seconds_count', 'capability="chat"'), 1);
     });
     const page = await MetricsPage.read(workerUrl);
@@ -157,13 +157,13 @@ describe('metrics of jobs', () => {
     await strange(0);
     await eventually(async () => {
       const page = await MetricsPage.read(workerUrl);
-      assert.ok(page.sum('sluice_tokens_total', 'vendor="mine"', 'model="other"') >= 5);
+      assert.ok(page.sum('sluice_tokens_total', 'vendor="mine"', 'model="other"') >= 5, 'the tokens are not counted');
     });
     const known = await series();
     for (let index = 1; index <= 12; index++) await strange(index);
     await eventually(async () => {
       const page = await MetricsPage.read(workerUrl);
-      assert.ok(page.sum('sluice_tokens_total', 'vendor="mine"') >= 13 * 5);
+      assert.ok(page.sum('sluice_tokens_total', 'vendor="mine"') >= 13 * 5, 'the tokens are not counted');
     });
     const grown = [...(await series())].filter((name) => !known.has(name) && !/_bucket/.test(name));
     assert.deepEqual(grown, []);

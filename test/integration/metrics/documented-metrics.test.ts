@@ -47,7 +47,10 @@ describe('docs/metrics.md, rules and dashboards', () => {
     await gateway.client().chat.completions.create(held('Hi'));
     await eventually(async () => {
       const { metrics } = await MetricsPage.read(`http://127.0.0.1:${port}`);
-      assert.ok(metrics.find(({ name }) => name === 'sluice_tokens_total')?.labels.has('model'));
+      assert.ok(
+        metrics.find(({ name }) => name === 'sluice_tokens_total')?.labels.has('model'),
+        'no tokens are counted',
+      );
       worker = metrics;
     });
     ({ metrics: api } = await MetricsPage.read(gateway.url));
@@ -76,6 +79,17 @@ describe('docs/metrics.md, rules and dashboards', () => {
         );
       }
     }
+  });
+
+  it('an api that has swept nothing shows each action that the alert on abandoned jobs selects, so that all at once are an increase', async () => {
+    const rules = readFileSync(join(root, 'deploy/prometheus/sluice-causes.yml'), 'utf8');
+    const [, selected = ''] = /sluice_jobs_swept_total\{action=~"([^"]+)"\}/.exec(rules) ?? [];
+    const shown = (await MetricsPage.read(gateway.url)).values('sluice_jobs_swept_total', 'action');
+    assert.ok(selected.split('|').length > 3);
+    assert.deepEqual(
+      selected.split('|').filter((action) => !shown.includes(action)),
+      [],
+    );
   });
 
   it('every metric that a rule or a dashboard names is in a live scrape, with the labels that it selects by', () => {

@@ -73,7 +73,7 @@ describe('the cost of a scrape', () => {
     createApiMetrics(registry);
     createFaultCounter(registry);
     createLedgerMetrics(registry, { backlog, unreadable: { size: 0 }, spool: { records: 0, bytes: 0 } });
-    addSharedGauges(registry, { redis, load, queue: (name) => queues.get(name) as CapabilityQueue });
+    addSharedGauges(registry, { redis, load, queues });
     addProcessGauges(registry, {
       ...{ handover: { size: 0 }, connections: { size: 0, unsent: 0 }, sockets: { size: 0 } },
       ...{ bodies: { total: 0 }, uploads: { total: 0 }, disk: { free: 0 }, db, activity },

@@ -42,6 +42,7 @@ describe('POST /v1/chat/completions with several routes', () => {
           },
           hintless: { capability: 'chat', chat: { hints: false }, routes: [{ vendor: 'broken', model: 'i' }] },
           dead: { capability: 'chat', routes: [{ vendor: 'broken', model: 'd' }] },
+          limited: { capability: 'chat', routes: [{ vendor: 'broken', model: 'l' }] },
         },
         routing: { attempts: 3 },
       },
@@ -85,7 +86,7 @@ describe('POST /v1/chat/completions with several routes', () => {
 
   it('POST /v1/chat/completions names the vendor and the attempts of an error, too', async () => {
     fails(429, { 'retry-after': '30' });
-    const limited = await ask({ model: 'dead' });
+    const limited = await ask({ model: 'limited' });
     assert.deepEqual([limited.status, ...served(limited)], [429, 'broken', '1', null]);
     // Those who are refused together are spread.
     const after = Number(limited.headers.get('retry-after'));

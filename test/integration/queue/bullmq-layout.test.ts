@@ -117,8 +117,8 @@ for (const name of ['bullmq', 'bullmq-newest']) {
         const [one, another] = await Promise.all(
           [ours, other].map((id) => queues.jobs.redis.hgetall(`${queues.keysPrefix}job_${id}`)),
         );
-        // By its account the gateway finds its line.
-        const { data: _, timestamp: when, opts = '', account: ___, ...written } = one ?? {};
+        // By its account the gateway finds its line, which its work moves on.
+        const { data: _, timestamp: when, opts = '', account: ___, work: ____, ...written } = one ?? {};
         const { data: __, timestamp, opts: theirOpts = '', ...theirsWritten } = another ?? {};
         assert.deepEqual(written, theirsWritten);
         assert.deepEqual(JSON.parse(opts), { ...JSON.parse(theirOpts), jobId: `job_${ours}` });

@@ -1,16 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Redis } from 'ioredis';
-import type OpenAI from 'openai';
+import { Cluster, Redis } from 'ioredis';
+import OpenAI from 'openai';
+import { startFailover } from '../../support/failover.ts';
 import { readJournal } from '../../support/faults/checker.ts';
-import { findLeftovers } from '../../support/faults/leftovers.ts';
 import { Load, streamCount, verify } from '../../support/faults/load.ts';
-import { TestGateway } from '../../support/gateway.ts';
+import { loadProduct, TestGateway } from '../../support/gateway.ts';
+import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { startRedisCluster, type TestRedisCluster } from '../../support/redis-cluster.ts';
-import { createVideo } from '../../support/sandbox-videos.ts';
+import { createVideo, pollToEnd } from '../../support/sandbox-videos.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const { queuePrefix, shardOfJob } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 
 const patience = { timeout: 30_000 };
+const shards = 5;
 
 interface Job {
   readonly id: string;
@@ -18,14 +24,14 @@ interface Job {
   readonly result: OpenAI.ChatCompletion | null;
 }
 
-describe('a gateway on a Redis Cluster of three nodes', () => {
+describe('a gateway on a Redis Cluster of three nodes, whose queues have shards', () => {
   let cluster: TestRedisCluster;
   let gateway: TestGateway;
 
   before(async () => {
     cluster = await startRedisCluster();
     // So few places that each worker has some of the jobs.
-    const settings = { WORKER_CONCURRENCY_CHAT: String(streamCount(8, 80)) };
+    const settings = { WORKER_CONCURRENCY_CHAT: String(streamCount(8, 80)), SLUICE_QUEUE_SHARDS: String(shards) };
     gateway = await TestGateway.start({ redisUrl: cluster.url, apis: 2, workers: 2, settings });
   });
 
@@ -50,14 +56,39 @@ describe('a gateway on a Redis Cluster of three nodes', () => {
 
   test('streams on a Redis Cluster arrive complete, with job states on every node', async (t) => {
     const load = new Load(gateway);
-    load.add(streamCount(16, 200), { words: 20, wordsPerSecond: 40 });
-    await verify(t, 'Cluster, plain', { gateway, records: await load.records(), endings: ['done'] });
+    // So many that each node has some of them; their states are soon removed once they are delivered.
+    const count = streamCount(40, 200);
+    load.add(count, { words: 20, wordsPerSecond: 20 });
+    await load.reached(count, 1);
     for (const node of cluster.nodes) {
       const redis = new Redis(node.url);
       const states = await redis.keys('*:job:*');
       redis.disconnect();
       assert.ok(states.length > 0, 'every node has job states');
     }
+    await verify(t, 'Cluster, plain', { gateway, records: await load.records(), endings: ['done'] });
+  });
+
+  test('on a Redis Cluster two workers report to every shard of a queue', async () => {
+    const [any] = cluster.nodes.map(({ url }) => url) as [string];
+    const client = new Cluster([any]);
+    try {
+      for (let shard = 0; shard <= shards; shard++) {
+        const key = `${queuePrefix('chat', shard)}:workers`;
+        assert.equal(await client.zcard(key), 2, key);
+      }
+    } finally {
+      client.disconnect();
+    }
+  });
+
+  test("on a Redis Cluster the retry of a client whose api process was killed gets the first try's answer", async () => {
+    const { url, fetch, tries } = await startFailover(gateway, 'killed');
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: gateway.apiKey, maxRetries: 2, fetch });
+    const request = { ...ask('WORDS:8@200', 'killed'), sandbox: { first_token_ms: 1500 } };
+    const { choices } = await client.chat.completions.create(request);
+    assert.equal(choices[0]?.message.content?.split(' ').length, 8);
+    assert.deepEqual([tries(), (await vendorCalls(gateway, 'killed')).length], [2, 1]);
   });
 
   test('held answers on a Redis Cluster arrive complete', async () => {
@@ -129,6 +160,21 @@ describe('a gateway on a Redis Cluster of three nodes', () => {
     assert.deepEqual((await other.videos.list()).data, []);
   });
 
+  test('videos on every shard of their queue are polled until they are complete', { timeout: 90_000 }, async () => {
+    const client = gateway.client();
+    const ids = new Map<number, string>();
+    while (ids.size < shards) {
+      const { id } = await createVideo(client, { sandbox: { video: { duration_ms: 2000 } } });
+      const shard = shardOfJob(id.replace(/^video_/, ''), shards);
+      if (ids.has(shard)) await client.videos.delete(id);
+      else ids.set(shard, id);
+    }
+    for (const id of ids.values()) {
+      assert.equal((await pollToEnd(client, id)).at(-1)?.status, 'completed');
+      await client.videos.delete(id);
+    }
+  });
+
   test('an asynchronous job on a Redis Cluster ends with its result', patience, async () => {
     const response = await gateway.fetch('/v1/chat/completions', {
       method: 'POST',
@@ -189,6 +235,6 @@ describe('a gateway on a Redis Cluster of three nodes', () => {
   });
 
   test('a Redis Cluster has no leftovers on any node afterwards', { timeout: 60_000 }, async () => {
-    assert.deepEqual(await findLeftovers(cluster.url, { hasDeadWorkers: true }), []);
+    assert.deepEqual(await leftovers(cluster.url, { withinMs: withLostReadersMs, hasDeadWorkers: true }), []);
   });
 });

@@ -130,15 +130,22 @@ describe('fairness clock of a queue', () => {
     assert.deepEqual(await time(), { now: limit + 150, base: raise });
   });
 
-  test('a job gets a priority within the range of BullMQ even if the last of its line has one far beyond it', async () => {
+  test("only the first job of a line has a start tag, the others BullMQ's last priority, until they are the first", async () => {
     await setTime(limit);
-    const [last] = await queues.put(1, { hasPriority: true });
-    await queues.jobs.redis.zadd(`${queues.keysPrefix}prioritized`, 2 ** 21 * 2 ** 32, `job_${last}`);
-    const [next] = await queues.put(1, { hasPriority: true });
+    const [first, second, third] = await queues.put(3, { hasPriority: true });
+    const lastPriority = 2 ** 21 - 1;
     assert.deepEqual(await waiting(), [
-      [last, limit],
-      [next, limit + 1],
+      [first, limit],
+      [second, lastPriority],
+      [third, lastPriority],
     ]);
+    await queues.queue.noteClaimed(queues.job({ id: first as string }), limit);
+    assert.deepEqual(await waiting(), [
+      [second, limit + 1 - raise],
+      [third, lastPriority],
+    ]);
+    await queues.queue.remove(second as string);
+    assert.deepEqual(await waiting(), [[third, limit + 1 - raise]]);
   });
 
   test('a queue loses no job and keeps the order while the base of its clock rises', { timeout: 60_000 }, async () => {
@@ -220,6 +227,6 @@ describe('fairness clock on a Redis Cluster', () => {
     assert.equal(await queue.remove('1'), true);
     await queue.noteClaimed(job('2'), 1);
     assert.deepEqual([...(await queue.progress()).lines], [['one', 1]]);
-    assert.equal(await queue.position('3'), 1);
+    assert.equal(await queue.position('3'), 0);
   });
 });

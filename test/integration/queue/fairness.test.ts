@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { AdminKeys } from '../../support/admin-keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FairQueue, type SentJob } from '../../support/faults/fair-queue.ts';
 import { TestGateway } from '../../support/gateway.ts';
@@ -180,7 +181,60 @@ async function assertPassed(gateway: TestGateway): Promise<void> {
   assert.ok(before >= 0 && before <= unseen + 10, `${before} calls before it`);
 }
 
+/** Queues chats of accounts with weights before there is a worker, and counts whose the first calls are. */
+async function callsByWeight(
+  gateway: TestGateway,
+  weights: Readonly<Record<string, number>>,
+): Promise<Map<string, number>> {
+  const admin = await AdminKeys.open(gateway);
+  const ask = async (key: string, account: string): Promise<void> => {
+    const response = await gateway.fetch('/v1/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, prefer: 'respond-async' },
+      body: JSON.stringify({
+        ...{ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] },
+        ...{ max_tokens: 2000, metadata: { test_id: account } },
+      }),
+    });
+    assert.equal(response.status, 202, await response.text());
+  };
+  // What is queued before the queue is seen to wait has no priority.
+  await eventually(() => ask(gateway.apiKey, 'before'));
+  await eventually(async () => {
+    await ask(gateway.apiKey, 'before');
+    const metrics = await (await gateway.fetch('/metrics')).text();
+    const waits = /^sluice_queue_oldest_wait_seconds\{.*capability="chat".*\} (\S+)/m.exec(metrics)?.[1];
+    assert.ok(Number(waits) > 0.1, `it waits for ${waits} s`);
+  });
+  const perAccount = 40;
+  for (const [account, weight] of Object.entries(weights)) {
+    const key = await makeApiKey(gateway, { accountId: account });
+    const changed = await admin.answer(200, 'PATCH', `/accounts/${account}`, { queue_weight: weight });
+    assert.equal(changed.queue_weight, weight);
+    for (let count = 0; count < perAccount; count++) await ask(key, account);
+  }
+  await gateway.startWorker({ WORKER_CONCURRENCY_CHAT: '1' }, 'chat');
+  const total = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
+  return await eventually(async () => {
+    const accounts = (await vendorCalls(gateway)).map(({ test_id }) => String(test_id)).filter((id) => id in weights);
+    assert.ok(accounts.length >= 5 * total, `${accounts.length} calls`);
+    const counts = new Map<string, number>();
+    for (const account of accounts.slice(0, 5 * total)) counts.set(account, (counts.get(account) ?? 0) + 1);
+    return counts;
+  }, 50_000);
+}
+
 describe('fairness of a gateway', () => {
+  test('accounts whose jobs wait are served in proportion to their weights', patience, async (t) => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    t.after(() => gateway.stop());
+    const counts = await callsByWeight(gateway, { one: 1, two: 2, four: 4 });
+    for (const [account, expected] of Object.entries({ one: 5, two: 10, four: 20 })) {
+      const calls = counts.get(account) ?? 0;
+      assert.ok(Math.abs(calls - expected) <= 2, `${calls} of ${account}, not ${expected}`);
+    }
+  });
+
   test('a gateway lets an account with one job pass one with hundreds', patience, async (t) => {
     const gateway = await TestGateway.start({ workers: 0 });
     t.after(() => gateway.stop());

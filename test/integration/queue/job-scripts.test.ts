@@ -12,13 +12,15 @@ import { startTcpProxy } from '../../support/tcp-proxy.ts';
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { createJobState, readJobState } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { settle, settleNow, settledByWorkerMs, countedByWorkersMs, holdMember } = await loadProduct<
+const { settle, settleNow, settlementOf, settledByWorkerMs, countedByWorkersMs, holdMember } = await loadProduct<
   typeof import('../../../shared/jobs/settlement/settle.ts')
 >('shared/jobs/settlement/settle');
 const { storeUsage } =
   await loadProduct<typeof import('../../../shared/jobs/store-usage.ts')>('shared/jobs/store-usage');
-const { renewLease, releaseLease } =
-  await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
+const { parseRecord } = await loadProduct<typeof import('../../../shared/jobs/settlement/outbox.ts')>(
+  'shared/jobs/settlement/outbox',
+);
+const { releaseLease } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { finishWithError } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { attach } = await loadProduct<typeof import('../../../shared/jobs/attach.ts')>('shared/jobs/attach');
@@ -121,7 +123,7 @@ describe('begin', () => {
     assert.equal((await jobs.take(unrepeatable, { repeatable: false })).verdict, 'wait');
     assert.equal((await jobs.take(repeatable)).verdict, 'run', 'nothing is lost by another attempt');
     assert.equal(await jobs.write(said, 1, 2, ['b']), 'ok');
-    assert.equal(await renewLease(jobs.redis, { jobId: unrepeatable.id, attempt: 1 }), 'ok');
+    assert.equal(await jobs.renew(unrepeatable), 'ok');
   });
 
   test('begin gives a job up after two attempts, not counting a released one', async () => {
@@ -167,7 +169,7 @@ describe('append', () => {
     await jobs.take(job);
     assert.equal(await jobs.write(job, 1, 1, ['old']), 'fenced');
     assert.equal(await jobs.write(job, 2, 1, ['new']), 'ok');
-    assert.equal(await renewLease(jobs.redis, { jobId: job.id, attempt: 1 }), 'fenced');
+    assert.equal(await jobs.renew(job), 'fenced');
     assert.equal((await jobs.end(job, { attempt: 1 })).verdict, 'fenced');
     assert.deepEqual(await loggedTexts(job), ['new']);
   });
@@ -234,7 +236,7 @@ describe('append', () => {
     await jobs.write(job, 1, 1, ['a']);
     await jobs.end(job, { outcome: 'cancelled' });
     assert.equal(await jobs.write(job, 1, 2, ['b']), 'ended');
-    assert.equal(await renewLease(jobs.redis, { jobId: job.id, attempt: 1 }), 'ended');
+    assert.equal(await jobs.renew(job), 'ended');
     assert.deepEqual(await loggedTexts(job), ['a', '{}']);
     const lost = jobs.identity();
     assert.equal(await jobs.write(lost, 1, 1, ['a']), 'gone');
@@ -312,14 +314,31 @@ describe('storeUsage', () => {
     await jobs.end(cut, { outcome: 'cancelled' });
     await jobs.end(whole, { usage: '{"total_tokens":3}' });
     for (const total of [1, 2]) {
-      for (const job of [cut, whole]) await storeUsage(jobs.redis, job.id, `{"total_tokens":${total}}`);
+      for (const job of [cut, whole])
+        await storeUsage(jobs.redis, job.id, { usage: `{"total_tokens":${total}}`, cost: undefined });
     }
     assert.deepEqual([await usageOf(cut), await usageOf(whole)], ['{"total_tokens":1}', '{"total_tokens":3}']);
   });
 
+  test('storeUsage and the end store what a prompt cache saved, and settlement puts it into the record', async () => {
+    const [cut, whole, plain] = [await jobs.create(), await jobs.create(), await jobs.create()];
+    for (const job of [cut, whole, plain]) await jobs.take(job);
+    await jobs.end(cut, { outcome: 'cancelled' });
+    await storeUsage(jobs.redis, cut.id, { usage: '{}', cost: 5, saved: 2 });
+    await jobs.end(whole, { usage: '{}', cost: 5, saved: 3 });
+    await jobs.end(plain, { usage: '{}', cost: 5, saved: 0 });
+    const savedIn = async ({ id }: JobIdentity): Promise<number | undefined> => {
+      const state = await readJobState(jobs.redis, id);
+      return state && parseRecord(settlementOf(state)?.record ?? '')?.saved;
+    };
+    assert.deepEqual(await Promise.all([cut, whole, plain].map(savedIn)), [2, 3, undefined]);
+    assert.equal(await jobs.redis.hexists(jobKeys.state(plain.id), 'saved'), 0);
+  });
+
   test('storeUsage stores nothing for an unfinished or unknown job', async () => {
     const [open, gone] = [await jobs.create(), jobs.identity()];
-    for (const job of [open, gone]) await storeUsage(jobs.redis, job.id, '{"total_tokens":1}');
+    for (const job of [open, gone])
+      await storeUsage(jobs.redis, job.id, { usage: '{"total_tokens":1}', cost: 5, saved: 2 });
     assert.equal(await usageOf(open), undefined);
     assert.equal(await jobs.redis.exists(jobKeys.state(gone.id)), 0);
   });
@@ -356,7 +375,7 @@ describe('forgetResource', () => {
       await jobs.write(job, 1, 1, ['a']);
       await jobs.end(job, { outcome: job === whole ? 'completed' : 'cancelled' });
     }
-    await storeUsage(jobs.redis, counted.id, '{"total_tokens":1}');
+    await storeUsage(jobs.redis, counted.id, { usage: '{"total_tokens":1}', cost: undefined });
     for (const job of [whole, cut, counted]) await forgetResource(jobs.redis, job.id);
     const lifetimes = [whole, cut, counted].map(({ id }) => jobs.redis.pttl(jobKeys.log(id)));
     const [ofWhole, ofCut, ofCounted] = await Promise.all(lifetimes);

@@ -3,10 +3,12 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { QueueEntry } from '../../../shared/queue/claimed-queue.ts';
 import { QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 
 const { ClaimedQueue } =
   await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
 
+const isSoak = Boolean(process.env.SLUICE_SOAK);
 /** Far longer than a test takes: what waits longer is made to. */
 const targetMs = 600_000;
 const hasPriority = true;
@@ -187,6 +189,111 @@ describe('lines of accounts in a queue', () => {
     assert.deepEqual(new Set(order), new Set([a[19], ...next.slice(0, 2), ...b]));
     assert.deepEqual(await claim(198), next.slice(2));
     assert.deepEqual(await lines(), {});
+  });
+
+  test('accounts get shares of the work by their weights, whatever the sizes of their jobs', async () => {
+    const weights = { a: 1, b: 2, c: 4 };
+    const [total, sizes] = [isSoak ? 40_000 : 1500, [1, 100, 10, 37, 3]];
+    const workOf = new Map<string, { account: string; work: number }>();
+    const queued = { a: 0, b: 0, c: 0 };
+    // Keeps each account's line from running empty. Accounts have the sizes in different orders.
+    const fill = async (account: keyof typeof weights): Promise<void> => {
+      const index = queued[account]++;
+      const work = sizes[(index * (['a', 'b', 'c'].indexOf(account) + 1)) % sizes.length] as number;
+      const [id] = await queues.put(1, { hasPriority, account, work: work / weights[account] });
+      workOf.set(id as string, { account, work });
+    };
+    for (const account of ['a', 'b', 'c'] as const) for (let count = 0; count < 20; count++) await fill(account);
+    const served = { a: 0, b: 0, c: 0 };
+    for (let count = 0; count < total; count++) {
+      const [id] = await claim(1);
+      const { account, work } = workOf.get(id as string) as { account: keyof typeof weights; work: number };
+      served[account] += work;
+      await fill(account);
+    }
+    const all = served.a + served.b + served.c;
+    for (const [account, weight] of Object.entries(weights)) {
+      const share = served[account as keyof typeof served] / all / (weight / 7);
+      assert.ok(share > 0.95 && share < 1.05, `${account}: ${share.toFixed(3)} of its share`);
+    }
+  });
+
+  test('an account of large jobs lets as much work of small ones pass, also once it was served alone', async () => {
+    const large = await queues.put(3, { hasPriority, account: 'large', work: 10 });
+    assert.deepEqual(await claim(1), [large[0]]);
+    const small = await queues.put(30, { hasPriority, account: 'small', work: 1 });
+    assert.deepEqual(await claim(22), [...small.slice(0, 10), large[1], ...small.slice(10, 20), large[2]].slice(0, 22));
+  });
+
+  test('removing the first job of a line gives the next one its place, and costs the account nothing', async () => {
+    const large = await queues.put(2, { hasPriority, account: 'large', work: 50 });
+    const small = await put('small', 3);
+    await remove([large[0] as string]);
+    assert.deepEqual((await claim(2)).sort(), [large[1], small[0]].sort());
+    const next = await put('large', 1);
+    assert.deepEqual(await claim(3), [small[1], small[2], next[0]], 'what was served is owed');
+  });
+
+  test('work that is no number, or out of bounds, neither stops a queue nor moves it out of its range', async () => {
+    const values = ['x', '-5', '0', 'nan', 'inf', '1e300'];
+    for (const work of values) {
+      const [id] = await put(`of ${work}`, 3);
+      await queues.jobs.redis.hset(`${queues.keysPrefix}job_${id}`, 'work', work);
+    }
+    assert.equal((await claim(3 * values.length)).length, 3 * values.length);
+    const now = Number(await queues.jobs.redis.hget(queues.clockKey, 'now'));
+    assert.ok(now > 0 && now < 10_000, `${now}`);
+  });
+
+  test("a line whose first job a worker of the release before has claimed gets a start tag by its account's next job", async () => {
+    const [a, b] = [await put('a', 3), await put('b', 3)];
+    // That release takes the job out of the queue and out of its line, and does nothing for the next one.
+    const { redis } = queues.jobs;
+    await redis.zrem(`${queues.keysPrefix}prioritized`, `job_${a[0]}`);
+    await redis.zrem(lineKey('a'), `job_${a[0]}`);
+    const next = await put('a', 1);
+    const order = await claim(6);
+    assert.deepEqual(new Set(order.slice(0, 2)), new Set([a[1], b[0]]));
+    assert.deepEqual(
+      order.filter((id) => !b.includes(id)),
+      [a[1], a[2], ...next],
+    );
+  });
+
+  test('in whatever order jobs are added, claimed and removed, each is claimed once, and no line is left', async () => {
+    const random = new SeededRandom(isSoak ? Date.now() : 7);
+    const below = (limit: number): number => Math.floor(random.next() * limit);
+    for (let round = 0; round < (isSoak ? 2000 : 60); round++) {
+      queues.newQueue();
+      const waiting = new Set<string>();
+      const takeOne = async (): Promise<void> => {
+        const id = [...waiting][below(waiting.size)] as string;
+        if (below(2) === 0) await remove([id], below(2) === 0);
+        else
+          for (const claimed of await claim(1, { targetWaitMs: below(2) })) assert.ok(waiting.delete(claimed), claimed);
+        if (!(await queues.queue.has(id))) waiting.delete(id);
+      };
+      for (let step = 0; step < 30; step++) {
+        if (below(2) === 0) {
+          const job = { hasPriority, account: `account ${below(3)}`, work: 1 + below(50) };
+          for (const id of await queues.put(1 + below(3), job)) waiting.add(id);
+        } else if (waiting.size > 0) await takeOne();
+      }
+      while (waiting.size > 0) await takeOne();
+      assert.deepEqual(await queues.jobs.redis.keys(`${queues.clockKey.replace(/fairness$/, '')}[fl]i*`), []);
+      assert.equal(await queues.queue.prioritized(), 0);
+    }
+  });
+
+  test('the place of a job counts those of each line that are served before it', async () => {
+    const [a, b] = [await put('a', 5), await put('b', 2)];
+    const place = async (id: string | undefined) => await queues.queue.position(id as string);
+    assert.deepEqual(await Promise.all(a.map(place)), [0, 3, 4, 5, 6]);
+    assert.deepEqual(await Promise.all(b.map(place)), [1, 3]);
+    await queues.put(3);
+    assert.equal(await place(a[0]), 3);
+    await claim(4);
+    assert.equal(await place(a[0]), undefined);
   });
 
   test('a job of the previous release, which is in no line, runs at its own priority', async () => {

@@ -3,6 +3,11 @@ import { after, before, describe, test } from 'node:test';
 import type { JobConsumerOptions } from '../../../workers/queue/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
+import { loadProduct } from '../../support/gateway.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
+
+const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
+const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
 describe('waiting of a job consumer', () => {
   let queues: QueueFixture;
@@ -54,6 +59,33 @@ describe('waiting of a job consumer', () => {
     await eventually(() => assert.deepEqual(ran, [given]));
   });
 
+  test("a job whose claim's reply was lost is claimed again as soon as one of a dead worker", async (t) => {
+    queues.newQueue();
+    const proxy = await startTcpProxy(queues.jobs.server.port);
+    const redis = await connectRedis(proxy.url, createLogger('silent', 'test').log);
+    const { ran, run } = noting();
+    const consumer = queues.consume(run, { workerId: 'loser', lockMs: 1500, waiting: redis.subscriber() });
+    t.after(async () => {
+      await consumer.close();
+      await redis.close();
+      await proxy.close();
+    });
+    let isReported = false;
+    const isClaim = (part: string): boolean => part.startsWith('loser:');
+    const lost = proxy.stopAt({ stop: 'reset', matches: (command) => isReported && command.some(isClaim) });
+    await eventually(async () => assert.ok(await queues.jobs.redis.zscore(queues.workersKey, 'loser'), 'no report'));
+    isReported = true;
+    // After the first one the consumer waits anew, and the second one is claimed for a reader that is gone.
+    const [first] = await queues.put(1);
+    await eventually(() => assert.deepEqual(ran, [first]));
+    // The call that removes it, on the other connection, could claim the second one, too.
+    await eventually(async () => assert.equal(await queues.queue.has(first as string), false));
+    const [second] = await queues.put(1);
+    await lost;
+    assert.deepEqual(ran, [first]);
+    await eventually(() => assert.deepEqual(ran, [first, second]), 5000);
+  });
+
   test('a job consumer closes soon while Redis does not answer', async () => {
     queues.newQueue();
     const { waiting, waits } = await queues.waitingConnection();
@@ -67,6 +99,24 @@ describe('waiting of a job consumer', () => {
     await consumer.close();
     assert.equal(answers, false);
     await answer;
+  });
+
+  test('a job consumer whose connections are lost closes all the same', { timeout: 30_000 }, async (t) => {
+    queues.newQueue();
+    const proxy = await startTcpProxy(queues.jobs.server.port);
+    const redis = await connectRedis(proxy.url, createLogger('silent', 'test').log);
+    t.after(() => redis.close());
+    const waiting = redis.subscriber();
+    const { ran, run } = noting();
+    const consumer = queues.consume(run, { waiting, redis: redis.client });
+    const [job] = await queues.put(1);
+    await eventually(() => assert.deepEqual(ran, [job]));
+    const lost = [waiting, redis.client].map(
+      (client) => new Promise<void>((resolve) => client.once('reconnecting', resolve)),
+    );
+    await proxy.close();
+    await Promise.all(lost);
+    await consumer.close();
   });
 
   test('a job consumer without a free slot leaves the marker of waiting jobs to one with a slot', async (t) => {

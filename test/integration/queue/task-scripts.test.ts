@@ -24,6 +24,8 @@ const { Sweeper } = await loadProduct<typeof import('../../../shared/jobs/settle
 );
 const { CapabilityQueue, queueKeysPrefix } =
   await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { readVersions } =
+  await loadProduct<typeof import('../../../shared/runtime/wire-version.ts')>('shared/runtime/wire-version');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
 let jobs: JobFixture;
@@ -71,7 +73,10 @@ describe('storeTask', () => {
     assert.equal((await readJobState(jobs.redis, job.id))?.task, undefined);
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
-    assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), { v: 1, ...taskOf() });
+    assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), {
+      v: readVersions.newest,
+      ...taskOf(),
+    });
   });
 
   test('storeTask reports an ended and an unknown job', async () => {

@@ -36,6 +36,7 @@ const { readSpooledLine, spooledLine } = await loadProduct<
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
 const log = createLogger('silent', 'test').log;
+const own = readVersions.newest;
 /** Of a release after this one, which reads this one, too. */
 const later = { oldest: readVersions.newest, newest: readVersions.newest + 1 };
 
@@ -156,9 +157,9 @@ describe('what has a version that this build does not read', () => {
     const text = recordText(record);
     assert.equal(JSON.parse(text).v, readVersions.newest);
     assert.equal(parseRecord(text)?.id, record.id);
-    assert.equal(parseRecord(text.replace('"v":1', `"v":${v}`)), undefined);
+    assert.equal(parseRecord(text.replace(`"v":${own}`, `"v":${v}`)), undefined);
     // The release before wrote none.
-    assert.equal(parseRecord(text.replace('"v":1,', ''))?.id, record.id);
+    assert.equal(parseRecord(text.replace(`"v":${own},`, ''))?.id, record.id);
   });
 
   test("a worker's report of a later version is not listed", async () => {
@@ -186,7 +187,7 @@ describe('what has a version that this build does not read', () => {
     );
     const name = (at: number) => `${String(at).padStart(15, '0')}-${randomUUID()}.1.jsonl`;
     const [newer, known] = [name(1), name(2)];
-    await appendFile(join(folder, newer), `${line.replace('"v":1', `"v":${v}`)}\n`);
+    await appendFile(join(folder, newer), `${line.replace(`"v":${own}`, `"v":${v}`)}\n`);
     await appendFile(join(folder, known), `${line}\n`);
     const spool = await Spool.open({ folder, maxBytes: 1e6, minFreeBytes: 0, log });
     const first = await spool.oldest();

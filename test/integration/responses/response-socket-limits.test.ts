@@ -96,7 +96,7 @@ describe('response socket limits', () => {
       await ended(vanish, 'client_closed');
       assert.deepEqual(await vendorCalls(gateway, `${vanish}-waits`), []);
     }
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('a response socket with X-Sluice-On-Disconnect: continue completes its request without its client', async () => {

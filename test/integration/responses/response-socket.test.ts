@@ -352,7 +352,7 @@ describe('WebSocket mode of /v1/responses', () => {
     const { status, error } = await client.refusal();
     assert.deepEqual([status, error.code], [499, 'cancelled']);
     client.webSocket.close();
-    await eventually(async () => assert.deepEqual(await leftovers(gateway.redisUrl), []));
+    assert.deepEqual(await leftovers(gateway.redisUrl), []);
   });
 
   it('a response socket accepts a large message in order, and continues its conversation', async () => {

@@ -176,7 +176,7 @@ describe('traces that are off', () => {
       assert.equal(await ask(alone.url, caller), 200);
       assert.equal(await alone.stop(), 0);
       await Promise.all([untold.stop(), gateway.apis[0]?.stop()]);
-      await eventually(() => assert.ok(collector.spans.length > 0));
+      await eventually(() => assert.ok(collector.spans.length > 0, 'no span has come'));
       // Those of the second api, in traces of their own.
       assert.ok(collector.spans.every((span) => span.traceId !== traceId || span.role === 'worker'));
       assert.ok(!collector.text.includes('yyyy'));

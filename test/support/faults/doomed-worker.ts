@@ -15,13 +15,18 @@ export interface StoppingPoint {
 export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/store-task'],
   ['shared/jobs/attach'],
-  ['shared/queue/pause'],
+  ['api/replies/leave-job'],
+  ['api/replies/adopt-job'],
+  ['shared/jobs/leases/lease', 'shared/queue/pause'],
   ['shared/jobs/settlement/settle'],
-  ...['append', 'finish'].map((name) => ['shared/redis/refusal', `shared/jobs/${name}`]),
-  ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/jobs/begin'],
-  ['shared/redis/refusal', 'shared/jobs/begin-job', 'shared/queue/lines', 'shared/queue/claim-jobs'],
+  ...['append', 'finish'].map((name) => ['shared/redis/refusal', 'shared/jobs/leases/lease', `shared/jobs/${name}`]),
+  ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job', 'shared/jobs/begin'],
+  [
+    ...['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job'],
+    ...['shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/claim-jobs'],
+  ],
   ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/admit'],
-  ['shared/queue/lines', 'shared/queue/add-job', 'shared/queue/enqueue'],
+  ['shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/add-job', 'shared/queue/enqueue'],
 ]);
 
 /**

@@ -8,6 +8,8 @@ import type { JobConsumer } from '../../../workers/queue/job-consumer.ts';
 import { loadProduct } from '../gateway.ts';
 import { JobFixture } from './job-fixture.ts';
 
+const { ClaimSlots } =
+  await loadProduct<typeof import('../../../workers/queue/claim-slots.ts')>('workers/queue/claim-slots');
 const { CapabilityQueue: Queue } =
   await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { JobConsumer: Consumer } =
@@ -121,7 +123,7 @@ export class FairQueue {
         redis: this.#redis.client,
         waiting: this.#redis.subscriber(),
         workerId: 'worker',
-        concurrency,
+        slots: new ClaimSlots(concurrency),
       },
       ...{ begins: false, lockMs: 10_000, targetWaitMs: 0, stalledCheckMs: 2000, maxStalledCount: 3 },
       run: async ({ job }) => {

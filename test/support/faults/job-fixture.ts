@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { AppendCall, AppendVerdict } from '../../../shared/jobs/append.ts';
+import type { AppendCall, AppendVerdict, Ownership } from '../../../shared/jobs/append.ts';
 import type { FinishCall } from '../../../shared/jobs/attempt.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { loadProduct } from '../gateway.ts';
@@ -10,6 +10,8 @@ const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.
 const { createJobState } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { begin } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
+const { renewLeases } =
+  await loadProduct<typeof import('../../../shared/jobs/leases/leases.ts')>('shared/jobs/leases/leases');
 const { appendTo } = await loadProduct<typeof import('../../../shared/jobs/append.ts')>('shared/jobs/append');
 const { finish } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 
@@ -59,6 +61,18 @@ export class JobFixture {
   /** The worker has been dead for longer than its lease: by default for so long that nothing is expected of it any more. */
   async expireLease(job: JobIdentity, agoMs = 6000): Promise<void> {
     await this.redis.hset(jobKeys.state(job.id), 'lease', Date.now() - agoMs);
+    const entry = await this.redis.hget(jobKeys.leases(job.id), job.id);
+    if (entry === null) return;
+    await this.redis.hset(jobKeys.leases(job.id), job.id, entry.replace(/^\d+/, String(Date.now() - agoMs)));
+  }
+
+  /** Renews the lease of an attempt whose vendor is silent. */
+  async renew({ id: jobId }: Pick<JobIdentity, 'id'>, attempt = 1): Promise<Ownership | Error | undefined> {
+    let renewed: Ownership | Error | undefined;
+    await renewLeases(this.redis, [{ jobId, attempt }], (_, ownership) => {
+      renewed = ownership;
+    });
+    return renewed;
   }
 
   write(job: JobIdentity, attempt: number, firstSeq: number, texts: readonly string[], more: Partial<AppendCall> = {}) {
@@ -78,7 +92,7 @@ export class JobFixture {
 
   end(
     job: JobIdentity,
-    more: Partial<Pick<FinishCall, 'attempt' | 'guard' | 'served' | 'usage'>> & {
+    more: Partial<Pick<FinishCall, 'attempt' | 'guard' | 'served' | 'usage' | 'cost' | 'saved'>> & {
       outcome?: 'completed' | 'cancelled';
     } = {},
   ) {

@@ -4,12 +4,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** A check that takes longer counts as a failed one: more than a busy machine's event loop is late. */
 const patienceMs = 5000;
+/** After so many checks in a row without an answer an api is down, as by the default of Kubernetes' `failureThreshold`. */
+const failureThreshold = 3;
 /** Headers about one connection, which are not passed on. */
 const ownHeaders = new Set(['connection', 'keep-alive', 'transfer-encoding']);
 
+/** What the checks of an api have told. */
+interface Health {
+  isReady: boolean;
+  /** Checks in a row that had no answer. */
+  unanswered: number;
+}
+
 /**
  * An HTTP load balancer as many deployments have one: apis in turn, connections to them kept, `/readyz` asked of each at an
- * interval, whose last answer decides. It repeats no request: what an api refuses or resets is a 502 for the client.
+ * interval, whose last answer decides, or that there were none for a while. It repeats no request: what an api refuses or resets is
+ * a 502 for the client.
  */
 export class LoadBalancer {
   /** `http://127.0.0.1:port`. */
@@ -20,8 +30,8 @@ export class LoadBalancer {
   checks = 0;
   readonly #server: Server;
   readonly #agent = new Agent({ keepAlive: true });
-  /** Whether it is ready, by base URL. */
-  readonly #apis = new Map<string, boolean>();
+  /** By base URL. */
+  readonly #apis = new Map<string, Health>();
   readonly #closing = new AbortController();
   readonly #checkMs: number;
   readonly #checking: Promise<void>;
@@ -52,7 +62,7 @@ export class LoadBalancer {
 
   /** Adds an api that is known to be ready. */
   add(url: string): void {
-    this.#apis.set(url, true);
+    this.#apis.set(url, { isReady: true, unanswered: 0 });
   }
 
   remove(url: string): void {
@@ -69,17 +79,20 @@ export class LoadBalancer {
 
   async #checkOne(url: string): Promise<void> {
     const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(patienceMs) }).then(
-      async (response) => `${response.status} ${await response.text()}`,
-      (error: Error) => error.message,
+      async (response) => ({ status: response.status, text: `${response.status} ${await response.text()}` }),
+      (error: Error) => ({ status: undefined, text: error.message }),
     );
     this.checks++;
-    const isReady = answer.startsWith('200 ');
-    if (!isReady) this.failedChecks.push(answer);
-    if (this.#apis.has(url)) this.#apis.set(url, isReady);
+    if (answer.status !== 200) this.failedChecks.push(answer.text);
+    const health = this.#apis.get(url);
+    if (health === undefined) return;
+    health.unanswered = answer.status === undefined ? health.unanswered + 1 : 0;
+    if (answer.status !== undefined) health.isReady = answer.status === 200;
+    else if (health.unanswered >= failureThreshold) health.isReady = false;
   }
 
   #next(): string | undefined {
-    const ready = [...this.#apis].flatMap(([url, isReady]) => (isReady ? url : []));
+    const ready = [...this.#apis].flatMap(([url, { isReady }]) => (isReady ? url : []));
     this.#turn++;
     return ready[this.#turn % ready.length];
   }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { TestGateway } from '../gateway.ts';
+import { type LeftoverOptions, leftovers, withLostReadersMs } from '../leftovers.ts';
 import { check, describeSummary, type Ending, type Summary } from './checker.ts';
-import { findLeftovers, type LeftoverOptions } from './leftovers.ts';
 import { runStream, type StreamPlan, type StreamRecord } from './stream-client.ts';
 
 /** Full figures (2,000 streams over all faults) instead of the ordinary ones. */
@@ -86,6 +86,7 @@ export async function verify(
   const summary = await check(records, gateway.sandbox.url, endings);
   t.diagnostic(describeSummary(fault, summary));
   assert.deepEqual(summary.violations, []);
-  assert.deepEqual(await findLeftovers(options.redisUrl ?? gateway.redisUrl, options), [], 'left behind in Redis');
+  const left = await leftovers(options.redisUrl ?? gateway.redisUrl, { withinMs: withLostReadersMs, ...options });
+  assert.deepEqual(left, [], 'left behind in Redis');
   return summary;
 }

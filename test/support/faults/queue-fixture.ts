@@ -11,6 +11,8 @@ import { JobFixture } from './job-fixture.ts';
 
 const product =
   await loadProduct<typeof import('../../../workers/queue/job-consumer.ts')>('workers/queue/job-consumer');
+const { ClaimSlots } =
+  await loadProduct<typeof import('../../../workers/queue/claim-slots.ts')>('workers/queue/claim-slots');
 const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
@@ -67,12 +69,15 @@ export class QueueFixture {
     return one;
   }
 
-  consume(run: Run, more: Partial<JobConsumerOptions> = {}): JobConsumer {
+  consume(
+    run: Run,
+    { concurrency = 10, ...more }: Partial<JobConsumerOptions> & { concurrency?: number } = {},
+  ): JobConsumer {
     const consumer = new product.JobConsumer({
       ...{ capability: this.capability, redis: this.redis.client, workerId: `worker${this.#opened.length}` },
       ...{
         begins: false,
-        concurrency: 10,
+        slots: new ClaimSlots(concurrency),
         lockMs: 10_000,
         targetWaitMs: 0,
         stalledCheckMs: 200,
@@ -99,8 +104,8 @@ export class QueueFixture {
   }
 
   /** Queues some jobs of an account; answers their ids. */
-  async put(count: number, { hasPriority = false, account = 'account' } = {}): Promise<string[]> {
-    const put = Array.from({ length: count }, () => this.job({ account }));
+  async put(count: number, { hasPriority = false, account = 'account', work = 1 } = {}): Promise<string[]> {
+    const put = Array.from({ length: count }, () => ({ ...this.job({ account }), work }));
     // One connection keeps their order, once Redis knows the script.
     const [first, ...others] = put;
     if (first !== undefined) await this.queue.enqueue(first, hasPriority);
@@ -120,6 +125,11 @@ export class QueueFixture {
   /** The virtual clock of the queue. */
   get clockKey(): string {
     return `${shared.queueRoot(this.capability)}fairness`;
+  }
+
+  /** The workers of the queue that have reported. */
+  get workersKey(): string {
+    return `${shared.queueRoot(this.capability)}workers`;
   }
 
   /** Queues a job as admission does, but for the word of it. */

@@ -4,18 +4,25 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { admit } from '../../../api/admission/admit.ts';
+import { adoptJob } from '../../../api/replies/adopt-job.ts';
+import type { AnswerReaders } from '../../../api/replies/answer-readers.ts';
+import { LeftJobs } from '../../../api/replies/left-jobs.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../../shared/accounts/account-money.ts';
 import { writeKeyFlag } from '../../../shared/accounts/key-flag.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { finishWithError, releaseLease } from '../../../shared/jobs/attempt.ts';
+import { finishWithError, releaseLease, withdrawAttempt } from '../../../shared/jobs/attempt.ts';
 import { forgetResource } from '../../../shared/jobs/forget.ts';
 import { createJobState, type JobIdentity, readJobState } from '../../../shared/jobs/job-state.ts';
 import { settlementOf, settleNow } from '../../../shared/jobs/settlement/settle.ts';
 import { storeTask } from '../../../shared/jobs/store-task.ts';
 import { storeUsage } from '../../../shared/jobs/store-usage.ts';
+import { ClaimedQueue } from '../../../shared/queue/claimed-queue.ts';
+import { ParkedJobs } from '../../../shared/queue/parking/parked-jobs.ts';
 import { pause } from '../../../shared/queue/pause.ts';
 import { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import * as keys from '../../../shared/redis/keys.ts';
+import { createLogger } from '../../../shared/runtime/log.ts';
+import { reserveCall, returnCalls, scopesText } from '../../../workers/pacing/reserve-call.ts';
 import { admission, unlimitedCaller } from '../../support/admission.ts';
 import { eventually } from '../../support/eventually.ts';
 import { QueueFixture } from '../../support/faults/queue-fixture.ts';
@@ -75,7 +82,7 @@ function matches(pattern: string, text: string): boolean {
 
 /** What all builders of a module make of placeholders. */
 function built(value: unknown): string[] {
-  if (typeof value === 'string') return [value.replace(/\{([am])\d+\}/, '{$1<>}')];
+  if (typeof value === 'string') return [value.replace(/\{([amv])\d+\}/, '{$1<>}')];
   if (typeof value === 'function') return built(value(...Array.from({ length: value.length }, () => '<>')));
   if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(built);
   return [];
@@ -146,8 +153,15 @@ describe('docs/redis.md and a Redis in use', () => {
       await runChat();
       await runTask();
       await runTurn();
+      await runParked();
+      await runRetry();
       await redis.echo('all is seen');
-      await eventually(() => assert.ok(commands.some((args) => args.includes('all is seen'))));
+      await eventually(() =>
+        assert.ok(
+          commands.some((args) => args.includes('all is seen')),
+          'the monitor is behind',
+        ),
+      );
     } finally {
       monitor.disconnect();
     }
@@ -161,7 +175,12 @@ describe('docs/redis.md and a Redis in use', () => {
     const job = queues.jobs.identity({ idempotency: 'hash', resource: 'foreground' });
     const { account, apiKeyId } = job;
     await writeKeyFlag(redis, { id: apiKeyId, accountId: account }, 1);
-    await loadAccount(redis, account, 'loading', async () => ({ credit: 1e12, charged: 0, isSuspended: false }));
+    await loadAccount(redis, account, 'loading', async () => ({
+      credit: 1e12,
+      charged: 0,
+      isSuspended: false,
+      queueWeight: 1,
+    }));
     const { name: period } = budgetPeriodAt(budget.period, job.createdAt);
     await loadBudget(redis, { account, apiKeyId, period }, 0);
     const caller = { ...unlimitedCaller, rpm: 100, tpm: 1e6, budget };
@@ -183,9 +202,9 @@ describe('docs/redis.md and a Redis in use', () => {
       },
       { capability: 'chat', begins: true },
     );
-    await eventually(() => assert.ok(isOver));
+    await eventually(() => assert.ok(isOver, 'the job runs'));
     await consumer.close();
-    await storeUsage(redis, job.id, '{"total_tokens":1}', 10);
+    await storeUsage(redis, job.id, { usage: '{"total_tokens":1}', cost: 10, saved: 5 });
     await keepFields(job);
     const state = await readJobState(redis, job.id);
     const settlement = state && settlementOf(state);
@@ -211,7 +230,12 @@ describe('docs/redis.md and a Redis in use', () => {
     await keepFields(job);
     const drained = await queues.jobs.create();
     await queues.jobs.take(drained);
+    assert.equal(await queues.jobs.renew(drained), 'ok');
+    await keepFields(drained);
     assert.equal(await releaseLease(redis, drained.id, 1), 'released');
+    await keepFields(drained);
+    await queues.jobs.take(drained);
+    assert.equal(await withdrawAttempt(redis, { jobId: drained.id, attempt: 2, hasCalled: false }), 'withdrawn');
     await keepFields(drained);
   }
 
@@ -227,9 +251,50 @@ describe('docs/redis.md and a Redis in use', () => {
       capability: 'chat',
       targetWaitMs: 1,
     });
-    await eventually(async () => assert.ok(claims === 3 && !(await queue.has(job.id))));
+    await eventually(async () => assert.ok(claims === 3 && !(await queue.has(job.id)), `${claims} claims`));
     await queue.noteClaimed(noted, 3);
     await consumer.close();
+  }
+
+  /** A job that is parked, and a call of a vendor with limits. */
+  async function runParked(): Promise<void> {
+    const { client } = queues.redis;
+    const job = queues.jobs.identity();
+    await queue.enqueue(job);
+    const claimed = { token: 'claim', wanted: 1, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
+    const { entries } = await new ClaimedQueue('chat').claim(client, claimed);
+    assert.equal(entries.length, 1);
+    const parked = { id: entries[0]?.id as string, token: 'claim', account: job.account, route: 'vendor/model' };
+    const times = { waitMs: 0, intervalMs: 1, latestMs: 60_000, maxParked: 10, work: 1 };
+    const jobs = new ParkedJobs('chat', client);
+    assert.equal((await jobs.park({ ...parked, ...times })).verdict, 'parked');
+    assert.equal(await queue.parked(), 1);
+    assert.equal(await queue.remove(job.id), true);
+    assert.deepEqual(await jobs.unpark(), []);
+    const limits = { rpm: 10, tpm: 1000, maxParallelRequests: 1 };
+    const key = { name: 'vendor/key', limits };
+    const scopes = scopesText([{ name: 'vendor', limits }, key, { name: 'vendor/key/model', limits }]);
+    assert.equal((await reserveCall(client, { id: 'call', vendor: 'vendor', tokens: 10, scopes })).key, 0);
+    const call = { id: 'call', scopes: [key], hasEnded: true, unused: 5 };
+    await returnCalls(client, 'vendor', [call]);
+  }
+
+  /** A job that its caller leaves, and a retry adopts. */
+  async function runRetry(): Promise<void> {
+    const { redis } = queues.jobs;
+    const job = queues.jobs.identity({ retryName: 'hash' });
+    const hold = { fixed: 0, outputPrice: 0, outputTokens: 10, isGiven: false };
+    const first = await admit(redis, admission(job, { hold, reader: 'reader', queued: { request: '{}' } }));
+    assert.equal(first.verdict, 'admitted');
+    const again = await admit(redis, admission(queues.jobs.identity({ retryName: 'hash' }), { isRetry: true }));
+    assert.deepEqual([again.verdict, again.detail], ['replay', job.id]);
+    const { log } = createLogger('silent', 'test');
+    const services = { redis, isCluster: false, log } as ConstructorParameters<typeof LeftJobs>[0];
+    await new LeftJobs(services).leave(job, false);
+    await keepFields(job);
+    const readers = { isLongSubscribed: true } as AnswerReaders;
+    assert.equal(await adoptJob({ redis, isCluster: false, processId: 'api', readers }, job.id, 'retry'), true);
+    await keepFields(job);
   }
 
   /** The keys and channels of a command. Those of a script are in the commands that it gives, which Redis tells of, too. */
@@ -295,7 +360,7 @@ describe('docs/redis.md and a Redis in use', () => {
     let checked = 0;
     for (const [pattern, fields] of seen) {
       // BullMQ's own, and those whose fields are ids.
-      if (/:(meta|reserved|rows)$/.test(pattern)) continue;
+      if (/:(leases|meta|reserved|rows)$/.test(pattern)) continue;
       const known = fieldsOf(pattern);
       assert.ok(known, `${pattern} has no list of its fields`);
       const missing = [...fields].filter((field) => !known.some((each) => matches(each, field)));

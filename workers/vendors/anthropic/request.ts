@@ -5,6 +5,7 @@ import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
+import { type CountedFields, withCacheBreakpoints } from './cache-breakpoints.ts';
 import { type AnthropicModelTraits, anthropicModelTraits } from './models.ts';
 import { isThinking, toAnthropicThinking } from './thinking.ts';
 import { toAnthropicTools } from './tools.ts';
@@ -15,10 +16,15 @@ type Call = Pick<VendorCall, 'model' | 'request'>;
 /**
  * A chat as the JSON text of a request for a message (https://docs.anthropic.com/en/api/messages);
  * shared/catalogue/anthropic-chat-fields lists the support of each field. Anthropic requires a maximum of output tokens; without
- * one in the chat it is the model's.
+ * one in the chat it is the model's. Breakpoints of the prompt cache are added if the call wants it, which it does only where its caller set none.
  * @throws ApiError 400 naming the field that Anthropic does not support.
  */
-export function toMessageRequest({ model, stream, request }: Call & Pick<VendorCall, 'stream'>): string {
+export function toMessageRequest({
+  model,
+  stream,
+  request,
+  addsCacheBreakpoints,
+}: Call & Pick<VendorCall, 'stream' | 'addsCacheBreakpoints'>): string {
   const chat = JSON.parse(requestText(request)) as ChatRequest;
   const traits = anthropicModelTraits(model);
   const { counted, thinks } = toCounted(chat, traits);
@@ -26,7 +32,7 @@ export function toMessageRequest({ model, stream, request }: Call & Pick<VendorC
     model,
     max_tokens: maxTokens(chat, traits),
     ...(stream && { stream: true }),
-    ...counted,
+    ...(addsCacheBreakpoints ? withCacheBreakpoints(counted) : counted),
     ...anthropicSampling(chat, traits, thinks),
     ...otherParameters(chat),
     ...passedOn(chat),
@@ -47,7 +53,7 @@ function maxTokens(chat: ChatRequest, traits: AnthropicModelTraits): number {
   return chat.max_completion_tokens ?? chat.max_tokens ?? traits.maxOutput;
 }
 
-function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: JsonObject; thinks: boolean } {
+function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: CountedFields; thinks: boolean } {
   const { system, messages } = toAnthropicConversation(chat.messages, traits);
   const thinking = toAnthropicThinking(chat, traits, {
     maxTokens: maxTokens(chat, traits),

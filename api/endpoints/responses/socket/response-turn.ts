@@ -11,23 +11,21 @@ import { type DescribeJobDependencies, describeJob } from '../../../pipeline/des
 import type { Endpoint, ResolveDependencies } from '../../../pipeline/endpoint.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
 import type { AnswerReaders } from '../../../replies/answer-readers.ts';
+import { cancelAbandoned, cancelUnreadable, type LeaveJobDependencies } from '../../../replies/cancel-job.ts';
 import {
-  type CancelJobDependencies,
   ClientConnection,
-  cancelAbandoned,
-  cancelUnreadable,
   type Handover,
-  tryToEnd,
   WaitLimits,
   type WaitLimitsDependencies,
 } from '../../../replies/client-connection.ts';
 import { type OpenReplyDependencies, sendStreamed } from '../../../replies/open-reply.ts';
 import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
 import type { SocketConnection } from '../../../replies/socket-connection.ts';
+import { tryToEnd } from '../../../replies/try-to-end.ts';
 import type { ViewedJob } from '../../../replies/view.ts';
 import type { Context } from '../../../state.ts';
 import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
-import { type ParsedResponse, withEarlierMedia } from '../earlier-turns.ts';
+import { continuing, type ParsedResponse } from '../earlier-turns.ts';
 import type { ResponseRequirements, ResponseViewOptions } from '../parse-response.ts';
 import { prependItems } from '../prepend-items.ts';
 import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
@@ -39,7 +37,7 @@ export interface ResponseTurnDependencies
     AdmitJobDependencies,
     OpenReplyDependencies,
     WaitLimitsDependencies,
-    CancelJobDependencies {
+    LeaveJobDependencies {
   readonly handover: Handover;
   readonly callers: CallerDirectory;
   readonly readers: AnswerReaders;
@@ -149,13 +147,14 @@ export class ResponseTurn {
     const previous = parsed.requirements.previousResponseId;
     const known = previous === undefined ? undefined : this.#context.cache.find(previous);
     if (known === undefined) return parsed;
+    const items = conversationItems(known);
     const continued = {
       ...parsed,
-      request: prependItems(parsed.request, conversationItems(known)),
+      request: prependItems(parsed.request, items),
       hasMedia: parsed.hasMedia || known.hasMedia,
       requirements: { ...parsed.requirements, previousResponseId: undefined },
     } as ParsedResponse;
-    return withEarlierMedia(continued, known.media);
+    return continuing(continued, { ...known, items });
   }
 
   async #generate(parsed: ParsedResponse): Promise<void> {
@@ -183,7 +182,7 @@ export class ResponseTurn {
     } finally {
       reader.close();
       reply.abandon();
-      cancelUnreadable(services, submission, reader.failure);
+      if (reader.failure !== undefined) cancelUnreadable(services, submission, reader.failure);
     }
     this.#remember(viewed, parsed, reply);
   }
@@ -236,8 +235,8 @@ export class ResponseTurn {
     const { cache, endpoint } = this.#context;
     const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
     const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
-    const { media } = viewed.viewOptions;
-    const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media };
+    const { media, affinity } = viewed.viewOptions;
+    const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media, affinity };
     cache.keep(this.#envelope.streamId, kept);
   }
 }

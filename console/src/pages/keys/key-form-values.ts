@@ -20,6 +20,7 @@ export interface KeyFormValues {
   readonly modelLimits: readonly ModelLimit[];
   readonly onDisconnect: string;
   readonly unsupportedParameters: string;
+  readonly cacheBreakpoints: string;
 }
 
 /** One line of the limits per model. */
@@ -46,6 +47,7 @@ export const emptyKeyForm: KeyFormValues = {
   modelLimits: [],
   onDisconnect: '',
   unsupportedParameters: '',
+  cacheBreakpoints: '',
 };
 
 const dayMs = 86_400_000;
@@ -72,6 +74,7 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     })),
     onDisconnect: key.on_disconnect ?? '',
     unsupportedParameters: key.unsupported_parameters ?? '',
+    cacheBreakpoints: key.cache_breakpoints === 'automatic' ? 'automatic' : '',
   };
 }
 
@@ -111,6 +114,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     on_disconnect: form.onDisconnect === '' ? null : (form.onDisconnect as 'cancel' | 'continue'),
     unsupported_parameters:
       form.unsupportedParameters === '' ? null : (form.unsupportedParameters as 'refuse' | 'drop'),
+    cache_breakpoints: form.cacheBreakpoints === '' ? null : (form.cacheBreakpoints as 'caller' | 'automatic'),
   };
 }
 

@@ -259,6 +259,16 @@ function BehaviourFields({ values, onChange }: FieldsProps) {
             { value: 'drop', label: 'Leave them out' },
           ]}
         />
+        <NativeSelect
+          label="Prompt cache of Claude"
+          description="A cache write costs more than plain input, a cache read far less"
+          value={values.cacheBreakpoints}
+          onChange={(event) => onChange({ cacheBreakpoints: event.currentTarget.value })}
+          data={[
+            { value: '', label: 'As the client marks it' },
+            { value: 'automatic', label: 'Add breakpoints if it has none' },
+          ]}
+        />
       </SimpleGrid>
     </Part>
   );

@@ -1,4 +1,4 @@
-import { Button, Code, Group, Stack, Switch, Text, TextInput } from '@mantine/core';
+import { Button, Code, Group, NumberInput, Stack, Switch, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Card } from '../../components/card.tsx';
@@ -10,6 +10,7 @@ import { type Account, changeAccount } from './operator-api.ts';
 export function AccountForm({ account }: { account: Account }) {
   const { id, suspended } = account;
   const [name, setName] = useState(account.name);
+  const [weight, setWeight] = useState<string | number>(account.queue_weight);
   const [isSuspending, setIsSuspending] = useState(false);
   const change = useMutation({
     mutationFn: (values: Parameters<typeof changeAccount>[1]) => changeAccount(id, values),
@@ -17,6 +18,10 @@ export function AccountForm({ account }: { account: Account }) {
   const rename = (event: FormEvent): void => {
     event.preventDefault();
     change.mutate({ name: name.trim() });
+  };
+  const weigh = (event: FormEvent): void => {
+    event.preventDefault();
+    change.mutate({ queue_weight: Number(weight) });
   };
   return (
     <Card title="Account">
@@ -26,6 +31,21 @@ export function AccountForm({ account }: { account: Account }) {
             <TextInput label="Name" value={name} onChange={(event) => setName(event.currentTarget.value)} flex={1} />
             <Button type="submit" variant="default" disabled={name.trim() === '' || name.trim() === account.name}>
               Rename
+            </Button>
+          </Group>
+        </form>
+        <form onSubmit={weigh}>
+          <Group align="flex-end" gap="xs" wrap="nowrap">
+            <NumberInput
+              label="Weight in queues"
+              description="Its share beside other accounts whose requests wait, against their weights."
+              value={weight}
+              onChange={setWeight}
+              {...{ min: 1, max: 100, allowDecimal: false, clampBehavior: 'strict' }}
+              flex={1}
+            />
+            <Button type="submit" variant="default" disabled={weight === '' || weight === account.queue_weight}>
+              Set
             </Button>
           </Group>
         </form>

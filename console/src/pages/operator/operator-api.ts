@@ -10,6 +10,8 @@ export interface Account {
   /** Null: unlimited. */
   readonly balance: number | null;
   readonly suspended: boolean;
+  /** Its share of a queue beside others that wait, against theirs. */
+  readonly queue_weight: number;
 }
 
 /** Credit added to or removed from an account. */
@@ -48,7 +50,7 @@ export async function createAccount(values: { name: string }): Promise<Account> 
 
 export async function changeAccount(
   id: string,
-  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended'>>,
+  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended' | 'queue_weight'>>,
 ): Promise<void> {
   await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
   // An operator may have changed their own account.

@@ -1,7 +1,7 @@
 import { SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { type UsageSums, usageQuery } from '../../api/usage.ts';
+import { isUsed, type UsageSums, usageQuery } from '../../api/usage.ts';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
 import { StatTile } from '../../components/stat-tile.tsx';
@@ -43,8 +43,8 @@ export function OverviewPage() {
       </PageHeader>
       <Stack gap="md">
         {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
-        {data?.total.requests === 0 && <FirstSteps />}
-        {(data === undefined || data.total.requests > 0) && usage.error === null && (
+        {data !== undefined && !isUsed(data.total) && <FirstSteps />}
+        {(data === undefined || isUsed(data.total)) && usage.error === null && (
           <>
             <Tiles total={data?.total} />
             <OverviewCharts usage={data} span={span} size={size} />
@@ -60,13 +60,24 @@ function Tiles({ total }: { total: UsageSums | undefined }) {
   const isLoading = total === undefined;
   const tokens = total === undefined ? null : total.input_tokens + total.output_tokens;
   return (
-    <SimpleGrid cols={{ base: 2, md: 5 }} spacing="sm">
+    <SimpleGrid cols={{ base: 2, md: 3, lg: 6 }} spacing="sm">
       <StatTile label="Spend" value={money(total?.cost)} isLoading={isLoading} />
-      <StatTile label="Requests" value={count(total?.requests)} isLoading={isLoading} />
+      <StatTile
+        label="Requests"
+        value={count(total?.requests)}
+        hint={total?.cache_hits ? `and ${count(total.cache_hits)} cached answers` : undefined}
+        isLoading={isLoading}
+      />
       <StatTile
         label="Tokens"
         value={shortCount(tokens)}
         hint={`${shortCount(total?.input_tokens)} in, ${shortCount(total?.output_tokens)} out`}
+        isLoading={isLoading}
+      />
+      <StatTile
+        label="Cached input"
+        value={percent(total?.cached_tokens ?? 0, total?.input_tokens ?? 0)}
+        hint={`${money(total?.saved)} saved`}
         isLoading={isLoading}
       />
       <StatTile

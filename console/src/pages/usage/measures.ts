@@ -41,6 +41,13 @@ export const measures = {
     unit: 'count',
     of: (row) => row.input_tokens + row.output_tokens,
   },
+  saved: {
+    label: 'Saved',
+    series: [{ key: 'saved', name: 'Saved by prompt caches', color: 'var(--chart-1)' }],
+    kind: 'bar',
+    unit: 'money',
+    of: (row) => row.saved,
+  },
   latency: {
     label: 'Average time',
     series: [

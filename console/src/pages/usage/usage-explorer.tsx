@@ -3,7 +3,7 @@ import { IconChartBarOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { address, type Query } from '../../api/request.ts';
-import { type Usage, usageFile, usageQuery } from '../../api/usage.ts';
+import { isUsed, type Usage, usageFile, usageQuery } from '../../api/usage.ts';
 import { GroupChart } from '../../charts/group-chart.tsx';
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { Card } from '../../components/card.tsx';
@@ -12,6 +12,7 @@ import { EmptyState } from '../../components/empty-state.tsx';
 import { ErrorPanel } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
 import { TextLink } from '../../components/text-link.tsx';
+import { CacheTiles } from './cache-tiles.tsx';
 import { LatencyTable } from './latency-table.tsx';
 import { type MeasureName, measureNames, measures } from './measures.ts';
 import { UsageFilters } from './usage-filters.tsx';
@@ -63,7 +64,7 @@ export function UsageExplorer({ title, description, scope, search, onSearch }: U
         </Card>
         {usage.error !== null && <ErrorPanel error={usage.error} onRetry={() => void usage.refetch()} />}
         {usage.isPending && <Skeleton height={320} />}
-        {usage.data?.total.requests === 0 && (
+        {usage.data !== undefined && !isUsed(usage.data.total) && (
           <Card>
             <EmptyState title="Nothing was used here" icon={IconChartBarOff}>
               Choose a longer period or fewer filters.
@@ -75,7 +76,7 @@ export function UsageExplorer({ title, description, scope, search, onSearch }: U
             </EmptyState>
           </Card>
         )}
-        {usage.data !== undefined && usage.data.total.requests > 0 && (
+        {usage.data !== undefined && isUsed(usage.data.total) && (
           <UsageView usage={usage.data} {...{ scope, search, group, span }} />
         )}
       </Stack>
@@ -105,6 +106,7 @@ function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
         />
       </Group>
       <UsageChart usage={usage} group={group} span={span} measure={measure} />
+      <CacheTiles total={usage.total} />
       <Card title={`By ${group}`}>
         <UsageTable usage={usage} scope={scope} group={group} search={search} span={span} />
       </Card>

@@ -39,6 +39,7 @@ export function usageSeries(
       cancelled: row?.cancelled ?? 0,
       input_tokens: row?.input_tokens ?? 0,
       output_tokens: row?.output_tokens ?? 0,
+      saved: row?.saved ?? 0,
       average_ms: row?.average_ms ?? null,
       average_first_ms: row?.average_first_ms ?? null,
     });

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { QueueForecast, type QueueSample } from '../../../../api/admission/queue-forecast.ts';
 
 const targetMs = 2000;
-const patient = { queueWaitMs: 20_000, deadlineMs: 600_000 };
+const patient = { queueWaitMs: 20_000, deadlineMs: 600_000, startMs: undefined as number | undefined };
 
 /** A queue whose workers claim so many jobs a second, as an api process looks at it ten times a second. */
 class WatchedQueue {
@@ -116,6 +116,15 @@ describe('forecast of a queue', () => {
     queue.look({ a: 40 }, { active: 40 });
     assert.ok(queue.refusal('a', { deadlineMs: 15_000 }), 'a job takes ten seconds');
     assert.equal(queue.refusal('a', { deadlineMs: 22_000 }), undefined);
+  });
+
+  test('a request is refused if it would begin later than its caller allows', () => {
+    const queue = measured({ a: 40 });
+    assert.equal(queue.refusal('a', { startMs: 11_000 }), undefined);
+    assert.ok(queue.refusal('a', { startMs: 9000 }));
+    queue.look({ a: 40 }, { active: 40 });
+    assert.equal(queue.refusal('a', { startMs: 11_000 }), undefined, 'it may take as long as it takes');
+    assert.ok(queue.refusal('a', { queueWaitMs: Number.POSITIVE_INFINITY, startMs: 9000 }));
   });
 
   test('work that nobody waits for may wait until its deadline', () => {

@@ -94,7 +94,7 @@ describe('Connections', () => {
     socket.pause();
     await eventually(() => {
       connections.sweep();
-      assert.ok(connections.unsent > 0);
+      assert.ok(connections.unsent > 0, 'all is sent');
     });
     connections.expect(30 * 1024 * 1024);
     assert.deepEqual(cut, ['unsent']);

@@ -380,4 +380,26 @@ describe('parseChat, rejected requests', () => {
     assert.equal(refusal({ ...minimal, messages }).param, 'messages[0].role');
     assert.equal(refusedMessage({ role: 'user', content: messages }), 'messages[1].content[0].type');
   });
+
+  it('parseChat notes a mark for the prompt cache wherever its caller has set it, and counts null as none', () => {
+    const mark = { cache_control: { type: 'ephemeral' } };
+    const text = { type: 'text', text: 'Hi' };
+    const call = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{}' } };
+    const marked: readonly object[] = [
+      mark,
+      { tools: [weather, { ...weather, ...mark }] },
+      { messages: [{ role: 'system', content: [{ ...text, ...mark }] }, user] },
+      { messages: [user, { role: 'user', content: [text, { ...text, text: '', ...mark }] }] },
+      { messages: [user, { ...user, ...mark }] },
+      { messages: [user, { role: 'assistant', content: null, tool_calls: [{ ...call, ...mark }] }] },
+      { messages: [user, { role: 'tool', tool_call_id: 'c1', content: [{ ...text, ...mark }] }] },
+    ];
+    for (const fields of marked) {
+      assert.equal(accepted(fields).marksCache, true, JSON.stringify(fields));
+      const unmarked = JSON.parse(JSON.stringify(fields).replaceAll('{"type":"ephemeral"}', 'null')) as object;
+      assert.equal(accepted(unmarked).marksCache, undefined, JSON.stringify(unmarked));
+    }
+    const quoted = { messages: [{ role: 'user', content: JSON.stringify(mark) }] };
+    assert.equal(accepted(quoted).marksCache, undefined);
+  });
 });

@@ -33,6 +33,27 @@ describe('LargeBodies', () => {
     assert.ok(textOf(request) === textOf(text));
   });
 
+  it('LargeBodies returns which bodies are marked for the prompt cache', async () => {
+    const bodies = largeBodies();
+    const text = 'x'.repeat(600_000);
+    for (const [endpoint, type, fields] of [
+      ['chat', 'text', { messages: [] }],
+      ['messages', 'text', { max_tokens: 9, messages: [] }],
+      ['responses', 'input_text', { input: [] }],
+      ['responses.ws', 'input_text', { type: 'response.create', input: [] }],
+    ] as const) {
+      const marksOf = async (mark: object | null): Promise<boolean | undefined> => {
+        const turns = [{ role: 'user', content: [{ type, text, cache_control: mark }] }];
+        const named = 'messages' in fields ? { messages: turns } : { input: turns };
+        const body = Buffer.from(JSON.stringify({ model: 'm', ...fields, ...named }));
+        assert.equal(isLargeBody(body), true);
+        return (await bodies.parse(endpoint, body, 'a')).marksCache;
+      };
+      assert.equal(await marksOf({ type: 'ephemeral' }), true, endpoint);
+      assert.equal(await marksOf(null), undefined, endpoint);
+    }
+  });
+
   it('a body is large by its bytes, or by its values, which take longer to parse than texts', () => {
     assert.equal(isLargeBody(chatBody('x'.repeat(300_000))), false);
     assert.equal(isLargeBody(chatBody('x'.repeat(600_000))), true);

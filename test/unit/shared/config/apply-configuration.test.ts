@@ -89,6 +89,24 @@ describe('vendors of the configuration file', () => {
     assert.equal(both.vendors.openai?.baseUrl, 'https://mine.example/v1');
   });
 
+  it('the file limits a vendor, each of its keys, and its models', () => {
+    const text = `vendors:
+  groq: { api_key: a, rpm: 10, max_parallel_requests: 2, key_limits: { tpm: 1000 }, model_limits: { m: { rpm: 5 } } }
+  openai: { api_key: a }
+  mistral: { api_key: a, model_limits: { m: { rpm: 0 } } }
+`;
+    assert.deepEqual(mistakes(text), [
+      '4:52: vendors.mistral.model_limits.m.rpm: expected a whole number from 1 to 1000000000, got 0',
+    ]);
+    const { vendors } = settings(text.split('\n').slice(0, 3).join('\n'));
+    assert.deepEqual(vendors.groq?.limits, {
+      vendor: { rpm: 10, tpm: undefined, maxParallelRequests: 2 },
+      key: { tpm: 1000 },
+      models: { m: { rpm: 5 } },
+    });
+    assert.equal(vendors.openai?.limits, undefined);
+  });
+
   it("the file's vendors decide whether SLUICE_SANDBOX=auto turns the sandbox on", () => {
     const runs = { SANDBOX_BASE_URL: 'http://127.0.0.1:8090/v1' };
     const isOn = (text: string, environment: Record<string, string> = {}) =>

@@ -7,6 +7,7 @@ import {
   type Prices,
   parseDollars,
   type Quantities,
+  savedBy,
 } from '../../../../shared/money/cost.ts';
 
 /** Nano-dollars for a thousand tokens: 2 dollars in, 8 out, for a million. */
@@ -341,6 +342,38 @@ describe('dollars', () => {
   it('parseDollars rejects everything but plain decimals within precision and range', () => {
     for (const text of ['', '1e3', '.5', '5.', '1.0000000001', '99999999', '+1', ' 1', '1,5', 'NaN']) {
       assert.equal(parseDollars(text), undefined, text);
+    }
+  });
+});
+
+describe('savedBy', () => {
+  const saved = (prices: Prices | undefined, input: number, cachedTokens: number): number =>
+    savedBy(prices, { input, cached: cachedTokens });
+
+  it('savedBy is what cached tokens would have cost more at the plain price of input, at the prices of their length', () => {
+    assert.equal(saved(cached, 900, 100), 100 * 1500);
+    assert.equal(saved(tiered, 1000, 100), 100 * 1500);
+    assert.equal(saved(tiered, 1001, 100), 100 * 3000);
+  });
+
+  it('savedBy is 0 without prices, without a price of cached input, without cached tokens, and where the cache costs more', () => {
+    const dearer: Prices = { ...plain, cachedInput: 3_000_000 };
+    for (const prices of [undefined, {}, plain, dearer]) assert.equal(saved(prices, 900, 100), 0);
+    assert.equal(saved(cached, 900, 0), 0);
+    assert.equal(savedBy(cached, undefined), 0);
+  });
+
+  it('savedBy is in whole nano-dollars, rounded down, and never beyond what sums hold', () => {
+    assert.equal(saved({ input: 10, cachedInput: 3 }, 200, 143), 1);
+    assert.equal(saved({ input: 10, cachedInput: 3 }, 200, 142), 0);
+    assert.equal(saved({ input: Number.MAX_SAFE_INTEGER, cachedInput: 0 }, 1e9, 1e9), Number.MAX_SAFE_INTEGER);
+  });
+
+  it('savedBy and the cost together are the cost without a cache', () => {
+    for (const cachedTokens of [0, 1, 50, 900]) {
+      const counted = { prompt_tokens: 900, completion_tokens: 7 };
+      const usage = { ...counted, prompt_tokens_details: { cached_tokens: cachedTokens } };
+      assert.equal((costOf(cached, usage) ?? 0) + saved(cached, 900, cachedTokens), costOf(cached, counted));
     }
   });
 });

@@ -24,6 +24,14 @@ describe('holdOf', () => {
     assert.equal(amountOf(hold, 100), 40_000 + 200_000);
   });
 
+  it('holdOf covers a prompt that is written to the cache whole, which costs a quarter more than input', () => {
+    const prices = { input: 3_000_000, cachedInput: 300_000, cacheWrite: 3_750_000, output: 15_000_000 };
+    const claude = madeUpModel({ id: 'claude', capability: 'chat', prices });
+    const usage = { prompt_tokens: 1000, completion_tokens: 10, prompt_tokens_details: { cache_write_tokens: 1000 } };
+    const amount = amountOf(holdOf([claude], { bytes: 1000, outputTokens: 10 }), 10);
+    assert.deepEqual([costOf(prices, usage), amount], [3_900_000, 3_900_000]);
+  });
+
   it('holdOf takes the prices of longer requests only when the request may be one', () => {
     assert.equal(holdOf([dear], { bytes: 1000 }).outputPrice, 1_000_000);
     const longer = holdOf([dear], { bytes: 1001 });

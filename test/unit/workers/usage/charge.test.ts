@@ -12,10 +12,10 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 describe('the charge of a job', () => {
   it('a job is charged for the usage that its vendor counted, at the prices of its route', () => {
     const counts = { input: 3, cached: 0, written: 0, audio: 0, output: 2, images: 0 };
-    const counted = { usage: JSON.stringify(usage), tokens: 5, counts };
+    const counted = { usage: JSON.stringify(usage), tokens: 5, counts, saved: 0 };
     assert.deepEqual(chargeFor(row, {}, { usage }), { ...counted, cost: 7 });
     assert.deepEqual(chargeFor(undefined, {}, { usage }), { ...counted, cost: undefined });
-    const none = { usage: undefined, cost: undefined, tokens: undefined, counts: undefined };
+    const none = { usage: undefined, cost: undefined, tokens: undefined, counts: undefined, saved: 0 };
     assert.deepEqual(chargeForInterrupted(row, {}, null), none);
   });
 
@@ -36,7 +36,7 @@ describe('the charge of a job', () => {
     assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
     assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
     assert.equal(chargeForInterrupted(searching, job, usage).cost, 707);
-    const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined };
+    const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined, saved: 0 };
     assert.deepEqual(chargeForInterrupted(searching, job, null), uncounted);
     const late = (outcome: 'failed' | 'cancelled') =>
       chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;

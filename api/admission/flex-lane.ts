@@ -1,0 +1,23 @@
+import type { Config } from '../../shared/config/config.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { FlexTerms } from '../../shared/queue/queue.ts';
+
+/** How long a client waits before it sends a request of low priority again, in ms. */
+const retryMs = 10_000;
+
+/** As many requests of low priority may wait as others, and an account has the same share of them. */
+export function flexTerms({ flexWaitMs, queueLimit, accountQueueShare }: Config): FlexTerms {
+  return { joinsAfterMs: flexWaitMs, most: queueLimit, accountMost: Math.ceil(queueLimit * accountQueueShare) };
+}
+
+/** The 429 for a request of low priority while too many wait. */
+export function flexLaneFull(): ApiError {
+  return new ApiError('rate_limit_exceeded', 'Too many requests of low priority are waiting. Try again later.', {
+    reason: 'queue_full',
+    retryAfterMs: retryMs,
+  });
+}
+
+export function isFlexLaneFull(error: unknown): error is ApiError {
+  return error instanceof ApiError && error.code === 'rate_limit_exceeded';
+}

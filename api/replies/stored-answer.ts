@@ -1,0 +1,69 @@
+import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
+import type { Blobs } from '../../shared/blobs/blobs.ts';
+import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
+import type { Batch } from '../../shared/jobs/frames.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { withBlobs } from './blob-frame.ts';
+
+/** Dependencies of `StoredAnswer`. */
+export interface StoredAnswerDependencies {
+  readonly redis: RedisClient;
+  readonly blobs: Blobs;
+}
+
+/** What is stored of one job's answer: its log, page by page, the blobs of its large frames, and how far its job is. */
+export class StoredAnswer {
+  readonly #job: Pick<JobIdentity, 'id' | 'account'>;
+  readonly #services: StoredAnswerDependencies;
+  /** Batches read at a time: few for a reader that accepts few, as the rest is read again. */
+  #page = maxPage;
+  /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
+  #isLastLook = false;
+
+  /** @param job whose account has the blobs of frames over 64 KiB */
+  constructor(job: Pick<JobIdentity, 'id' | 'account'>, services: StoredAnswerDependencies) {
+    this.#job = job;
+    this.#services = services;
+  }
+
+  /** A page of the log after a cursor, as texts of batches. */
+  async read(cursor: number): Promise<LogPage> {
+    return await readLogText(this.#services.redis, this.#job.id, cursor, this.#page);
+  }
+
+  /** Adapts the next page to how many batches of the last one were accepted; left out: all. */
+  accepted(batches?: number): void {
+    this.#page = batches === undefined ? Math.min(maxPage, this.#page * 2) : Math.max(1, batches);
+  }
+
+  /** A batch with the data of its blobs; undefined if one of them is gone. */
+  async whole(batch: Batch): Promise<Batch | undefined> {
+    if (!batch.frames.some(({ isBlob }) => isBlob)) return batch;
+    try {
+      return await withBlobs(batch, this.#services.blobs.ofRecords(this.#job.account));
+    } catch (error) {
+      if (!(error instanceof MissingBlobError)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Whether the log has, or may have, more than a reader at this cursor got. */
+  async mayHaveMore(cursor: number): Promise<boolean> {
+    const progress = await readJobProgress(this.#services.redis, { jobId: this.#job.id });
+    return progress === undefined || progress.hasEnded || progress.seq > cursor;
+  }
+
+  /** Whether anything may follow a log that had nothing new: later, or found by another read at once; if not, the rest is lost. */
+  async whatFollows(): Promise<'later' | 'at_once' | 'nothing'> {
+    const { redis } = this.#services;
+    const progress = await readJobProgress(redis, { jobId: this.#job.id });
+    if (progress !== undefined && !progress.hasEnded) return 'later';
+    // The end follows everything that a reader has. If Redis lost some of it (a failover), nothing follows either.
+    if (progress === undefined || this.#isLastLook || !(await hasLog(redis, this.#job.id))) return 'nothing';
+    // The end may have been written between the two reads. A log without it is read only once more.
+    this.#isLastLook = true;
+    return 'at_once';
+  }
+}

@@ -1,0 +1,51 @@
+-- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
+-- fair shares as in the queue. Preceded by lines.lua.
+-- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
+-- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
+-- ARGV[6] ms of the route's capacity that it takes, or ''   ARGV[7] ms in which it must start   ARGV[8] maximum number of parked jobs
+-- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
+-- ARGV[12] its work
+-- Returns what became of it, ms, and how many wait in the line:
+--   parked, until the next job is released
+--   late, until it would start: it stays claimed
+--   lost: the claim no longer holds
+local active, job, lock, routes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, account, route, root = ARGV[1], ARGV[3], ARGV[4], ARGV[9]
+local wait, interval, early = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[11])
+if redis.call('GET', lock) ~= ARGV[2] then return {'lost', '0', 0} end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local parked, pace = root .. 'prioritized', root .. 'fairness'
+local function whole(number) return string.format('%.0f', number) end
+
+local before = redis.call('ZCARD', parked)
+local next = tonumber(redis.call('ZSCORE', routes, route) or now)
+if wait then next = math.max(next, now + wait - early) end
+-- One that was released already is the first again.
+local isFirst = redis.call('HEXISTS', job, 'parked') == 1
+local line = openLines(root, ARGV[10], parked)
+local rank = 0
+if isFirst then
+  redis.call('ZADD', parked, whole(redis.call('INCR', root .. 'pc')), id)
+else
+  redis.call('HSET', job, 'account', account, 'work', ARGV[12])
+  line.join(account, id, time)
+  rank = line.ahead(account, id)
+end
+interval = interval or tonumber(redis.call('HGET', pace, 'interval') or 0)
+-- A repeat of the interval: those before it may still have to be released.
+local startsIn = math.max(next + early, now) + rank * interval - now
+if startsIn > tonumber(ARGV[7]) or before >= tonumber(ARGV[8]) then
+  redis.call('ZREM', parked, id)
+  if not isFirst then
+    line.leave(account, id)
+    redis.call('HDEL', job, 'account')
+  end
+  return {'late', whole(startsIn), before}
+end
+redis.call('LREM', active, -1, id)
+redis.call('DEL', lock)
+redis.call('HSET', job, 'parked', route, 'priority', 0)
+redis.call('HSET', pace, 'interval', interval)
+redis.call('ZADD', routes, whole(next), route)
+return {'parked', whole(math.max(0, next - now)), before + 1}

@@ -1,0 +1,96 @@
+import type { Capability } from '../../capabilities/capability.ts';
+import type { RedisClient } from '../../redis/redis.ts';
+import { loadScript, untilAccepted } from '../../redis/script.ts';
+import type { QueueClaim } from '../claimed-queue.ts';
+import { linesScript, queueKeysPrefix, queueRoot } from '../queue.ts';
+
+const parkScript = loadScript<[verdict: 'parked' | 'late' | 'lost', ms: string, waiting: number]>(
+  new URL('./park-job.lua', import.meta.url),
+  linesScript,
+);
+const unparkScript = loadScript<(string | number)[]>(new URL('./unpark-jobs.lua', import.meta.url), linesScript);
+
+/** How early a job is released, in ms: it is to be claimed and to reserve its call before there is capacity. */
+const earlyMs = 600;
+/** Jobs released at a time, which keeps Redis busy for some milliseconds. */
+const maxReleased = 100;
+
+/** A job to park. */
+export interface ParkCall extends QueueClaim {
+  readonly account: string;
+  /** The route with capacity the soonest. */
+  readonly route: string;
+  /** Until that route has capacity; undefined: as known from other jobs. */
+  readonly waitMs: number | undefined;
+  /** See `FullRoute`; undefined: as known from other jobs. */
+  readonly intervalMs: number | undefined;
+  /** In which it must start. */
+  readonly latestMs: number;
+  readonly maxParked: number;
+  /** See `work.ts`. */
+  readonly work: number;
+}
+
+/** What became of a job to park. */
+export interface ParkReply {
+  /** `late`: it could not start in time; `lost`: the claim no longer holds. */
+  readonly verdict: 'parked' | 'late' | 'lost';
+  /** Until the next job of the route is released; if it is late, until it would start. */
+  readonly ms: number;
+  /** Parked jobs of the route. */
+  readonly waiting: number;
+}
+
+/** Parked jobs of a route. */
+export interface ParkedRoute {
+  readonly route: string;
+  readonly nextMs: number;
+  readonly waiting: number;
+}
+
+/** The jobs of a queue that wait for their vendors: see park-job.lua and unpark-jobs.lua. */
+export class ParkedJobs {
+  readonly #redis: RedisClient;
+  readonly #prefix: string;
+  readonly #routes: string;
+  readonly #root: string;
+
+  constructor(capability: Capability, redis: RedisClient, shard = 0) {
+    this.#redis = redis;
+    this.#prefix = queueKeysPrefix(capability, shard);
+    this.#routes = `${queueRoot(capability, shard)}parked`;
+    this.#root = `${this.#routes}:`;
+  }
+
+  /** Parks a claimed job. */
+  async park({
+    id,
+    token,
+    account,
+    route,
+    waitMs,
+    intervalMs,
+    latestMs,
+    maxParked,
+    work,
+  }: ParkCall): Promise<ParkReply> {
+    const job = this.#prefix + id;
+    const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
+    const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
+    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work);
+    const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
+    return { verdict, ms: Number(ms), waiting };
+  }
+
+  /** Releases the jobs that are due. @param ready routes with capacity now, and how many jobs of each to release */
+  async unpark(ready: ReadonlyMap<string, number> = new Map()): Promise<ParkedRoute[]> {
+    const keys = [this.#routes, `${this.#prefix}wait`, `${this.#prefix}marker`];
+    const reply = await unparkScript(this.#redis, keys, [this.#root, this.#prefix, maxReleased, ...[...ready].flat()]);
+    const routes: ParkedRoute[] = [];
+    for (let at = 0; at < reply.length; at += 3) {
+      const [route, ms, waiting] = reply.slice(at, at + 3);
+      routes.push({ route: String(route), nextMs: Number(ms), waiting: Number(waiting) });
+    }
+    return routes;
+  }
+}

@@ -1,0 +1,76 @@
+-- Releases parked jobs to the workers, as fast as their vendors' capacity comes: into the queue, as the next ones to be claimed.
+-- Preceded by lines.lua.
+-- KEYS[1] routes with parked jobs (sorted set: when the next job may be released)   KEYS[2] wait (list)   KEYS[3] marker (sorted set)
+-- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
+-- ARGV[4…] routes that have capacity now, each with the number of jobs to release at once
+-- Returns for each route with parked jobs: its name, ms until its next job may be released, number of its parked jobs.
+local routes, wait, marker = KEYS[1], KEYS[2], KEYS[3]
+local most = tonumber(ARGV[3])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Unreleased jobs of an earlier time are made up for, up to this much; longer, and the vendor has not had the capacity.
+local makeUpMs = 1000
+-- A little faster than capacity comes: what comes too early waits again, and an unused minute is lost.
+local faster = 0.95
+local function whole(number) return string.format('%.3f', number) end
+
+local released = {}
+-- The next job of a route; nil if none is left. Those that have ended, and were removed by other tools, are left out.
+local function release(root)
+  local parked = root .. 'prioritized'
+  local line = openLines(root, ARGV[2], parked)
+  local found
+  while not found do
+    local id = line.claimNext(now, 0)
+    if not id then break end
+    if redis.call('HGET', ARGV[2] .. id, 'data') then
+      redis.call('HDEL', ARGV[2] .. id, 'account')
+      released[#released + 1] = id
+      found = id
+    end
+  end
+  line.close()
+  return found
+end
+
+-- Whether the last job of the route has left; nothing of the route is kept then.
+local function isOver(route, root)
+  if redis.call('EXISTS', root .. 'prioritized') == 1 then return false end
+  redis.call('ZREM', routes, route)
+  redis.call('DEL', root .. 'fairness', root .. 'pc')
+  return true
+end
+
+for index = 4, #ARGV, 2 do
+  local root = ARGV[1] .. ARGV[index] .. ':'
+  if redis.call('ZSCORE', routes, ARGV[index]) then
+    local wanted = #released + ARGV[index + 1]
+    while #released < math.min(wanted, most) and release(root) do end
+    isOver(ARGV[index], root)
+  end
+end
+for _, route in ipairs(redis.call('ZRANGEBYSCORE', routes, '-inf', now, 'LIMIT', 0, 100)) do
+  local root = ARGV[1] .. route .. ':'
+  local interval = tonumber(redis.call('HGET', root .. 'fairness', 'interval') or 0) * faster
+  local next = math.max(tonumber(redis.call('ZSCORE', routes, route)), now - makeUpMs)
+  local isEmpty = false
+  while next <= now and #released < most and not isEmpty do
+    isEmpty = not release(root)
+    -- Without a known interval one is released at a time: its worker tells what it found.
+    next = interval > 0 and next + interval or now + 100
+  end
+  if not isOver(route, root) then redis.call('ZADD', routes, whole(next), route) end
+end
+if #released > 0 then
+  for index = #released, 1, -1 do redis.call('RPUSH', wait, released[index]) end
+  redis.call('ZADD', marker, 0, '0')
+end
+local reply = {}
+local due = redis.call('ZRANGE', routes, 0, 99, 'WITHSCORES')
+for index = 1, #due, 2 do
+  local waiting = redis.call('ZCARD', ARGV[1] .. due[index] .. ':prioritized')
+  reply[#reply + 1] = due[index]
+  reply[#reply + 1] = whole(math.max(0, due[index + 1] - now))
+  reply[#reply + 1] = waiting
+end
+return reply

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { held, streamed } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { startRedisCluster } from '../../support/redis-cluster.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const isSoak = Boolean(process.env.SLUICE_SOAK);
+const low = { 'x-sluice-priority': 'low' };
+
+/** Requests to a gateway, and what its vendor has seen of them. */
+class Asking {
+  readonly gateway: TestGateway;
+
+  constructor(gateway: TestGateway) {
+    this.gateway = gateway;
+  }
+
+  ask(text: string, user: string, headers: Record<string, string> = {}, more: object = {}): Promise<Response> {
+    const body = JSON.stringify(held(text, { user, ...more }));
+    return this.gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers });
+  }
+
+  async calls(user: string): Promise<number> {
+    return (await vendorCalls(this.gateway, user)).length;
+  }
+
+  async waiting(): Promise<number> {
+    const text = await (await this.gateway.fetch('/metrics')).text();
+    return Number(/^sluice_queue_flex\{.*capability="chat".*\} (\d+)/m.exec(text)?.[1]);
+  }
+
+  /** Takes the only slot for some seconds, of which the vendor then knows. */
+  async occupy(user: string): Promise<Promise<number>[]> {
+    const status = this.ask('WORDS:30@10', user).then((answer) => answer.status);
+    await eventually(async () => assert.equal(await this.calls(user), 1));
+    return [status];
+  }
+
+  async order(): Promise<string[]> {
+    return (await vendorCalls(this.gateway)).map(({ test_id }) => String(test_id));
+  }
+}
+
+describe('X-Sluice-Priority', () => {
+  let asking: Asking;
+  before(async () => {
+    const settings = { WORKER_CONCURRENCY_CHAT: '1', SLUICE_FLEX_WAIT_SECONDS: '2', SLUICE_QUEUE_WAIT_SECONDS: '20' };
+    asking = new Asking(await TestGateway.start({ settings }));
+  });
+  after(() => asking?.gateway.stop());
+
+  it('a request of low priority is answered at once where nothing else waits, held and streamed', async () => {
+    assert.equal((await asking.ask('Hi', 'idle', low)).status, 200);
+    const body = JSON.stringify(streamed('Hi', { user: 'idle' }));
+    const stream = await asking.gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers: low });
+    assert.match(await stream.text(), /data: \[DONE\]/);
+  });
+
+  it('a request of low priority, by header or service_tier, runs after those that came later', async () => {
+    const [occupant] = await asking.occupy('occupant');
+    const first = asking.ask('Hi', 'low', low);
+    const second = asking.ask('Hi', 'flex', {}, { service_tier: 'flex' });
+    await eventually(async () => assert.equal(await asking.waiting(), 2));
+    const normal = asking.ask('Hi', 'normal', { 'x-sluice-priority': 'normal' }, { service_tier: 'flex' });
+    const statuses = await Promise.all([occupant, ...[first, second, normal].map(async (each) => (await each).status)]);
+    assert.deepEqual(statuses, [200, 200, 200, 200]);
+    const order = (await asking.order()).filter((user) => ['low', 'flex', 'normal'].includes(user));
+    assert.equal(order[0], 'normal');
+    assert.deepEqual(order.slice(1).sort(), ['flex', 'low']);
+    assert.equal(await asking.waiting(), 0);
+  });
+
+  it('a request of low priority that has waited for its time is served in turn with others', async () => {
+    const [occupant] = await asking.occupy('slow');
+    const waiting = asking.ask('Hi', 'aged', low);
+    await eventually(async () => assert.equal(await asking.waiting(), 1));
+    // They keep the slot, one after the other, beyond the time after which the first joins them.
+    let isOver = false;
+    const others = (async () => {
+      for (let count = 0; !isOver && count < 60; count++) {
+        await Promise.all([0, 1].map(async () => assert.equal((await asking.ask('WORDS:3@10', 'others')).status, 200)));
+      }
+    })();
+    const answers = Array.from({ length: 6 }, () => asking.ask('WORDS:3@10', 'others'));
+    assert.equal((await waiting).status, 200);
+    isOver = true;
+    await Promise.all([occupant, others, ...answers]);
+  });
+
+  it('an asynchronous request of low priority has a place behind all others, and can be cancelled while it waits', async () => {
+    const [occupant] = await asking.occupy('another');
+    const accepted = await asking.ask('Hi', 'cancelled', { ...low, prefer: 'respond-async' });
+    assert.equal(accepted.status, 202);
+    const { id, queue_position: place } = (await accepted.json()) as { id: string; queue_position: number };
+    assert.equal(place, 0);
+    const cancelled = await asking.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    assert.equal(cancelled.status, 200);
+    assert.equal(await asking.waiting(), 0);
+    assert.equal(await occupant, 200);
+    assert.equal(await asking.calls('cancelled'), 0);
+  });
+
+  it('400 for another priority, and no prediction in a quote for a request of low priority', async () => {
+    for (const priority of ['high', '', 'LOW', '1']) {
+      const refused = await asking.ask('Hi', 'invalid', { 'x-sluice-priority': priority });
+      const { param } = await assertErrorAnswer(refused, 400, 'invalid_request_error');
+      assert.equal(param, 'X-Sluice-Priority');
+    }
+    const quote = async (headers: Record<string, string>) =>
+      (await (await asking.ask('Hi', 'quote', { ...headers, prefer: 'quote' })).json()) as {
+        expected_wait_seconds: unknown;
+      };
+    assert.equal((await quote(low)).expected_wait_seconds, null);
+    assert.equal((await quote({})).expected_wait_seconds, 0);
+  });
+});
+
+describe('X-Sluice-Priority, with many requests', () => {
+  it('429 for requests of low priority beyond the queue limit, which hold nothing, while others are served', async () => {
+    const gateway = await TestGateway.start({ settings: { WORKER_CONCURRENCY_CHAT: '1', SLUICE_QUEUE_LIMIT: '100' } });
+    try {
+      const asking = new Asking(gateway);
+      const [occupant] = await asking.occupy('occupant');
+      const accepted = await Promise.all(
+        Array.from({ length: 10 }, () => asking.ask('Hi', 'low', { ...low, prefer: 'respond-async' })),
+      );
+      assert.deepEqual(new Set(accepted.map(({ status }) => status)), new Set([202]));
+      const refused = await asking.ask('Hi', 'low', low);
+      assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
+      await assertErrorAnswer(refused, 429, 'rate_limit_exceeded');
+      assert.equal((await asking.ask('Hi', 'others')).status, 200);
+      assert.equal(await occupant, 200);
+      await eventually(async () => assert.equal(await asking.calls('low'), 10));
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  it('requests of low priority wait beside the shards of a queue on a Redis Cluster', async (t) => {
+    const cluster = await startRedisCluster();
+    t.after(() => cluster.stop());
+    const gateway = await TestGateway.start({ redisUrl: cluster.url, settings: { WORKER_CONCURRENCY_CHAT: '4' } });
+    t.after(() => gateway.stop());
+    const asking = new Asking(gateway);
+    const answers = await Promise.all(Array.from({ length: 40 }, () => asking.ask('Hi', 'low', low)));
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    assert.equal(await asking.waiting(), 0);
+  });
+
+  // Times are held against each other, which takes a quiet machine.
+  const inSoak = isSoak ? it : () => undefined;
+  inSoak('10,000 waiting requests of low priority do not make others slower by more than a tenth', async (t) => {
+    const gateway = await TestGateway.start({
+      settings: { WORKER_CONCURRENCY_CHAT: '20', SLUICE_ACCOUNT_QUEUE_SHARE: '1' },
+    });
+    try {
+      const asking = new Asking(gateway);
+      const measure = async (user: string): Promise<number> => {
+        const times: number[] = [];
+        for (let count = 0; count < 100; count++) {
+          const startedAt = performance.now();
+          assert.equal((await asking.ask('WORDS:10@20', user)).status, 200);
+          times.push(performance.now() - startedAt);
+        }
+        return times.sort((one, other) => one - other)[94] as number;
+      };
+      const idle = await measure('idle');
+      for (let sent = 0; sent < 10_000; sent += 50) {
+        const some = Array.from({ length: 50 }, () =>
+          asking.ask('WORDS:20@20', 'low', { ...low, prefer: 'respond-async' }),
+        );
+        for (const { status } of await Promise.all(some)) assert.equal(status, 202);
+      }
+      const busy = await measure('busy');
+      const left = await asking.waiting();
+      t.diagnostic(`p95 idle ${idle.toFixed(0)} ms, beside ${left} of low priority ${busy.toFixed(0)} ms`);
+      assert.ok(left > 5000 && busy <= 1.1 * idle);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { LimitedVendor } from '../../support/limited-vendor.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
+import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
+
+describe('limits that vendors tell by refusals', () => {
+  let refusing: FixtureVendor;
+  let telling: LimitedVendor;
+  let silent: LimitedVendor;
+  let gateway: TestGateway;
+  let redis: Redis;
+
+  before(async () => {
+    refusing = await startFixtureVendor();
+    const headers = () => ({ 'x-ratelimit-limit-requests': '1200', 'retry-after': '1' });
+    telling = await LimitedVendor.start({ requests: 60, windowMs: 2000, headers });
+    silent = await LimitedVendor.start({ requests: 30, windowMs: 1000 });
+    const vendor = (baseUrl: string) => ({ base_url: baseUrl, api_keys: ['key-one', 'key-two'] });
+    const route = (name: string, model = 'm') => ({ capability: 'chat' as const, routes: [{ vendor: name, model }] });
+    gateway = await TestGateway.start({
+      workers: 2,
+      configuration: {
+        vendors: {
+          refusing: vendor(refusing.baseUrl),
+          telling: { base_url: telling.server.baseUrl, api_key: 'a-key' },
+          silent: { base_url: silent.server.baseUrl, api_key: 'a-key' },
+        },
+        models: {
+          refusing: route('refusing'),
+          telling: route('telling'),
+          silent: route('silent'),
+          strange: route('refusing', 'strange'),
+        },
+        // A vendor that tells nothing is asked too much at first.
+        routing: { attempts: 20 },
+      },
+    });
+    redis = new Redis(gateway.redisUrl);
+  });
+
+  after(async () => {
+    redis?.disconnect();
+    await gateway?.stop();
+    await Promise.all([refusing, telling, silent].map((each) => each?.close()));
+  });
+
+  const ask = async (model: string): Promise<Response> => {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] });
+    return await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+  };
+
+  test('with all keys limited for an hour, callers are refused at once, by new workers too, and no vendor is called', async () => {
+    refusing.answer((response) =>
+      sendJson(response, 429, errorBody('no', 'rate_limit_exceeded'), { 'retry-after': '3600' }),
+    );
+    const first = await ask('refusing');
+    assert.equal(first.status, 429);
+    assert.ok(Number(first.headers.get('retry-after')) >= 3599, String(first.headers.get('retry-after')));
+    assert.equal(refusing.requests.length, 2);
+    await eventually(async () => assert.equal(await redis.hlen('sluice:vendor-limits'), 2));
+    const old = gateway.workers.splice(0);
+    await gateway.startWorker();
+    await Promise.all(old.map((worker) => worker.stop()));
+    const second = await ask('refusing');
+    assert.equal(second.status, 429);
+    assert.ok(Number(second.headers.get('retry-after')) > 3000, String(second.headers.get('retry-after')));
+    assert.equal(refusing.requests.length, 2);
+    await gateway.startWorker();
+  });
+
+  for (const [name, vendor] of [
+    ['telling', () => telling],
+    ['silent', () => silent],
+  ] as const)
+    test(`jobs that a ${name} vendor refuses wait until it takes them`, async () => {
+      const answers = await Promise.all(Array.from({ length: 120 }, () => ask(name)));
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+      assert.equal(vendor().accepted.length, 120);
+    });
+
+  test('absurd headers of a vendor limit its key for an hour at most, and nothing breaks', async () => {
+    const fine = { index: 0, message: { role: 'assistant', content: 'fine' }, logprobs: null, finish_reason: 'stop' };
+    for (const [absurd, isLong] of [
+      [{ 'retry-after': `1${'0'.repeat(30)}` }, true],
+      [{ 'retry-after': 'Fri, 31 Dec 9999 23:59:59 GMT' }, true],
+      [{ 'retry-after': '-5', 'x-ratelimit-limit-requests': '-1' }, false],
+      [{ 'retry-after': 'NaN', 'x-ratelimit-limit-requests': '9'.repeat(400), 'x-ratelimit-limit-tokens': '0' }, false],
+      [{ 'retry-after': '0', 'x-ratelimit-limit-requests': '1e3', 'x-ratelimit-limit-tokens': '{}' }, false],
+    ] as const) {
+      await redis.del('sluice:vendor-limits');
+      let refusals = 0;
+      refusing.answer((response) => {
+        if (++refusals <= 2) sendJson(response, 429, errorBody('no', 'rate_limit_exceeded'), { ...absurd });
+        else sendJson(response, 200, JSON.stringify({ ...completion, choices: [fine] }));
+      });
+      const model = `strange`;
+      const answer = await ask(model);
+      const [known = ''] = await redis.hvals('sluice:vendor-limits');
+      if (isLong) {
+        assert.equal(answer.status, 429);
+        const [seconds] = await redis.time();
+        const forMs = Number(known.split(' ')[0]) - Number(seconds) * 1000;
+        assert.ok(forMs > 3_500_000 && forMs <= 3_601_000, `${forMs} ms`);
+        // The limit is known until a worker starts without it.
+        await redis.del('sluice:vendor-limits');
+        const old = gateway.workers.splice(0);
+        await Promise.all(old.map((worker) => worker.stop()));
+        await gateway.startWorker();
+      } else assert.equal(answer.status, 200, JSON.stringify(absurd));
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { ApiError } from '../../../shared/errors.ts';
+import { begin, finishWithError, withdrawAttempt } from '../../../shared/jobs/attempt.ts';
+import { readJobState } from '../../../shared/jobs/job-state.ts';
+import { ClaimedQueue } from '../../../shared/queue/claimed-queue.ts';
+import { type ParkCall, ParkedJobs, type ParkReply } from '../../../shared/queue/parking/parked-jobs.ts';
+import { jobKeys } from '../../../shared/redis/keys.ts';
+import { QueueFixture } from '../../support/faults/queue-fixture.ts';
+
+const route = 'vendor/model';
+
+describe('parked jobs', () => {
+  let queues: QueueFixture;
+  let parked: ParkedJobs;
+  before(async () => {
+    queues = await QueueFixture.start();
+  });
+  after(() => queues?.stop());
+  beforeEach(() => {
+    queues.newQueue();
+    parked = new ParkedJobs(queues.capability, queues.redis.client);
+  });
+
+  /** Claims so many jobs; returns their ids, and whether each was parked before. */
+  async function claim(wanted: number): Promise<{ ids: string[]; wereParked: boolean[] }> {
+    const call = { token: 'claim', wanted, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
+    const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
+    return { ids: entries.map(({ id }) => id.slice('job_'.length)), wereParked: entries.map((each) => each.wasParked) };
+  }
+
+  async function park(id: string, account = 'account', more: Partial<ParkCall> = {}): Promise<ParkReply> {
+    const call = { id: `job_${id}`, token: 'claim', account, route, waitMs: 0, intervalMs: 0 };
+    return await parked.park({ ...call, latestMs: 600_000, maxParked: 100, work: 1, ...more });
+  }
+
+  async function parkAll(ids: readonly string[], account: string, more: Partial<ParkCall> = {}): Promise<void> {
+    for (const id of ids) assert.equal((await park(id, account, more)).verdict, 'parked');
+  }
+
+  /** Releases one job after the other, and claims each. */
+  async function releaseAll(count: number): Promise<string[]> {
+    const ids: string[] = [];
+    for (let index = 0; index < count; index++) {
+      await parked.unpark(one(route));
+      ids.push(...(await claim(10)).ids);
+    }
+    return ids;
+  }
+
+  const one = (name: string) => new Map([[name, 1]]);
+
+  /** Long enough that no job of the route is due. */
+  const notDue = { waitMs: 500_000, intervalMs: 1 };
+
+  test('parked jobs are released in turns of their accounts, whoever was parked first', async () => {
+    const [many, few] = [await queues.put(4, { account: 'many' }), await queues.put(2, { account: 'few' })];
+    assert.equal((await claim(10)).ids.length, 6);
+    await parkAll(many, 'many', notDue);
+    await parkAll(few, 'few', notDue);
+    assert.equal(await queues.queue.parked(), 6);
+    const released = await releaseAll(6);
+    assert.deepEqual(released, [many[0], few[0], many[1], few[1], many[2], many[3]]);
+    assert.deepEqual(await parked.unpark(), []);
+    assert.equal(await queues.queue.parked(), 0);
+  });
+
+  test('a job that was released too early is the first of its route again', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    await parkAll(ids, 'account', notDue);
+    assert.deepEqual(await releaseAll(1), [ids[0]]);
+    assert.equal((await park(ids[0] as string, 'account', notDue)).verdict, 'parked');
+    assert.deepEqual(await releaseAll(3), ids);
+  });
+
+  test('a released job precedes all that wait in the queue, and is known to have been parked', async () => {
+    const [first] = await queues.put(1);
+    await claim(1);
+    await parkAll([first as string], 'account', notDue);
+    const others = await queues.put(2);
+    await parked.unpark(one(route));
+    assert.deepEqual(await claim(10), { ids: [first, ...others], wereParked: [true, false, false] });
+  });
+
+  test('a job whose place in the line starts after its deadline stays with its worker, and learns when it would start', async () => {
+    const ids = await queues.put(4);
+    await claim(10);
+    const times = { waitMs: 10_000, intervalMs: 20_000, latestMs: 45_000 };
+    await parkAll(ids.slice(0, 2), 'account', times);
+    const late = await park(ids[2] as string, 'account', times);
+    assert.equal(late.verdict, 'late');
+    assert.ok(late.ms > 45_000 && late.ms <= 50_000, `${late.ms} ms`);
+    assert.equal(await queues.jobs.redis.llen(`${queues.keysPrefix}active`), 2);
+    // It has left no gap in the line of its account.
+    await parkAll(ids.slice(3), 'account', { ...times, latestMs: 60_000 });
+    assert.equal(await queues.queue.parked(), 3);
+  });
+
+  test('no more jobs of a route are parked than allowed', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    await parkAll(ids.slice(0, 2), 'account', notDue);
+    assert.equal((await park(ids[2] as string, 'account', { ...notDue, maxParked: 2 })).verdict, 'late');
+  });
+
+  test('a parked job is removed for good, and the jobs of another route stay', async () => {
+    const ids = await queues.put(2);
+    await claim(10);
+    await parkAll([ids[0] as string], 'account', notDue);
+    await parkAll([ids[1] as string], 'account', { ...notDue, route: 'other/model' });
+    assert.equal(await queues.queue.remove(ids[0] as string, true), true);
+    assert.equal(await queues.queue.has(ids[0] as string), false);
+    assert.equal(await queues.queue.parked(), 1);
+    const left = await parked.unpark(one(route));
+    assert.deepEqual(
+      left.map((each) => [each.route, each.waiting]),
+      [['other/model', 1]],
+    );
+    assert.deepEqual((await claim(10)).ids, []);
+    await parked.unpark(one('other/model'));
+    assert.deepEqual((await claim(10)).ids, [ids[1]]);
+  });
+
+  test('a claim that was lost parks nothing', async () => {
+    const [id] = await queues.put(1);
+    await claim(1);
+    assert.equal((await park(id as string, 'account', { token: 'another' })).verdict, 'lost');
+    assert.equal(await queues.queue.parked(), 0);
+  });
+
+  test('a withdrawn attempt leaves its job queued: what may not run twice may run, and a cancelled one has not begun', async () => {
+    const { redis } = queues.jobs;
+    const job = await queues.jobs.create();
+    const call = { jobId: job.id, workerId: 'worker', repeatable: false };
+    const first = await begin(redis, { ...call, claim: 'one' });
+    assert.equal(first.verdict, 'run');
+    const withdraw = { jobId: job.id, attempt: 1, hasCalled: false };
+    assert.equal(await withdrawAttempt(redis, withdraw), 'withdrawn');
+    // A repeat of the call counts once.
+    assert.equal(await withdrawAttempt(redis, withdraw), 'withdrawn');
+    assert.equal((await readJobState(redis, job.id))?.attempt, 0);
+    assert.equal(await redis.hget(jobKeys.state(job.id), 'released'), '1');
+    const second = await begin(redis, { ...call, claim: 'two' });
+    assert.deepEqual(second, { verdict: 'run', attempt: 2, lastSeq: 0, withdrawn: 1 });
+    assert.equal(await withdrawAttempt(redis, withdraw), 'fenced');
+    assert.equal((await readJobState(redis, job.id))?.attempt, 1);
+    assert.equal(await withdrawAttempt(redis, { ...withdraw, attempt: 2 }), 'withdrawn');
+    const end = { jobId: job.id, retentionMs: 0, isCluster: false };
+    const { began, isRunning } = await finishWithError(redis, end, new ApiError('cancelled', 'The caller left.'));
+    assert.deepEqual([began, isRunning], [false, false]);
+    assert.equal(await withdrawAttempt(redis, { ...withdraw, attempt: 2 }), 'ended');
+  });
+});

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { CapacityLimits } from '../../../shared/config/vendor-settings.ts';
+import {
+  type CapacityScope,
+  type ReserveReply,
+  reserveCall,
+  returnCalls,
+  scopesText,
+} from '../../../workers/pacing/reserve-call.ts';
+import { eventually } from '../../support/eventually.ts';
+import { JobFixture } from '../../support/faults/job-fixture.ts';
+
+const none: CapacityScope = { name: undefined, limits: {} };
+
+describe('reservations of vendor calls', () => {
+  let jobs: JobFixture;
+  let vendors = 0;
+  let calls = 0;
+  before(async () => {
+    jobs = await JobFixture.start();
+  });
+  after(() => jobs?.stop());
+
+  interface Limits {
+    readonly vendor?: CapacityLimits;
+    readonly keys?: readonly CapacityLimits[];
+    readonly models?: readonly CapacityLimits[];
+  }
+
+  /** A vendor of the test's own, and what reserves its calls. */
+  function vendorWith({ vendor = {}, keys = [{}], models = [] }: Limits) {
+    const name = `vendor${++vendors}`;
+    const scope = (of: string, limits: CapacityLimits = {}): CapacityScope =>
+      Object.keys(limits).length === 0 ? none : { name: of, limits };
+    const scopes = {
+      vendorScope: scope(name, vendor),
+      keys: keys.map((limits, index) => ({
+        key: scope(`${name}/key${index}`, limits),
+        model: scope(`${name}/key${index}/m`, models[index]),
+      })),
+    };
+    const text = scopesText([scopes.vendorScope, ...scopes.keys.flatMap(({ key, model }) => [key, model])]);
+    const reserve = (tokens = 0): Promise<ReserveReply> =>
+      reserveCall(jobs.redis, { id: `call${++calls}`, vendor: name, tokens, scopes: text });
+    /** How many can be reserved at once. */
+    const reserveAll = async (tokens = 0): Promise<number> => {
+      let count = 0;
+      while ((await reserve(tokens)).key !== undefined) count++;
+      return count;
+    };
+    return { name, scopes, text, reserve, reserveAll };
+  }
+
+  test('a limit of requests a minute gives what may come at once, and a second ahead', async () => {
+    const { reserve, reserveAll } = vendorWith({ vendor: { rpm: 600 } });
+    // 2 % at once, and 97 % of ten a second; more if the machine is slow.
+    const count = await reserveAll();
+    assert.ok(count >= 12 + 9 && count <= 12 + 30, String(count));
+    const { key, waitMs, intervalMs } = await reserve();
+    assert.equal(key, undefined);
+    assert.ok(waitMs > 900 && waitMs < 1200, `${waitMs} ms`);
+    assert.ok(Math.abs(intervalMs - 103) < 1, `${intervalMs} ms`);
+  });
+
+  test('more calls are reserved at once as far as all may start now, and only if requests alone are limited', async () => {
+    const more = async (limits: Limits, count: number): Promise<number> => {
+      const { name, text } = vendorWith(limits);
+      return (await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 1, more: count, scopes: text })).more;
+    };
+    assert.equal(await more({ vendor: { rpm: 600_000 } }, 64), 64);
+    // 2 % at once, of which the call itself is one.
+    assert.equal(await more({ vendor: { rpm: 600 } }, 64), 11);
+    assert.equal(await more({ vendor: { rpm: 600_000 }, keys: [{ rpm: 600 }] }, 64), 11);
+    assert.equal(await more({ vendor: { rpm: 10 } }, 64), 0);
+    assert.equal(await more({ vendor: { rpm: 600_000 }, keys: [{ tpm: 1_000_000 }] }, 64), 0);
+    assert.equal(await more({ vendor: { maxParallelRequests: 10 } }, 64), 0);
+    const { name, text, reserveAll } = vendorWith({ vendor: { rpm: 600 } });
+    await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 0, more: 5, scopes: text });
+    const count = await reserveAll();
+    assert.ok(count >= 12 + 9 - 6 && count <= 12 + 30 - 6, String(count));
+  });
+
+  test('a vendor that allows little gets one call at a time', async () => {
+    const { reserveAll } = vendorWith({ vendor: { rpm: 5 } });
+    assert.equal(await reserveAll(), 1);
+  });
+
+  test('the strictest limit counts: of the vendor, of the key, or of the model', async () => {
+    const strict = { rpm: 1 };
+    const loose = { rpm: 100_000 };
+    for (const limits of [
+      { vendor: strict, keys: [loose], models: [loose] },
+      { vendor: loose, keys: [strict], models: [loose] },
+      { vendor: loose, keys: [loose], models: [strict] },
+    ])
+      assert.equal(await vendorWith(limits).reserveAll(), 1);
+  });
+
+  test('a call takes the first key with capacity, and the interval is that of all keys together', async () => {
+    const { reserve } = vendorWith({ keys: [{ rpm: 1 }, { rpm: 1 }] });
+    assert.equal((await reserve()).key, 0);
+    assert.equal((await reserve()).key, 1);
+    const { key, intervalMs } = await reserve();
+    assert.equal(key, undefined);
+    assert.ok(Math.abs(intervalMs - 60_000 / 0.97 / 2) < 1, `${intervalMs} ms`);
+  });
+
+  test('tokens that were not used are returned', async () => {
+    const { name, scopes, reserve } = vendorWith({ keys: [{ tpm: 1000 }] });
+    assert.equal((await reserve(1000)).key, 0);
+    assert.equal((await reserve(10)).key, undefined);
+    await returnCalls(jobs.redis, name, [
+      { id: 'any', scopes: [scopes.keys[0]?.key as CapacityScope], hasEnded: true, unused: 990 },
+    ]);
+    assert.equal((await reserve(10)).key, 0);
+  });
+
+  test('calls at a time are limited, and free again when one ends or its worker dies', async () => {
+    const { name, scopes, reserve, reserveAll } = vendorWith({ vendor: { maxParallelRequests: 2 } });
+    const first = calls + 1;
+    assert.equal(await reserveAll(), 2);
+    assert.equal((await reserve()).isParallel, true);
+    const ended = { id: `call${first}`, scopes: [scopes.vendorScope], hasEnded: true, unused: 0 };
+    await returnCalls(jobs.redis, name, [ended]);
+    assert.equal((await reserve()).key, 0);
+    const key = (await jobs.redis.keys(`sluice:{v*}:calls:${name}`))[0] as string;
+    const [, lease] = await jobs.redis.zrange(key, 0, '0', 'WITHSCORES');
+    const [seconds] = await jobs.redis.time();
+    assert.ok(Number(lease) / 1000 - Number(seconds) <= 10, 'the lease of a dead worker is too long');
+    // Nothing renews them.
+    await eventually(async () => assert.equal((await reserve()).key, 0), 12_000);
+  });
+
+  test('a reservation that Redis refuses is made once it accepts writes again', async () => {
+    const { reserve } = vendorWith({ vendor: { rpm: 600 } });
+    const refused = async () =>
+      /errorstat_NOREPLICAS:count=(\d+)/.exec(await jobs.redis.info('errorstats'))?.[1] ?? '0';
+    await jobs.redis.config('SET', 'min-replicas-to-write', '1');
+    const reserving = reserve();
+    await eventually(async () => assert.ok(Number(await refused()) > 1, 'nothing was refused twice'));
+    await jobs.redis.config('SET', 'min-replicas-to-write', '0');
+    assert.equal((await reserving).key, 0);
+  });
+
+  test('nothing of a vendor without limits is kept', async () => {
+    const { name, reserve } = vendorWith({});
+    assert.deepEqual((await reserve()).key, 0);
+    assert.deepEqual(await jobs.redis.keys(`*${name}*`), []);
+  });
+});

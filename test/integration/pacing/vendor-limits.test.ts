@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { LimitedVendor } from '../../support/limited-vendor.ts';
+
+describe('the limits of vendors', () => {
+  let minute: LimitedVendor;
+  let parallel: LimitedVendor;
+  let gateway: TestGateway;
+  let redis: Redis;
+
+  before(async () => {
+    // In five seconds 1,200 a minute are 100, and what may come at once.
+    minute = await LimitedVendor.start({ requests: 125, windowMs: 5000 });
+    parallel = await LimitedVendor.start({ parallel: 3, windowMs: 1, callMs: 50 });
+    const vendor = (server: LimitedVendor) => ({ base_url: server.server.baseUrl, api_key: 'a-key' });
+    const route = (name: string) => ({ capability: 'chat' as const, routes: [{ vendor: name, model: 'm' }] });
+    gateway = await TestGateway.start({
+      workers: 2,
+      settings: { WORKER_CONCURRENCY_CHAT: '40' },
+      configuration: {
+        vendors: {
+          minute: { ...vendor(minute), rpm: 1200 },
+          parallel: { ...vendor(parallel), model_limits: { m: { max_parallel_requests: 3 } } },
+          slow: { ...vendor(minute), key_limits: { rpm: 1 } },
+          crowded: { ...vendor(minute), rpm: 20 },
+          // One every four seconds.
+          late: { ...vendor(minute), rpm: 15 },
+          second: { ...vendor(minute), rpm: 1 },
+        },
+        models: {
+          minute: route('minute'),
+          parallel: route('parallel'),
+          slow: route('slow'),
+          crowded: route('crowded'),
+          late: route('late'),
+          'slow-or-other': {
+            capability: 'chat',
+            routes: [
+              { vendor: 'second', model: 'm', order: 0 },
+              { vendor: 'sandbox', model: 'sandbox-chat', order: 1 },
+            ],
+          },
+        },
+      },
+    });
+    redis = new Redis(gateway.redisUrl);
+  });
+
+  after(async () => {
+    redis?.disconnect();
+    await gateway?.stop();
+    await minute?.close();
+    await parallel?.close();
+  });
+
+  const ask = async (model: string, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] });
+    return await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers, ...(signal && { signal }) });
+  };
+
+  const statuses = async (answers: readonly Promise<Response>[]): Promise<number[]> =>
+    await Promise.all(answers.map(async (answer) => (await answer).status));
+
+  test('jobs beyond a limit of requests a minute wait, all are answered, and the vendor refuses none', async () => {
+    const answers = await statuses(Array.from({ length: 200 }, () => ask('minute')));
+    assert.deepEqual(new Set(answers), new Set([200]));
+    assert.deepEqual([minute.accepted.length, minute.refused.length], [200, 0]);
+  });
+
+  test('no more calls than allowed run at a time in all workers together', async () => {
+    const answers = await statuses(Array.from({ length: 60 }, () => ask('parallel')));
+    assert.deepEqual(new Set(answers), new Set([200]));
+    assert.deepEqual([parallel.accepted.length, parallel.refused.length, parallel.mostRunning], [60, 0, 3]);
+  });
+
+  test('a job that cannot start before its deadline, or by the time that its caller allows, is refused with the time when it could', async () => {
+    assert.equal((await ask('slow')).status, 200);
+    for (const header of ['x-stainless-timeout', 'x-sluice-start-by']) {
+      const refused = await ask('slow', { [header]: '5' });
+      assert.equal(refused.status, 429);
+      const { error } = (await refused.json()) as { error: { code: string } };
+      assert.equal(error.code, 'rate_limit_exceeded');
+      const seconds = Number(refused.headers.get('retry-after'));
+      assert.ok(seconds > 30 && seconds < 80, `${seconds} s`);
+    }
+  });
+
+  test('jobs that wait for a vendor hold no slot, and one whose caller leaves leaves nothing', async () => {
+    const leaving = new AbortController();
+    const before = minute.models.length;
+    const waiting = Array.from({ length: 120 }, () => ask('crowded', {}, leaving.signal).catch(() => undefined));
+    const parked = () => redis.zcard('sluice:{q-chat}:parked:crowded/m:prioritized');
+    await eventually(async () => assert.ok((await parked()) > 100, 'too few are parked'));
+    assert.equal((await ask('sandbox-chat')).status, 200);
+    leaving.abort();
+    await Promise.all(waiting);
+    await eventually(async () => assert.deepEqual(await redis.keys('sluice:{q-chat}:parked*'), []));
+    await eventually(async () => assert.deepEqual(await redis.keys('sluice:{q-chat}:chat:job_*'), []));
+    assert.ok(minute.models.length - before < 20, 'the vendor was called for callers who had left');
+  });
+
+  test('a job takes another route if the first is full', async () => {
+    const served = async () => (await ask('slow-or-other')).headers.get('x-sluice-vendor');
+    assert.deepEqual([await served(), await served()], ['second', 'sandbox']);
+  });
+
+  test('a parked job ends at its deadline when all workers are gone, and leaves nothing', async () => {
+    const old = gateway.workers.splice(0);
+    const parkedKey = 'sluice:{q-chat}:parked:late/m:prioritized';
+    assert.equal((await ask('late')).status, 200);
+    const late = ask('late', { 'x-stainless-timeout': '6' });
+    await eventually(async () => assert.equal(await redis.zcard(parkedKey), 1));
+    await Promise.all(old.map((worker) => worker.kill()));
+    assert.equal((await late).status, 504);
+    await eventually(async () => assert.equal(await redis.zcard(parkedKey), 0));
+    assert.deepEqual(await redis.keys('sluice:{q-chat}:chat:job_*'), []);
+  });
+
+  test('jobs whose worker was killed while they were parked are released by another', async () => {
+    const worker = await gateway.startWorker();
+    const parked = () => redis.zcard('sluice:{q-chat}:parked:late/m:prioritized');
+    const answers = Array.from({ length: 3 }, () => ask('late'));
+    await eventually(async () => assert.ok((await parked()) > 0, 'none is parked'));
+    await worker.kill();
+    await gateway.startWorker();
+    assert.deepEqual(await statuses(answers), [200, 200, 200]);
+  });
+});

@@ -1,0 +1,3 @@
+export const releaseBefore: string;
+export function whyNotBuilt(): Promise<string | undefined>;
+export function buildReleaseBefore(): Promise<void>;

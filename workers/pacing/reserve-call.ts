@@ -1,0 +1,101 @@
+import type { CapacityLimits } from '../../shared/config/vendor-settings.ts';
+import { inBatches } from '../../shared/redis/in-batches.ts';
+import { capacityPrefix } from '../../shared/redis/keys.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
+import { loadScript, untilAccepted } from '../../shared/redis/script.ts';
+
+const reserveScript = loadScript<string[]>(new URL('./reserve-call.lua', import.meta.url));
+const returnScript = loadScript<number>(new URL('./return-calls.lua', import.meta.url));
+
+/** How far ahead a call is reserved, in ms: until then its job waits in the worker. */
+export const aheadMs = 1000;
+/** How long a worker that is gone keeps its calls under way, in ms. */
+export const callLeaseMs = 6000;
+/** How long Redis may refuse a reservation, in ms: its job's lease lasts longer. */
+const patienceMs = 5000;
+
+/** Something that a vendor limits. */
+export interface CapacityScope {
+  /** Without white space; undefined if nothing is limited. */
+  readonly name: string | undefined;
+  readonly limits: CapacityLimits;
+}
+
+/** A call to be reserved. */
+export interface ReserveCall {
+  /** Unique per call. */
+  readonly id: string;
+  readonly vendor: string;
+  /** Tokens that it is expected to use. */
+  readonly tokens: number;
+  /** How many more such calls to reserve, if there is plenty of capacity. */
+  readonly more?: number;
+  /** See `scopesText`. */
+  readonly scopes: string;
+}
+
+/** A reservation, or what keeps the call from one. */
+export interface ReserveReply {
+  /** Index of the key; undefined: none has capacity near enough. */
+  readonly key: number | undefined;
+  /** Until the call may start, or until capacity is expected. */
+  readonly waitMs: number;
+  /** How much of the vendor's time such a call takes: the interval at which they can start; 0 if that is not known. */
+  readonly intervalMs: number;
+  /** Whether calls under way are in the way. */
+  readonly isParallel: boolean;
+  /** How many more calls were reserved, all of which may start now. */
+  readonly more: number;
+}
+
+/** Reserves a call; see reserve-call.lua. Those of a vendor that come together cost one command. */
+export const reserveCall = inBatches(reserveAll, (one, other) => one.vendor === other.vendor, 'retried');
+
+async function reserveAll(redis: RedisClient, calls: readonly ReserveCall[]): Promise<ReserveReply[]> {
+  const [{ vendor }] = calls as [ReserveCall];
+  const args: (string | number)[] = [aheadMs, callLeaseMs];
+  for (const { id, tokens, more = 0, scopes } of calls) args.push(id, tokens, more, scopes);
+  const replies = await reserveScript(redis, [capacityPrefix(vendor)], args);
+  return replies.map(readReply);
+}
+
+function readReply(text: string): ReserveReply {
+  const [key, waitMs, intervalMs, isParallel, more] = text.split(' ');
+  return {
+    key: key === '0' ? undefined : Number(key) - 1,
+    waitMs: Math.max(0, Math.ceil(Number(waitMs))),
+    intervalMs: Number(intervalMs),
+    isParallel: isParallel === '1',
+    more: Number(more),
+  };
+}
+
+/** Scopes as reserve-call.lua reads them: of the vendor, then of each key and of the model on it. */
+export function scopesText(scopes: readonly CapacityScope[]): string {
+  return scopes
+    .map(({ name = '-', limits: { rpm, tpm, maxParallelRequests } }) =>
+      [name, rpm ?? '-', tpm ?? '-', maxParallelRequests ?? '-'].join(' '),
+    )
+    .join(' ');
+}
+
+/** A reserved call that has ended, or goes on. */
+export interface ReturnedCall {
+  readonly id: string;
+  readonly scopes: readonly CapacityScope[];
+  readonly hasEnded: boolean;
+  /** Tokens reserved but not used; negative if more were used. */
+  readonly unused: number;
+}
+
+/** Returns ended calls of one vendor, and renews those under way; see return-calls.lua. */
+export async function returnCalls(redis: RedisClient, vendor: string, calls: readonly ReturnedCall[]): Promise<void> {
+  const args: (string | number)[] = [callLeaseMs];
+  for (const { id, scopes, hasEnded, unused } of calls) {
+    for (const { name = '', limits } of scopes) {
+      const isParallel = limits.maxParallelRequests !== undefined;
+      args.push(id, hasEnded ? 1 : 0, name, limits.tpm ?? '', unused, isParallel ? 1 : 0);
+    }
+  }
+  await untilAccepted(() => returnScript(redis, [capacityPrefix(vendor)], args), patienceMs);
+}

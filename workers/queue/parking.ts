@@ -1,0 +1,90 @@
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { ParkCall, ParkedJobs, ParkedRoute, ParkReply } from '../../shared/queue/parking/parked-jobs.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
+
+/** How often jobs are released at most, in ms. */
+const minIntervalMs = 50;
+/** How often jobs are looked for that another worker has parked, which may be gone, in ms. */
+const searchMs = 3000;
+
+/** Parks the jobs of one queue, and releases all that are due, whichever worker has parked them. */
+export class Parking {
+  readonly #jobs: ParkedJobs;
+  readonly #log: Pick<Logger, 'warn'>;
+  readonly #capability: Capability;
+  #routes: ReadonlyMap<string, ParkedRoute> = new Map();
+  #timer: NodeJS.Timeout | undefined;
+  #dueAt = Number.POSITIVE_INFINITY;
+  /** Routes with capacity, and for how many jobs. */
+  #ready = new Map<string, number>();
+  #releasing: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(capability: Capability, jobs: ParkedJobs, log: Pick<Logger, 'warn'>) {
+    this.#capability = capability;
+    this.#jobs = jobs;
+    this.#log = log;
+    this.#schedule(searchMs);
+  }
+
+  /** The jobs that wait for a route, as far as this worker knows; undefined if none do. */
+  lineOf(route: string): ParkedRoute | undefined {
+    return this.#routes.get(route);
+  }
+
+  /** Parks a claimed job. */
+  async park(call: ParkCall): Promise<ParkReply> {
+    const reply = await this.#jobs.park(call);
+    if (reply.verdict !== 'parked') return reply;
+    const { route } = call;
+    this.#routes = new Map(this.#routes).set(route, { route, nextMs: reply.ms, waiting: reply.waiting });
+    this.#schedule(reply.ms);
+    return reply;
+  }
+
+  /** The route has capacity for one more job than are released by its pace: a call has ended, or could start at once. */
+  hasCapacity(route: string): void {
+    if (!this.#routes.has(route)) return;
+    this.#ready.set(route, (this.#ready.get(route) ?? 0) + 1);
+    this.#schedule(0);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#releasing;
+  }
+
+  #schedule(ms: number): void {
+    const inMs = Math.max(minIntervalMs, Math.min(ms, searchMs));
+    const dueAt = performance.now() + inMs;
+    if (this.#isClosed || dueAt >= this.#dueAt) return;
+    clearTimeout(this.#timer);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => void this.#release(), inMs);
+    this.#timer.unref();
+  }
+
+  async #release(): Promise<void> {
+    // One under way looks again once it is over.
+    if (this.#releasing !== undefined) return;
+    this.#dueAt = Number.POSITIVE_INFINITY;
+    this.#releasing = this.#releaseDue();
+    await this.#releasing;
+    this.#releasing = undefined;
+    this.#schedule(Math.min(searchMs, ...[...this.#routes.values()].map(({ nextMs }) => nextMs)));
+  }
+
+  async #releaseDue(): Promise<void> {
+    const ready = this.#ready;
+    this.#ready = new Map();
+    try {
+      const routes = await this.#jobs.unpark(ready);
+      this.#routes = new Map(routes.map((each) => [each.route, each]));
+    } catch (error) {
+      // They are still there at the next search.
+      this.#log.warn({ err: error, capability: this.#capability }, 'releasing parked jobs failed');
+      this.#routes = new Map();
+    }
+  }
+}

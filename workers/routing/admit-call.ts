@@ -1,0 +1,101 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { routeName } from '../../shared/catalogue/catalogue.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { CallSlot, FullRoute, Pacer } from '../pacing/pacer.ts';
+import { aheadMs } from '../pacing/reserve-call.ts';
+import { SaturatedError } from '../pacing/saturated-error.ts';
+import type { RoutePlan, RouteTarget } from './route-plan.ts';
+import type { VendorPool } from './vendor-pool.ts';
+
+/** What a job needs of its vendor. */
+export interface CallDemand {
+  /** Tokens of the request, roughly. */
+  readonly inputTokens: number;
+  /** Maximum output tokens; undefined: unlimited. */
+  readonly maxOutput: number | undefined;
+  /** How long a vendor's own time is waited for, if its limits are not set, in ms. */
+  readonly maxRetryAfterMs: number;
+  /** The jobs that wait for a route, behind which this one must wait; undefined if there are none. */
+  readonly lineOf: (route: string) => FullRoute | undefined;
+}
+
+/** A call that may be made now. */
+export interface AdmittedCall {
+  readonly target: RouteTarget;
+  /** Undefined if its route has no limits. */
+  readonly slot: CallSlot | undefined;
+}
+
+/**
+ * Waits until a call may be made within its vendor's limits, on another route or with another key if the first has no capacity.
+ * @throws SaturatedError if no route has capacity soon
+ */
+export async function admitCall(
+  pacer: Pacer,
+  pool: VendorPool,
+  plan: RoutePlan,
+  first: RouteTarget,
+  demand: CallDemand,
+  signal: AbortSignal,
+): Promise<AdmittedCall> {
+  let soonest: { readonly target: RouteTarget; readonly full: FullRoute; readonly isLimited: boolean } | undefined;
+  for (let target: RouteTarget | undefined = first; target !== undefined; target = plan.besides(target)) {
+    const { route } = target.routed;
+    const limitedMs = pool.limitedMs(route.vendor, route.model);
+    const isPaced = pacer.isPaced(route);
+    if (!isPaced && limitedMs === 0) return { target, slot: undefined };
+    const name = routeName(route);
+    const reserved =
+      demand.lineOf(name) ??
+      limited(pacer, route.vendor, limitedMs, demand) ??
+      (await reserve(pacer, plan, target, demand));
+    if ('end' in reserved) {
+      const account = plan.account(target, reserved.account);
+      await untilStart(reserved, signal);
+      return { target: { routed: target.routed, account }, slot: reserved };
+    }
+    if (soonest === undefined || reserved.waitMs < soonest.full.waitMs) {
+      soonest = { target, full: reserved, isLimited: limitedMs > 0 };
+    }
+  }
+  const { target, full, isLimited } = soonest as NonNullable<typeof soonest>;
+  if (!isLimited || full.waitMs > aheadMs) throw new SaturatedError(routeName(target.routed.route), full);
+  await waitFor(full.waitMs, signal);
+  return await admitCall(pacer, pool, plan, target, demand, signal);
+}
+
+/** All keys of the route are limited for some time. */
+function limited(pacer: Pacer, vendor: string, ms: number, { maxRetryAfterMs }: CallDemand): FullRoute | undefined {
+  if (ms === 0) return undefined;
+  const full = { waitMs: Math.ceil(ms), intervalMs: 0 };
+  return pacer.hasLimits(vendor) ? full : { ...full, maxWaitMs: maxRetryAfterMs };
+}
+
+async function reserve(
+  pacer: Pacer,
+  plan: RoutePlan,
+  target: RouteTarget,
+  { inputTokens, maxOutput }: CallDemand,
+): Promise<CallSlot | FullRoute> {
+  const { vendor, model } = target.routed.route;
+  return await pacer.reserve({ vendor, model }, plan.eligible(target), inputTokens, maxOutput);
+}
+
+async function untilStart(slot: CallSlot, signal: AbortSignal): Promise<void> {
+  if (slot.waitMs === 0) return;
+  try {
+    await waitFor(slot.waitMs, signal);
+  } catch (error) {
+    slot.end(0);
+    throw error;
+  }
+}
+
+async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch {
+    const reason: unknown = signal.reason;
+    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
+  }
+}

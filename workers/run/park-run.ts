@@ -1,0 +1,64 @@
+import { readQueueWeight } from '../../shared/accounts/account-money.ts';
+import { isMedia } from '../../shared/capabilities/capability.ts';
+import { withdrawAttempt } from '../../shared/jobs/attempt.ts';
+import { entryIdOf, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
+import { workOfText } from '../../shared/queue/work.ts';
+import { untilAccepted } from '../../shared/redis/script.ts';
+import type { SaturatedError } from '../pacing/saturated-error.ts';
+import type { WorkerContext } from '../worker-context.ts';
+import type { Ending } from './finish-run.ts';
+import type { JobRun, RunOutcome } from './job-run.ts';
+
+/**
+ * Gives up the slot of a job whose vendors have no capacity: it waits for its turn outside of any worker. One that could not start
+ * in time ends at once.
+ */
+export async function parkRun(
+  context: WorkerContext,
+  run: JobRun,
+  attempt: number,
+  error: SaturatedError,
+): Promise<RunOutcome | Ending> {
+  const { job } = run;
+  const latestMs = Math.min(job.deadlineAt, job.startBy ?? job.deadlineAt) - context.clock.now();
+  const { full, route } = error;
+  const vendor = route.slice(0, route.indexOf('/'));
+  const count = (outcome: 'parked' | 'refused'): void => context.metrics.vendorPacing.inc({ vendor, outcome });
+  if (full.waitMs >= Math.min(latestMs, full.maxWaitMs ?? latestMs)) {
+    count('refused');
+    return { outcome: 'failed', error };
+  }
+  const withdrawn = await withdrawAttempt(context.redis, { jobId: job.id, attempt, hasCalled: run.calls > 0 });
+  if (withdrawn !== 'withdrawn') {
+    run.lose(withdrawn);
+    return { outcome: 'failed', error };
+  }
+  if (context.running.isDraining) return 'requeued';
+  // The jobs of its queue may wait for any time.
+  if (job.capability === 'video') {
+    count('parked');
+    return { pauseMs: full.waitMs };
+  }
+  const reply = await context.parking(job).park({
+    id: entryIdOf(job.id),
+    token: run.claim,
+    account: job.account,
+    route,
+    waitMs: full.isLine ? undefined : full.waitMs,
+    intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
+    latestMs,
+    maxParked: context.config.queueLimit,
+    work: await workOf(context, job),
+  });
+  if (reply.verdict !== 'lost') count(reply.verdict === 'late' ? 'refused' : 'parked');
+  if (reply.verdict === 'late') return { outcome: 'failed', error: error.startingIn(reply.ms) };
+  // With a lost claim another worker has it already.
+  return 'parked';
+}
+
+/** What a job counts as in its account's line. One that was queued without a priority has only its request to be judged by. */
+async function workOf({ redis }: WorkerContext, job: QueuedJob): Promise<number> {
+  if (job.work !== undefined) return job.work;
+  const work = isMedia[job.capability] ? 1 : workOfText(job.request?.length ?? inlineLimit);
+  return work / (await untilAccepted(() => readQueueWeight(redis, job.account)));
+}
