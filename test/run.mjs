@@ -23,6 +23,8 @@ const concurrentParts = 6;
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
+/** One whose process stays, because a test has left something open in it, ends later. */
+const fileSeconds = (3 * timeoutMs) / 1000;
 /** Suites about what the database does. */
 const databaseSuites = [
   ...[
@@ -183,12 +185,14 @@ async function runTogether(version, files, concurrency, settings) {
   const options = ['--test', apart, `--test-timeout=${timeoutMs}`];
   // Newer ones run TypeScript themselves, which takes less time in each of hundreds of processes.
   if (version < 24) options.unshift('--import', 'tsx');
+  if (concurrency !== 'none') options.unshift('--import', './test/support/end-late-process.mjs');
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
   const tests = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {
     cwd: dirname(folder),
     env: {
       ...withNode(node, cleanEnvironment()),
       ...{ NODE_COMPILE_CACHE: compiled, SLUICE_TEST_ANSWERS: answers, SLUICE_CHECK_KEYS: 'off' },
+      SLUICE_TEST_FILE_SECONDS: String(fileSeconds),
       ...settings,
     },
     stdio: 'inherit',

@@ -76,8 +76,9 @@ if flex then
     spare = spare - 1
   end
   flex.close()
-  -- Another worker may have slots to spare. It does not wake others if it has none: each looks again when a job of its own has ended.
-  if tonumber(ARGV[10]) > 0 and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
+  -- Another worker may have slots to spare, or another claim of this one, whose jobs have ended: it may be waiting with their slots.
+  -- A claim with neither wakes nobody, or claims without slots to spare would wake each other for ever.
+  if (tonumber(ARGV[10]) > 0 or #ARGV > 10) and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
 end
 -- What is claimed while others wait, by which the rate of the queue is measured.
 if claimed > 0 and (isMore or lines) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end

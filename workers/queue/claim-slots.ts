@@ -1,6 +1,13 @@
 /** Share of the slots that jobs of low priority leave free. */
 const keptShare = 0.1;
 
+/** Slots that a consumer offers to the jobs of one claim. */
+export interface SlotOffer {
+  readonly count: number;
+  /** How many of them jobs of low priority may have: some slots stay free for the other jobs that come meanwhile. */
+  readonly spare: number;
+}
+
 /**
  * How many jobs of a capability a process runs at a time, shared by the consumers of its queue's shards: whichever finds jobs
  * takes the free slots. Those that wait for one get it in turn.
@@ -9,12 +16,18 @@ export class ClaimSlots {
   /** Whether several consumers share them: none may keep slots while it waits for jobs. */
   isShared = false;
   #free: number;
+  /** Slots in offers whose claims are not answered, and how many of those may go to jobs of low priority. */
+  #offered = 0;
+  #offeredSpare = 0;
   readonly #waiting: (() => void)[] = [];
   readonly #size: number;
+  readonly #kept: number;
 
   constructor(size: number) {
     this.#size = size;
     this.#free = size;
+    // Of a single slot none can be kept.
+    this.#kept = size === 1 ? 0 : Math.ceil(size * keptShare);
   }
 
   get free(): number {
@@ -26,19 +39,24 @@ export class ClaimSlots {
   }
 
   /**
-   * How many of some taken slots jobs of low priority may have: some slots stay free for the other jobs that come meanwhile.
-   * @param taken that have no job yet
+   * Takes as many slots as are free, up to `max`, for a claim, whose end must be told by `settle`. Slots of other claims have no
+   * job yet either: they count as free ones for jobs of low priority, but for what those claims may give to such jobs.
    */
-  spareOf(taken: number): number {
-    const kept = this.#size === 1 ? 0 : Math.ceil(this.#size * keptShare);
-    return Math.max(0, taken - Math.max(0, kept - this.#free));
+  offer(max: number): SlotOffer {
+    const withoutJob = this.#free + this.#offered;
+    const count = Math.min(max, this.#free);
+    const spare = Math.min(count, Math.max(0, withoutJob - this.#kept - this.#offeredSpare));
+    this.#free -= count;
+    this.#offered += count;
+    this.#offeredSpare += spare;
+    return { count, spare };
   }
 
-  /** Takes as many slots as are free, up to `max`; returns their number. */
-  take(max: number): number {
-    const taken = Math.min(max, this.#free);
-    this.#free -= taken;
-    return taken;
+  /** Ends an offer, of whose slots some are used now; each of these is given back by `give` once its job has ended. */
+  settle(offer: SlotOffer, used: number): void {
+    this.#offered -= offer.count;
+    this.#offeredSpare -= offer.spare;
+    this.give(offer.count - used);
   }
 
   give(count: number): void {

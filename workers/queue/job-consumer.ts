@@ -135,8 +135,8 @@ export class JobConsumer implements Consumer {
   /** Removes finished jobs, and claims as many as there are free slots. */
   async #claim(waits: boolean): Promise<ClaimReply> {
     const { slots } = this.#options;
-    const wanted = this.#isClosing ? 0 : slots.take(maxClaimed);
-    let unused = wanted;
+    const offer = slots.offer(this.#isClosing ? 0 : maxClaimed);
+    let used = 0;
     const token = `${this.#options.workerId}:${++this.#claims}`;
     const ended = waits ? [] : this.#takeEnded();
     if (ended.length > 0) this.#removing++;
@@ -148,11 +148,11 @@ export class JobConsumer implements Consumer {
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
-      const spare = slots.spareOf(wanted);
+      const { count: wanted, spare } = offer;
       const call = { token, wanted, spare, lockMs, targetWaitMs, workerId: begins ? workerId : '', ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
       if (this.#hasGivenUp) return { count: 0, isMore, isLate: false };
-      unused -= entries.length;
+      used = entries.length;
       for (const entry of entries) this.#begin(entry, { id: entry.id, token, index: 0, lockedUntil });
       const isLate = (await marker) === true && entries.length === 0;
       return { count: entries.length, isMore, isLate };
@@ -160,7 +160,7 @@ export class JobConsumer implements Consumer {
       this.#putBack(ended);
       throw error;
     } finally {
-      slots.give(unused);
+      slots.settle(offer, used);
       if (ended.length > 0) this.#removing--;
       this.#wake();
     }

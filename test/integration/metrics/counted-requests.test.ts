@@ -16,7 +16,8 @@ const post = (body: object): RequestInit => ({ method: 'POST', body: JSON.string
 describe('metrics of refused requests', () => {
   let gateway: TestGateway;
   before(async () => {
-    const settings = { SLUICE_QUEUE_LIMIT: '2', SLUICE_QUEUE_WAIT_SECONDS: '1', SLUICE_ACCOUNT_QUEUE_SHARE: '1' };
+    // So long a wait that the first request still waits when the others are refused, however busy the machine is.
+    const settings = { SLUICE_QUEUE_LIMIT: '2', SLUICE_QUEUE_WAIT_SECONDS: '6', SLUICE_ACCOUNT_QUEUE_SHARE: '1' };
     gateway = await TestGateway.start({ workers: 0, settings });
   });
   after(() => gateway.stop());

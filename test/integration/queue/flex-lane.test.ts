@@ -44,6 +44,19 @@ describe('jobs of low priority in a queue', () => {
     return entries.map(({ id }) => id.slice('job_'.length));
   }
 
+  /** Ends jobs one after the other, each once it runs. Without all of them a worker would wait at its end. */
+  async function endEach(ends: (() => void)[], count: number): Promise<void> {
+    try {
+      for (let ended = 0; ended < count; ended++) {
+        await eventually(() => assert.ok(ends.length > ended, `${ended} have ended`));
+        ends[ended]?.();
+      }
+    } catch (error) {
+      for (const end of ends) end();
+      throw error;
+    }
+  }
+
   const leftInRedis = async () => await queues.jobs.redis.keys(`${root()}flex*`);
 
   test('jobs of low priority are claimed behind all others, and accounts take turns', async () => {
@@ -126,10 +139,7 @@ describe('jobs of low priority in a queue', () => {
     await eventually(() => assert.deepEqual(ran, low.slice(0, 9)));
     const [other] = await queues.put(1);
     await eventually(() => assert.equal(ran[9], other));
-    for (let ended = 0; ended < 31; ended++) {
-      await eventually(() => assert.ok(ends.length > ended, `${ended} have ended`));
-      ends[ended]?.();
-    }
+    await endEach(ends, 31);
     await eventually(async () => assert.deepEqual(await queues.leftovers(), []));
     assert.deepEqual(new Set(ran), new Set([...low, other]));
     assert.deepEqual(await leftInRedis(), []);
@@ -149,10 +159,7 @@ describe('jobs of low priority in a queue', () => {
     await new Promise((resolve) => setTimeout(resolve, 500));
     const claims = Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.info('commandstats'))?.[1] ?? 0);
     assert.ok(claims < 20, `${claims} calls of scripts`);
-    for (let ended = 0; ended < 10; ended++) {
-      await eventually(() => assert.ok(ends.length > ended, `${ended} have ended`));
-      ends[ended]?.();
-    }
+    await endEach(ends, 10);
   });
 
   test('a job of low priority whose worker is lost returns to the queue, and runs once more', async () => {
