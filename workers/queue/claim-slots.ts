@@ -52,7 +52,7 @@ export class ClaimSlots {
     return { count, spare };
   }
 
-  /** Ends an offer, of whose slots some are used now; each of these is given back by `give` once its job has ended. */
+  /** Ends an offer, of whose slots some are used now; each of these is free again by `give`, once its job has ended. */
   settle(offer: SlotOffer, used: number): void {
     this.#offered -= offer.count;
     this.#offeredSpare -= offer.spare;
