@@ -8,6 +8,7 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { Registry } from '../../shared/runtime/metrics.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { deleteExpiredBodies } from './expired-bodies.ts';
 import type { JobLedger } from './job-ledger.ts';
 import { createLedgerMetrics, type LedgerMetrics } from './ledger-metrics.ts';
@@ -50,6 +51,9 @@ export class LedgerProcess {
   readonly #consumer: OutboxConsumer;
   readonly #lostJobs: LostJobs;
   readonly #timers: readonly NodeJS.Timeout[];
+  readonly #closing = new AbortController();
+  /** What is done in the background now. */
+  readonly #running = new Set<Promise<void>>();
 
   private constructor(
     options: LedgerProcessOptions,
@@ -66,11 +70,11 @@ export class LedgerProcess {
     });
     // By the earlier of two clocks: one that is ahead must delete nothing.
     const retain = (): Promise<void> => retainJobs(options, Math.min(Date.now(), clock.now()));
-    retain().catch((error) => log.warn({ err: error }, retentionFailure));
+    this.#run(retain, retentionFailure, log);
     this.#timers = [
-      repeat(housekeepingMs, retain, retentionFailure, log),
-      repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
-      repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
+      this.#repeat(housekeepingMs, retain, retentionFailure, log),
+      this.#repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
+      this.#repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
     ];
   }
 
@@ -103,16 +107,28 @@ export class LedgerProcess {
 
   /** Writes remaining records, for a bounded time. The database must still be open. */
   async close(): Promise<void> {
+    this.#closing.abort();
     for (const timer of this.#timers) clearInterval(timer);
     this.#lostJobs.close();
-    await this.#consumer.close(drainMs);
+    await Promise.all([this.#consumer.close(drainMs), withTimeout(Promise.all(this.#running), drainMs)]);
   }
-}
 
-function repeat(ms: number, work: () => Promise<unknown>, failure: string, log: Logger): NodeJS.Timeout {
-  const timer = setInterval(() => {
-    work().catch((error) => log.warn({ err: error }, failure));
-  }, ms);
-  timer.unref();
-  return timer;
+  #repeat(ms: number, work: () => Promise<unknown>, failure: string, log: Logger): NodeJS.Timeout {
+    const timer = setInterval(() => this.#run(work, failure, log), ms);
+    timer.unref();
+    return timer;
+  }
+
+  /** Runs background work. What the end of the process cuts is taken up by the next one, so only other failures are logged. */
+  #run(work: () => Promise<unknown>, failure: string, log: Logger): void {
+    const running = work()
+      .then(
+        () => undefined,
+        (error) => {
+          if (!this.#closing.signal.aborted) log.warn({ err: error }, failure);
+        },
+      )
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
 }

@@ -65,6 +65,11 @@ const refusedOnBoth = {
   '+time': 'TIME',
 };
 
+/** Of a server of a Cluster; its bus would else be at a port 10,000 higher, which outgoing connections may have. */
+async function clusterArguments(): Promise<string[]> {
+  return ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())];
+}
+
 describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () => {
   test('each right of the documented ACL rule is needed: without it the start is refused, with the command', async () => {
     await withRedis({}, async ({ url }) => {
@@ -77,7 +82,7 @@ describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () 
   });
 
   test('each right of the documented ACL rule for a Cluster is needed there', async () => {
-    await withRedis({ args: ['--cluster-enabled', 'yes'] }, async ({ url }) => {
+    await withRedis({ args: await clusterArguments() }, async ({ url }) => {
       assert.deepEqual(await refusedWithout(documentedRule('cluster', 'secret'), url), {
         ...refusedOnBoth,
         '&sluice:*': 'SPUBLISH',
@@ -102,7 +107,7 @@ describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () 
       assert.match((await refusal(`${url}/99`)) ?? '', /has no database of the number in REDIS_URL/);
       assert.equal(await refusal(`${url}/15`), undefined);
     });
-    await withRedis({ args: ['--cluster-enabled', 'yes'] }, async ({ url }) => {
+    await withRedis({ args: await clusterArguments() }, async ({ url }) => {
       assert.match((await refusal(`${url}/1`)) ?? '', /is a Cluster, which has only database 0/);
     });
   });
@@ -128,7 +133,7 @@ describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () 
   });
 
   test('a Cluster whose slots are not all served is refused', async () => {
-    await withRedis({ args: ['--cluster-enabled', 'yes'] }, async ({ url }) => {
+    await withRedis({ args: await clusterArguments() }, async ({ url }) => {
       assert.match(
         (await refusal(url)) ?? '',
         /^The Cluster at 127\.0\.0\.1:\d+ cannot be reached \(a part of its slots/,
