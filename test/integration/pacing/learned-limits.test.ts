@@ -2,10 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.ts';
-import { TestGateway } from '../../support/gateway.ts';
+import { loadProduct, TestGateway } from '../../support/gateway.ts';
 import { LimitedVendor } from '../../support/limited-vendor.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
+
+const { LearnedLimits } = await loadProduct<typeof import('../../../workers/pacing/learned-limits.ts')>(
+  'workers/pacing/learned-limits',
+);
 
 describe('limits that vendors tell by refusals', () => {
   let refusing: FixtureVendor;
@@ -82,6 +86,22 @@ describe('limits that vendors tell by refusals', () => {
       assert.equal(vendor().accepted.length, 120);
     });
 
+  test('what a worker has asked a vendor too rarely is not taken for its limit', async () => {
+    const learned = await LearnedLimits.open(redis, { now: Date.now }, { warn: () => undefined });
+    const nothingTold = { rpm: undefined, tpm: undefined };
+    for (const [account, asked] of [
+      ['rarely', 2],
+      ['often', 600],
+    ] as const) {
+      await learned.learn({ vendor: 'quiet', account, model: 'm' }, 100, nothingTold, asked);
+    }
+    assert.equal(learned.limitsOf({ vendor: 'quiet', account: 'rarely', model: 'm' }).rpm, 60);
+    const often = learned.limitsOf({ vendor: 'quiet', account: 'often', model: 'm' }).rpm;
+    assert.ok(often !== undefined && often >= 600, `${often} a minute`);
+    learned.close();
+    await redis.hdel('sluice:vendor-limits', 'quiet rarely m', 'quiet often m');
+  });
+
   test('absurd headers of a vendor limit its key for an hour at most, and nothing breaks', async () => {
     const fine = { index: 0, message: { role: 'assistant', content: 'fine' }, logprobs: null, finish_reason: 'stop' };
     for (const [absurd, isLong] of [
@@ -99,9 +119,14 @@ describe('limits that vendors tell by refusals', () => {
       });
       const model = `strange`;
       const answer = await ask(model);
-      const [known = ''] = await redis.hvals('sluice:vendor-limits');
       if (isLong) {
         assert.equal(answer.status, 429);
+        // The worker does not wait for that.
+        const known = await eventually(async () => {
+          const [first] = await redis.hvals('sluice:vendor-limits');
+          assert.ok(first !== undefined, 'nothing is known');
+          return first;
+        });
         const [seconds] = await redis.time();
         const forMs = Number(known.split(' ')[0]) - Number(seconds) * 1000;
         assert.ok(forMs > 3_500_000 && forMs <= 3_601_000, `${forMs} ms`);
