@@ -30,10 +30,10 @@ import {
   untilAdmitted,
 } from './ask-admission.ts';
 import { flexLaneFull, flexTerms, isFlexLaneFull } from './flex-lane.ts';
+import { placeInLine } from './place-in-line.ts';
 import { recordAccepted } from './record-accepted.ts';
 import { notQueued, refusal } from './refusal.ts';
 import type { Submission } from './submission.ts';
-import { workInLine } from './work-in-line.ts';
 
 /** Dependencies of admission and enqueueing. */
 export interface AdmitJobDependencies extends EndJobContext, AskAdmissionDependencies {
@@ -200,7 +200,7 @@ async function enqueue(
     placed ??= await placeRequest(services, submission);
     const queued = {
       ...{ ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) },
-      ...((hasPriority || job.lane !== undefined) && { work: await workInLine(services, submission) }),
+      ...((hasPriority || job.lane !== undefined) && (await placeInLine(services, submission))),
     };
     const queue = services.queue(job);
     const notAfter = services.clock.at(giveUpAt);

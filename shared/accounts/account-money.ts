@@ -15,6 +15,8 @@ export interface AccountMoney {
   readonly isSuspended: boolean;
   /** Its share of a queue beside others that wait, against theirs: 1 for most. */
   readonly queueWeight: number;
+  /** Whether its keys have equal shares of that, rather than its requests their order. */
+  readonly queueByKey: boolean;
 }
 
 /** How often loading is restarted because the account changed meanwhile. */
@@ -42,8 +44,9 @@ export async function loadAccount(
     // could delete a loaded account, or a charge.
     await redis.set(accountKeys.loading(account), `${loading}:${tries}`, 'PX', loadingMs, 'NX');
     const name = await redis.get(accountKeys.loading(account));
-    const { credit, charged, isSuspended, queueWeight } = await read();
-    if (await load(redis, keys, [name ?? '', credit ?? '', charged, isSuspended ? '1' : '0', queueWeight])) return;
+    const { credit, charged, isSuspended, queueWeight, queueByKey } = await read();
+    const values = [credit ?? '', charged, isSuspended ? '1' : '0', queueWeight, queueByKey ? '1' : '0'];
+    if (await load(redis, keys, [name ?? '', ...values])) return;
   }
   throw new Error('an account could not be loaded: it is being changed');
 }
@@ -67,9 +70,19 @@ export async function setAccountQueueWeight(redis: RedisClient, account: string,
   await set(redis, [accountKeys.account(account), accountKeys.loading(account)], ['weight', weight]);
 }
 
-/** An account's share of the queues beside others. */
-export async function readQueueWeight(redis: RedisClient, account: string): Promise<number> {
-  return Number((await redis.hget(accountKeys.account(account), 'weight')) ?? 1);
+/** Lets an account's keys share its turns in queues, or its requests have their order. Call it after the database has it. */
+export async function setAccountQueueByKey(redis: RedisClient, account: string, isByKey: boolean): Promise<void> {
+  const keys = [accountKeys.account(account), accountKeys.loading(account)];
+  await set(redis, keys, ['by_key', isByKey ? '1' : '0']);
+}
+
+/** An account's share of the queues beside others, and whether its keys share it. */
+export async function readQueueTerms(
+  redis: RedisClient,
+  account: string,
+): Promise<Pick<AccountMoney, 'queueWeight' | 'queueByKey'>> {
+  const [weight, byKey] = await redis.hmget(accountKeys.account(account), 'weight', 'by_key');
+  return { queueWeight: Number(weight ?? 1), queueByKey: byKey === '1' };
 }
 
 /** An account's money in Redis, in nano-dollars; undefined while it is not loaded there. */

@@ -5,7 +5,13 @@ import { saturatedSum } from '../database/saturated-sum.ts';
 import type { AccountsTable } from '../database/tables.ts';
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { type AccountMoney, setAccountCredit, setAccountQueueWeight, setAccountSuspended } from './account-money.ts';
+import {
+  type AccountMoney,
+  setAccountCredit,
+  setAccountQueueByKey,
+  setAccountQueueWeight,
+  setAccountSuspended,
+} from './account-money.ts';
 
 /** The owner of API keys, credit and usage. Money is nano-dollars, times are milliseconds since 1970. */
 interface Account {
@@ -16,6 +22,7 @@ interface Account {
   readonly suspendedAt: number | undefined;
   /** As of `AccountMoney`. */
   readonly queueWeight: number;
+  readonly queueByKey: boolean;
 }
 
 /** An account with its money from the database, which may lack jobs that ended a moment ago. */
@@ -32,6 +39,7 @@ export interface AccountChange {
   readonly isUnlimited?: boolean | undefined;
   readonly isSuspended?: boolean | undefined;
   readonly queueWeight?: number | undefined;
+  readonly queueByKey?: boolean | undefined;
 }
 
 /** How often a write to Redis is compared with the database, in case the account changes concurrently. */
@@ -54,6 +62,7 @@ export async function ensureAccount(
     readonly name: string;
     readonly isUnlimited?: boolean;
     readonly queueWeight?: number;
+    readonly queueByKey?: boolean;
   },
   firstCredit?: { readonly amount: number; readonly note: string; readonly createdBy: string },
 ): Promise<void> {
@@ -66,6 +75,7 @@ export async function ensureAccount(
         created_at: Date.now(),
         is_unlimited: account.isUnlimited ? 1 : 0,
         queue_weight: account.queueWeight ?? 1,
+        queue_by_key: account.queueByKey ? 1 : 0,
       })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirst();
@@ -123,7 +133,7 @@ export async function changeAccount(
   db: Database,
   redis: RedisClient,
   id: string,
-  { name, isUnlimited, isSuspended, queueWeight }: AccountChange,
+  { name, isUnlimited, isSuspended, queueWeight, queueByKey }: AccountChange,
 ): Promise<AccountWithMoney | undefined> {
   const now = Date.now();
   await db
@@ -132,6 +142,7 @@ export async function changeAccount(
       ...(name === undefined ? {} : { name }),
       ...(isUnlimited === undefined ? {} : { is_unlimited: isUnlimited ? 1 : 0 }),
       ...(queueWeight === undefined ? {} : { queue_weight: queueWeight }),
+      ...(queueByKey === undefined ? {} : { queue_by_key: queueByKey ? 1 : 0 }),
       ...(isSuspended === undefined
         ? {}
         : { suspended_at: isSuspended ? is.fn.coalesce('suspended_at', is.val(now)) : null }),
@@ -156,6 +167,7 @@ export async function readMoneyOfAccount(db: Database, id: string): Promise<Acco
     charged: account.charged,
     isSuspended: account.suspendedAt !== undefined,
     queueWeight: account.queueWeight,
+    queueByKey: account.queueByKey,
   };
 }
 
@@ -169,6 +181,7 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
     await setAccountCredit(redis, id, money.credit);
     await setAccountSuspended(redis, id, money.isSuspended);
     await setAccountQueueWeight(redis, id, money.queueWeight);
+    await setAccountQueueByKey(redis, id, money.queueByKey);
     const now = await readMoneyOfAccount(db, id);
     if (isSameState(now, money)) return;
     money = now;
@@ -193,8 +206,8 @@ export async function syncAccounts(
     const states = await readAdmissionStates(redis, ids);
     const known = [...states.keys()];
     if (known.length > 0) {
-      const changed = (await readCredits(db, known)).filter(({ id, credit, isSuspended, queueWeight }) => {
-        return !isSameState({ credit, isSuspended, queueWeight }, states.get(id) as AdmissionState);
+      const changed = (await readCredits(db, known)).filter((account) => {
+        return !isSameState(account, states.get(account.id) as AdmissionState);
       });
       await Promise.all(changed.map(({ id }) => tellRedis(db, redis, id)));
       await onKnown(known);
@@ -206,34 +219,39 @@ export async function syncAccounts(
 }
 
 /** An account's state in admission. */
-interface AdmissionState {
-  /** Undefined: unlimited. */
-  readonly credit: number | undefined;
-  readonly isSuspended: boolean;
-  readonly queueWeight: number;
-}
+type AdmissionState = Omit<AccountMoney, 'charged'>;
 
 function isSameState(one: AdmissionState, other: AdmissionState): boolean {
-  return one.credit === other.credit && one.isSuspended === other.isSuspended && one.queueWeight === other.queueWeight;
+  const hasSameTurns = one.queueWeight === other.queueWeight && one.queueByKey === other.queueByKey;
+  return one.credit === other.credit && one.isSuspended === other.isSuspended && hasSameTurns;
 }
 
 /** The state of those accounts that admission knows. */
 async function readAdmissionStates(redis: RedisClient, ids: readonly string[]): Promise<Map<string, AdmissionState>> {
   const read = await Promise.all(
-    ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended', 'weight')),
+    ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended', 'weight', 'by_key')),
   );
   return new Map(
-    read.flatMap(([credit, suspended, weight], index) => {
+    read.flatMap(([credit, suspended, weight, byKey], index) => {
       if (credit === null || credit === undefined) return [];
       const state = {
         credit: credit === '' ? undefined : Number(credit),
         isSuspended: suspended === '1',
         queueWeight: Number(weight ?? 1),
+        queueByKey: byKey === '1',
       };
       return [[ids[index] as string, state] as const];
     }),
   );
 }
+
+const admissionColumns = [
+  'accounts.id',
+  'accounts.is_unlimited',
+  'accounts.suspended_at',
+  'accounts.queue_weight',
+  'accounts.queue_by_key',
+] as const;
 
 /** The same state from the database. Leaves out the charges, which take longest to read. */
 async function readCredits(
@@ -243,16 +261,17 @@ async function readCredits(
   const rows = await db
     .selectFrom('accounts')
     .leftJoin('credits', 'credits.account_id', 'accounts.id')
-    .select(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at', 'accounts.queue_weight'])
+    .select([...admissionColumns])
     .select(saturatedSum(db, 'credits.amount').as('credit'))
     .where('accounts.id', 'in', ids)
-    .groupBy(['accounts.id', 'accounts.is_unlimited', 'accounts.suspended_at', 'accounts.queue_weight'])
+    .groupBy([...admissionColumns])
     .execute();
   return rows.map((row) => ({
     id: row.id,
     isSuspended: row.suspended_at !== null,
     credit: row.is_unlimited === 1 ? undefined : row.credit,
     queueWeight: row.queue_weight,
+    queueByKey: row.queue_by_key === 1,
   }));
 }
 
@@ -285,6 +304,7 @@ function accountOf(row: AccountRow): AccountWithMoney {
     isUnlimited: row.is_unlimited === 1,
     suspendedAt: row.suspended_at ?? undefined,
     queueWeight: row.queue_weight,
+    queueByKey: row.queue_by_key === 1,
     credit: row.credit ?? 0,
     charged: row.charged ?? 0,
   };

@@ -34,6 +34,7 @@ export interface AccountsTable {
   /** When an operator suspended it; null if it is not. */
   suspended_at: Generated<number | null>;
   queue_weight: Generated<number>;
+  queue_by_key: Generated<number>;
 }
 
 /** Credit added to or removed from an account. */

@@ -3,14 +3,14 @@ import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import { leaseScript } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { flexLaneScript, linesScript, queueKeysPrefix, queueRoot } from './queue.ts';
+import { flexLaneScript, linesScripts, queueKeysPrefix, queueRoot } from './queue.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),
   refusalScript,
   leaseScript,
   beginJobScript,
-  linesScript,
+  ...linesScripts,
   flexLaneScript,
 );
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));

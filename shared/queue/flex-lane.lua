@@ -1,5 +1,5 @@
 -- Jobs of low priority. They wait beside the queue, in fair lines of their own, and are claimed when nothing else waits and their
--- worker has slots to spare. One that has waited too long for that joins its account's line in the queue. Preceded by lines.lua.
+-- worker has slots to spare. One that has waited too long for that joins its account's line in the queue. Preceded by keys-in-line.lua and lines.lua.
 -- root: start of the queue's keys   jobs: start of BullMQ's
 local function openFlexLane(root, jobs)
   local lane = root .. 'flex:'
@@ -9,11 +9,11 @@ local function openFlexLane(root, jobs)
   local atATime = 100
 
   -- Adds a job, unless too many wait. Returns whether it was added.
-  -- joinsAt: when it joins the queue, in ms   most, share: how many may wait, of all accounts and of its own
-  local function add(account, id, time, joinsAt, most, share)
+  -- joinsAt: when it joins the queue, in ms   most, share: how many may wait, of all accounts and of its own   key: as of lines.lua
+  local function add(account, id, time, joinsAt, most, share, key)
     if redis.call('ZCARD', waiting) >= most then return false end
     if tonumber(redis.call('ZSCORE', lane .. 'lines', account) or 0) >= share then return false end
-    lines.join(account, id, time)
+    lines.join(account, id, time, key)
     redis.call('ZADD', due, string.format('%.0f', joinsAt), id)
     return true
   end
@@ -26,10 +26,10 @@ local function openFlexLane(root, jobs)
   end
 
   -- Takes a job out that is not run. Returns whether it was here.
-  local function remove(account, id)
+  local function remove(account, id, key)
     redis.call('ZREM', due, id)
     if redis.call('ZREM', waiting, id) == 0 then return false end
-    if account then lines.leave(account, id) end
+    if account then lines.leave(account, id, nil, key) end
     clear()
     return true
   end
@@ -40,10 +40,10 @@ local function openFlexLane(root, jobs)
     local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
     if not first[1] or tonumber(first[2]) > now then return end
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', due, '-inf', now, 'LIMIT', 0, atATime)) do
-      local account = redis.call('HGET', jobs .. id, 'account')
-      if remove(account, id) and account then
+      local account, key = unpack(redis.call('HMGET', jobs .. id, 'account', 'key'))
+      if remove(account, id, key) and account then
         redis.call('HDEL', jobs .. id, 'lane')
-        queueLines().join(account, id, time)
+        queueLines().join(account, id, time, key)
       end
     end
   end

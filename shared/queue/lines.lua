@@ -4,6 +4,7 @@
 -- or the virtual time, if that is later. BullMQ's priority is the start tag minus a base; the other jobs of a line have the last
 -- priority, until they are the first. Virtual time is the highest start tag claimed.
 -- Which job of a line runs at its start tag is decided when it is claimed. Jobs that leave unserved cost their account nothing.
+-- Preceded by keys-in-line.lua.
 --
 -- All of it is in one function, because most claims find no job with a priority and need nothing of it.
 -- root: start of the queue's keys   jobs: start of BullMQ's
@@ -28,6 +29,7 @@ local function openLines(root, jobs, parked)
   local maxLines = 1000
   local now, base
   local hasClaimed = false
+  local keys = openKeys(root)
 
   local function exact(number) return string.format('%.17g', number) end
 
@@ -72,9 +74,11 @@ local function openLines(root, jobs, parked)
   end
 
   -- One job less waits in a line. Its next job sets the number right if other tools have removed some.
-  local function countDown(account)
+  -- key: the job's, if its account shares its turns between keys
+  local function countDown(account, key)
     if tonumber(redis.call('ZINCRBY', lines, -1, account)) > 0 then return end
     redis.call('ZREM', lines, account)
+    if key then keys.clear(account) end
     redis.call('HDEL', left, account)
     -- Nobody waits who could be owed anything.
     if redis.call('EXISTS', lines) == 0 then redis.call('DEL', finished) end
@@ -95,21 +99,24 @@ local function openLines(root, jobs, parked)
   end
 
   -- A job of a line was claimed: the next one of the line follows by its work.
-  local function serve(account, id, work, tag)
+  local function serve(account, id, work, tag, key)
     work = tonumber(work or 1)
     if not work or work ~= work then work = 1 end
-    local endsAt = tag + math.min(math.max(work, 1 / parts), maxWork)
+    work = math.min(math.max(work, 1 / parts), maxWork)
+    local endsAt = tag + work
     reach(tag)
+    if key then keys.serve(account, key, id, work) end
     redis.call('ZREM', prioritized, id)
     redis.call('ZREM', lineOf(account), id)
     redis.call('ZADD', finished, exact(endsAt), account)
     bringForward(account, math.max(now, endsAt))
-    countDown(account)
+    countDown(account, key)
   end
 
   -- Puts a job at the end of its account's line. Returns its priority.
   -- time: as Redis gives it; microseconds keep the order of a burst
-  local function join(account, id, time)
+  -- key: its API key, if its account shares its turns between keys
+  local function join(account, id, time, key)
     local line = lineOf(account)
     local first, _, score = endOfLine(line, 'ZRANGE')
     -- A line is without a start tag if its first job has left otherwise: to a worker of the release before, to BullMQ's tools.
@@ -120,6 +127,7 @@ local function openLines(root, jobs, parked)
     redis.call('ZADD', line, string.format('%.0f', time[1] * 1000000 + time[2]), id)
     local waiting = redis.call('ZCARD', line)
     redis.call('ZADD', lines, waiting, account)
+    if key then keys.join(account, key, id) end
     if waiting == 1 then
       redis.call('PEXPIRE', line, lineMs)
       redis.call('PEXPIRE', lines, lineMs)
@@ -128,14 +136,15 @@ local function openLines(root, jobs, parked)
   end
 
   -- Takes a job that has left the queue unserved out of its line.
-  -- givenUpAt: if its caller has given it up, the time
-  local function leave(account, id, givenUpAt)
+  -- givenUpAt: if its caller has given it up, the time   key: as of `join`
+  local function leave(account, id, givenUpAt, key)
     local line = lineOf(account)
     if redis.call('ZREM', line, id) == 0 then return end
+    if key then keys.leave(account, key, id) end
     if givenUpAt then redis.call('HSET', left, account, string.format('%.0f', givenUpAt)) end
     local _, _, score = endOfLine(line, 'ZRANGE')
     if score and score >= last * unit then bringForward(account) end
-    countDown(account)
+    countDown(account, key)
   end
 
   -- Whether the newest job of a line runs first: its oldest has waited longer than the target (CoDel), and callers have given up
@@ -150,7 +159,7 @@ local function openLines(root, jobs, parked)
   local function claimNext(time, target)
     local id, score = unpack(redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
     if not id then return end
-    local account, work = unpack(redis.call('HMGET', jobs .. id, 'account', 'work'))
+    local account, work, key = unpack(redis.call('HMGET', jobs .. id, 'account', 'work', 'key'))
     if not account then
       -- One that BullMQ has added is in no line.
       redis.call('ZREM', prioritized, id)
@@ -159,17 +168,22 @@ local function openLines(root, jobs, parked)
     end
     local line = lineOf(account)
     local chosen, oldestAt = endOfLine(line, 'ZRANGE', id, score)
-    if chosen and isNewestFirst(account, oldestAt, time, target) then chosen = endOfLine(line, 'ZREVRANGE') end
+    if chosen and isNewestFirst(account, oldestAt, time, target) then
+      chosen = endOfLine(line, 'ZREVRANGE')
+    elseif key then
+      chosen = keys.next(account, function(other) return redis.call('ZSCORE', prioritized, other) end) or chosen
+    end
     chosen = chosen or id
-    if chosen ~= id then work = redis.call('HGET', jobs .. chosen, 'work') end
-    serve(account, chosen, work, tonumber(score) < last * unit and tagOfScore(score) or startTagOf(account))
+    if chosen ~= id then work, key = unpack(redis.call('HMGET', jobs .. chosen, 'work', 'key')) end
+    serve(account, chosen, work, tonumber(score) < last * unit and tagOfScore(score) or startTagOf(account), key)
     return chosen
   end
 
   -- Records that BullMQ's Worker has claimed a job at a priority.
   local function note(account, id, priority)
     if redis.call('ZSCORE', lineOf(account), id) then
-      serve(account, id, redis.call('HGET', jobs .. id, 'work'), startTagOf(account))
+      local work, key = unpack(redis.call('HMGET', jobs .. id, 'work', 'key'))
+      serve(account, id, work, startTagOf(account), key)
     else
       reach(tagOfScore(priority * unit))
     end

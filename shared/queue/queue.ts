@@ -28,6 +28,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly fee?: FeeFacts | undefined;
   /** What it counts as among the jobs of its account, if it was queued with a priority; see `work.ts`. */
   readonly work?: number | undefined;
+  /** Set if its account shares its turns in queues between its keys. */
+  readonly sharesByKey?: true | undefined;
   /** What a chat shares with those that a vendor's prompt cache can serve with it; see `cacheAffinity`. */
   readonly affinity?: string | undefined;
   /** The request's span, if it is traced. */
@@ -102,21 +104,21 @@ const maxRoutes = 100;
 
 /** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
-/** The script fragment for jobs of low priority; preceded by `linesScript`. */
+/** The script fragment for jobs of low priority; preceded by `linesScripts`. */
 export const flexLaneScript = new URL('./flex-lane.lua', import.meta.url);
-/** The script fragment that keeps the queue fair between accounts. */
-export const linesScript = new URL('./lines.lua', import.meta.url);
+/** The script fragments that keep the queue fair between accounts, and between an account's keys. */
+export const linesScripts = [new URL('./keys-in-line.lua', import.meta.url), new URL('./lines.lua', import.meta.url)];
 
 const enqueueScript = loadScript<Enqueued>(
   new URL('./enqueue.lua', import.meta.url),
-  linesScript,
+  ...linesScripts,
   flexLaneScript,
   addJobScript,
 );
-const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), linesScript, flexLaneScript);
-const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), linesScript);
+const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...linesScripts, flexLaneScript);
+const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), ...linesScripts);
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), linesScript, flexLaneScript);
+const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...linesScripts, flexLaneScript);
 
 /**
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
@@ -131,6 +133,14 @@ export interface FlexTerms {
   /** How many such jobs may wait, of all accounts and of one. */
   readonly most: number;
   readonly accountMost: number;
+}
+
+/** The API key of a job whose account shares its turns between its keys; see keys-in-line.lua. */
+export function sharingKeyOf({
+  sharesByKey,
+  apiKeyId,
+}: Pick<QueuedJob, 'sharesByKey' | 'apiKeyId'>): string | undefined {
+  return sharesByKey && apiKeyId;
 }
 
 /** Depth of a queue. */
@@ -192,7 +202,7 @@ export class CapabilityQueue {
     if (this.makesStates) keys.push(jobKeys.state(job.id));
     const account = hasPriority || flex ? job.account : '';
     const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, jobs as string, job.work ?? 1];
-    args.push(flex ? `${flex.joinsAfterMs} ${flex.most} ${flex.accountMost}` : '', ...state);
+    args.push(flex ? `${flex.joinsAfterMs} ${flex.most} ${flex.accountMost}` : '', sharingKeyOf(job) ?? '', ...state);
     return await enqueueScript(this.#redis, keys, args);
   }
 

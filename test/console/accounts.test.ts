@@ -158,6 +158,9 @@ describe('accounts', () => {
     const path = `/admin/v1/accounts/${ids[0]}`;
     assert.equal((await operator.call('PATCH', path, { name: 'Renamed' })).body.name, 'Renamed');
     assert.equal((await operator.call('PATCH', path, { queue_weight: 7 })).body.queue_weight, 7);
+    assert.equal((await operator.call('GET', path)).body.queue_by_key, false);
+    assert.equal((await operator.call('PATCH', path, { queue_by_key: true })).body.queue_by_key, true);
+    assert.equal((await operator.call('GET', path)).body.queue_by_key, true);
     for (const weight of [0, 101, 1.5, '3', null]) {
       const { status, body } = await operator.call('PATCH', path, { queue_weight: weight });
       assert.deepEqual([status, body.error.param], [400, 'queue_weight'], String(weight));

@@ -470,7 +470,7 @@ export const samples: readonly Sample[] = [
   {
     route: 'PATCH /admin/v1/accounts/:id',
     credential: 'operator_key',
-    json: { name: 'new', suspended: false, is_unlimited: true, queue_weight: 2 },
+    json: { name: 'new', suspended: false, is_unlimited: true, queue_weight: 2, queue_by_key: true },
   },
   ...reads(
     'operator_key',

@@ -1,7 +1,8 @@
-import { readQueueWeight } from '../../shared/accounts/account-money.ts';
+import { readQueueTerms } from '../../shared/accounts/account-money.ts';
 import { isMedia } from '../../shared/capabilities/capability.ts';
 import { withdrawAttempt } from '../../shared/jobs/attempt.ts';
-import { entryIdOf, inlineLimit, type QueuedJob } from '../../shared/queue/queue.ts';
+import type { ParkCall } from '../../shared/queue/parking/parked-jobs.ts';
+import { entryIdOf, inlineLimit, type QueuedJob, sharingKeyOf } from '../../shared/queue/queue.ts';
 import { workOfText } from '../../shared/queue/work.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { SaturatedError } from '../pacing/saturated-error.ts';
@@ -48,7 +49,7 @@ export async function parkRun(
     intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
     latestMs,
     maxParked: context.config.queueLimit,
-    work: await workOf(context, job),
+    ...(await placeInLine(context, job)),
   });
   if (reply.verdict !== 'lost') count(reply.verdict === 'late' ? 'refused' : 'parked');
   if (reply.verdict === 'late') return { outcome: 'failed', error: error.startingIn(reply.ms) };
@@ -56,9 +57,10 @@ export async function parkRun(
   return 'parked';
 }
 
-/** What a job counts as in its account's line. One that was queued without a priority has only its request to be judged by. */
-async function workOf({ redis }: WorkerContext, job: QueuedJob): Promise<number> {
-  if (job.work !== undefined) return job.work;
+/** How a job waits in its account's line. One that was queued without a priority has only its request to be judged by. */
+async function placeInLine({ redis }: WorkerContext, job: QueuedJob): Promise<Pick<ParkCall, 'work' | 'sharingKey'>> {
+  if (job.work !== undefined) return { work: job.work, sharingKey: sharingKeyOf(job) };
+  const { queueWeight, queueByKey } = await untilAccepted(() => readQueueTerms(redis, job.account));
   const work = isMedia[job.capability] ? 1 : workOfText(job.request?.length ?? inlineLimit);
-  return work / (await untilAccepted(() => readQueueWeight(redis, job.account)));
+  return { work: work / queueWeight, sharingKey: queueByKey ? job.apiKeyId : undefined };
 }

@@ -11,6 +11,7 @@ export function accountObject({ credit, charged, ...account }: AccountWithMoney)
     suspended: account.suspendedAt !== undefined,
     suspended_at: account.suspendedAt ?? null,
     queue_weight: account.queueWeight,
+    queue_by_key: account.queueByKey,
     created_at: account.createdAt,
     credit: toDollars(credit),
     charged: toDollars(charged),

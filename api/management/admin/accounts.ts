@@ -27,6 +27,7 @@ export const newAccountFields = z.strictObject({
   name,
   is_unlimited: z.boolean().default(false),
   queue_weight: queueWeight.default(1),
+  queue_by_key: z.boolean().default(false),
 });
 /** The body of `PATCH /admin/v1/accounts/{id}`. */
 export const accountChangeFields = z.strictObject({
@@ -34,6 +35,7 @@ export const accountChangeFields = z.strictObject({
   is_unlimited: z.boolean().optional(),
   suspended: z.boolean().optional(),
   queue_weight: queueWeight.optional(),
+  queue_by_key: z.boolean().optional(),
 });
 
 /** Routes of `/admin/v1/accounts`. */
@@ -54,9 +56,10 @@ export function accountRoutes(
     },
     create: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      const { name, is_unlimited: isUnlimited, queue_weight: queueWeight } = await readFields(ctx, newAccountFields);
+      const fields = await readFields(ctx, newAccountFields);
       const id = newAccountId();
-      await ensureAccount(db, { id, name, isUnlimited, queueWeight });
+      const { name, is_unlimited: isUnlimited, queue_weight: queueWeight, queue_by_key: queueByKey } = fields;
+      await ensureAccount(db, { id, name, isUnlimited, queueWeight, queueByKey });
       ctx.status = 201;
       ctx.body = await show(await findAccount(db, id));
     },
@@ -72,6 +75,7 @@ export function accountRoutes(
         isUnlimited: fields.is_unlimited,
         isSuspended: fields.suspended,
         queueWeight: fields.queue_weight,
+        queueByKey: fields.queue_by_key,
       };
       ctx.body = await show(await changeAccount(db, redis, ctx.params.id as string, change));
     },

@@ -48,6 +48,7 @@ export const account = z.object({
   suspended: z.boolean(),
   suspended_at: ms.nullable(),
   queue_weight: z.int(),
+  queue_by_key: z.boolean(),
   created_at: ms,
   credit: dollars,
   charged: dollars,

@@ -1,10 +1,10 @@
 -- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
--- fair shares as in the queue. Preceded by lines.lua.
+-- fair shares as in the queue. Preceded by keys-in-line.lua and lines.lua.
 -- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
 -- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
 -- ARGV[6] ms of the route's capacity that it takes, or ''   ARGV[7] ms in which it must start   ARGV[8] maximum number of parked jobs
 -- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
--- ARGV[12] its work
+-- ARGV[12] its work   ARGV[13] its API key, if its account shares its turns between keys; else ''
 -- Returns what became of it, ms, and how many wait in the line:
 --   parked, until the next job is released
 --   late, until it would start: it stays claimed
@@ -24,12 +24,14 @@ if wait then next = math.max(next, now + wait - early) end
 -- One that was released already is the first again.
 local isFirst = redis.call('HEXISTS', job, 'parked') == 1
 local line = openLines(root, ARGV[10], parked)
+local key = ARGV[13] ~= '' and ARGV[13]
 local rank = 0
 if isFirst then
   redis.call('ZADD', parked, whole(redis.call('INCR', root .. 'pc')), id)
 else
   redis.call('HSET', job, 'account', account, 'work', ARGV[12])
-  line.join(account, id, time)
+  if key then redis.call('HSET', job, 'key', key) end
+  line.join(account, id, time, key)
   rank = line.ahead(account, id)
 end
 interval = interval or tonumber(redis.call('HGET', pace, 'interval') or 0)
@@ -38,7 +40,7 @@ local startsIn = math.max(next + early, now) + rank * interval - now
 if startsIn > tonumber(ARGV[7]) or before >= tonumber(ARGV[8]) then
   redis.call('ZREM', parked, id)
   if not isFirst then
-    line.leave(account, id)
+    line.leave(account, id, nil, key)
     redis.call('HDEL', job, 'account')
   end
   return {'late', whole(startsIn), before}

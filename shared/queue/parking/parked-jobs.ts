@@ -2,13 +2,13 @@ import type { Capability } from '../../capabilities/capability.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript, untilAccepted } from '../../redis/script.ts';
 import type { QueueClaim } from '../claimed-queue.ts';
-import { linesScript, queueKeysPrefix, queueRoot } from '../queue.ts';
+import { linesScripts, queueKeysPrefix, queueRoot } from '../queue.ts';
 
 const parkScript = loadScript<[verdict: 'parked' | 'late' | 'lost', ms: string, waiting: number]>(
   new URL('./park-job.lua', import.meta.url),
-  linesScript,
+  ...linesScripts,
 );
-const unparkScript = loadScript<(string | number)[]>(new URL('./unpark-jobs.lua', import.meta.url), linesScript);
+const unparkScript = loadScript<(string | number)[]>(new URL('./unpark-jobs.lua', import.meta.url), ...linesScripts);
 
 /** How early a job is released, in ms: it is to be claimed and to reserve its call before there is capacity. */
 const earlyMs = 600;
@@ -29,6 +29,8 @@ export interface ParkCall extends QueueClaim {
   readonly maxParked: number;
   /** See `work.ts`. */
   readonly work: number;
+  /** Its API key, if its account shares its turns between keys. */
+  readonly sharingKey?: string | undefined;
 }
 
 /** What became of a job to park. */
@@ -73,11 +75,12 @@ export class ParkedJobs {
     latestMs,
     maxParked,
     work,
+    sharingKey,
   }: ParkCall): Promise<ParkReply> {
     const job = this.#prefix + id;
     const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
     const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
-    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work);
+    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, sharingKey ?? '');
     const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
     return { verdict, ms: Number(ms), waiting };
   }

@@ -1,5 +1,5 @@
 -- Releases parked jobs to the workers, as fast as their vendors' capacity comes: into the queue, as the next ones to be claimed.
--- Preceded by lines.lua.
+-- Preceded by keys-in-line.lua and lines.lua.
 -- KEYS[1] routes with parked jobs (sorted set: when the next job may be released)   KEYS[2] wait (list)   KEYS[3] marker (sorted set)
 -- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
 -- ARGV[4…] routes that have capacity now, each with the number of jobs to release at once

@@ -46,7 +46,7 @@ describe('concurrent loads of an account', () => {
       const turn = reading.then(() => delay(2));
       reading = turn;
       await turn;
-      return { credit: 10, charged: 3, isSuspended: false, queueWeight: 1 };
+      return { credit: 10, charged: 3, isSuspended: false, queueWeight: 1, queueByKey: false };
     };
     const loads = Array.from({ length: 20 }, (_, loader) =>
       money.loadAccount(jobs.redis, account, `loader${loader}`, read),
@@ -62,7 +62,7 @@ describe('concurrent loads of an account', () => {
     const read = async () => {
       const before = credit;
       await delay(5);
-      return { credit: before, charged: 0, isSuspended: false, queueWeight: 1 };
+      return { credit: before, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
     };
     const loads = [0, 1, 2].map((loader) => money.loadAccount(jobs.redis, account, `loader${loader}`, read));
     await delay(2);
@@ -103,6 +103,7 @@ describe('loads of an account that do not finish', () => {
       charged: 7,
       isSuspended: false,
       queueWeight: 1,
+      queueByKey: false,
     }));
     await assertOnlyAccount(account);
   });
@@ -114,6 +115,7 @@ describe('loads of an account that do not finish', () => {
       charged: 0,
       isSuspended: false,
       queueWeight: 1,
+      queueByKey: false,
     }));
     await charge(account, 7);
     await money.loadAccount(jobs.redis, account, 'late', async () => ({
@@ -121,6 +123,7 @@ describe('loads of an account that do not finish', () => {
       charged: 0,
       isSuspended: true,
       queueWeight: 1,
+      queueByKey: false,
     }));
     await assertOnlyAccount(account);
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), { credit: 10, charged: 7, held: 0 });
@@ -130,12 +133,12 @@ describe('loads of an account that do not finish', () => {
     const account = 'slow';
     let reads = 0;
     const read = async () => {
-      if (reads++ > 0) return { credit: 20, charged: 0, isSuspended: false, queueWeight: 1 };
+      if (reads++ > 0) return { credit: 20, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
       // The lifetime ends, the account is changed, and another process begins a load of its own.
       await jobs.redis.del(...(await keysOf(account)));
       await money.setAccountCredit(jobs.redis, account, 20);
       await assert.rejects(money.loadAccount(jobs.redis, account, 'other', failed));
-      return { credit: 10, charged: 0, isSuspended: false, queueWeight: 1 };
+      return { credit: 10, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
     };
     await money.loadAccount(jobs.redis, account, 'slow', read);
     assert.deepEqual([(await money.readAccountMoney(jobs.redis, account))?.credit, reads], [20, 2]);

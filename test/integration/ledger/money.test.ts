@@ -134,7 +134,7 @@ describe('balance of an account', () => {
     await money.loadAccount(jobs.redis, account, 'one', async () => {
       const credit = credits.shift() as number;
       if (credit === 10) await money.setAccountCredit(jobs.redis, account, 20);
-      return { credit, charged: 5, isSuspended: false, queueWeight: 1 };
+      return { credit, charged: 5, isSuspended: false, queueWeight: 1, queueByKey: false };
     });
     const stands = { credit: 20, charged: 5, held: 0 };
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
@@ -143,6 +143,7 @@ describe('balance of an account', () => {
       charged: 7,
       isSuspended: true,
       queueWeight: 1,
+      queueByKey: false,
     }));
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
     await money.setAccountSuspended(jobs.redis, account, true);

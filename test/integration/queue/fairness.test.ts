@@ -181,47 +181,58 @@ async function assertPassed(gateway: TestGateway): Promise<void> {
   assert.ok(before >= 0 && before <= unseen + 10, `${before} calls before it`);
 }
 
+/** Asks for a chat with a key, later. @param id by which the vendor's calls tell it */
+async function askLater(gateway: TestGateway, key: string, id: string): Promise<void> {
+  const response = await gateway.fetch('/v1/chat/completions', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, prefer: 'respond-async' },
+    body: JSON.stringify({
+      ...{ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] },
+      ...{ max_tokens: 2000, metadata: { test_id: id } },
+    }),
+  });
+  assert.equal(response.status, 202, await response.text());
+}
+
+/** Waits until the queue is seen to wait: what is queued before has no priority. */
+async function untilItWaits(gateway: TestGateway): Promise<void> {
+  await eventually(() => askLater(gateway, gateway.apiKey, 'before'));
+  await eventually(async () => {
+    await askLater(gateway, gateway.apiKey, 'before');
+    const metrics = await (await gateway.fetch('/metrics')).text();
+    const waits = /^sluice_queue_oldest_wait_seconds\{.*capability="chat".*\} (\S+)/m.exec(metrics)?.[1];
+    assert.ok(Number(waits) > 0.1, `it waits for ${waits} s`);
+  });
+}
+
+/** Starts a worker; returns how many of the first calls with these ids have each. */
+async function firstCalls(gateway: TestGateway, ids: readonly string[], count: number): Promise<Map<string, number>> {
+  await gateway.startWorker({ WORKER_CONCURRENCY_CHAT: '1' }, 'chat');
+  return await eventually(async () => {
+    const calls = (await vendorCalls(gateway)).map(({ test_id }) => String(test_id)).filter((id) => ids.includes(id));
+    assert.ok(calls.length >= count, `${calls.length} calls`);
+    const counts = new Map<string, number>();
+    for (const id of calls.slice(0, count)) counts.set(id, (counts.get(id) ?? 0) + 1);
+    return counts;
+  }, 50_000);
+}
+
 /** Queues chats of accounts with weights before there is a worker, and counts whose the first calls are. */
 async function callsByWeight(
   gateway: TestGateway,
   weights: Readonly<Record<string, number>>,
 ): Promise<Map<string, number>> {
   const admin = await AdminKeys.open(gateway);
-  const ask = async (key: string, account: string): Promise<void> => {
-    const response = await gateway.fetch('/v1/chat/completions', {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, prefer: 'respond-async' },
-      body: JSON.stringify({
-        ...{ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] },
-        ...{ max_tokens: 2000, metadata: { test_id: account } },
-      }),
-    });
-    assert.equal(response.status, 202, await response.text());
-  };
-  // What is queued before the queue is seen to wait has no priority.
-  await eventually(() => ask(gateway.apiKey, 'before'));
-  await eventually(async () => {
-    await ask(gateway.apiKey, 'before');
-    const metrics = await (await gateway.fetch('/metrics')).text();
-    const waits = /^sluice_queue_oldest_wait_seconds\{.*capability="chat".*\} (\S+)/m.exec(metrics)?.[1];
-    assert.ok(Number(waits) > 0.1, `it waits for ${waits} s`);
-  });
+  await untilItWaits(gateway);
   const perAccount = 40;
   for (const [account, weight] of Object.entries(weights)) {
     const key = await makeApiKey(gateway, { accountId: account });
     const changed = await admin.answer(200, 'PATCH', `/accounts/${account}`, { queue_weight: weight });
     assert.equal(changed.queue_weight, weight);
-    for (let count = 0; count < perAccount; count++) await ask(key, account);
+    for (let count = 0; count < perAccount; count++) await askLater(gateway, key, account);
   }
-  await gateway.startWorker({ WORKER_CONCURRENCY_CHAT: '1' }, 'chat');
   const total = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
-  return await eventually(async () => {
-    const accounts = (await vendorCalls(gateway)).map(({ test_id }) => String(test_id)).filter((id) => id in weights);
-    assert.ok(accounts.length >= 5 * total, `${accounts.length} calls`);
-    const counts = new Map<string, number>();
-    for (const account of accounts.slice(0, 5 * total)) counts.set(account, (counts.get(account) ?? 0) + 1);
-    return counts;
-  }, 50_000);
+  return await firstCalls(gateway, Object.keys(weights), 5 * total);
 }
 
 describe('fairness of a gateway', () => {
@@ -233,6 +244,22 @@ describe('fairness of a gateway', () => {
       const calls = counts.get(account) ?? 0;
       assert.ok(Math.abs(calls - expected) <= 2, `${calls} of ${account}, not ${expected}`);
     }
+  });
+
+  test('keys of an account that wants it share its turns', patience, async (t) => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    t.after(() => gateway.stop());
+    const admin = await AdminKeys.open(gateway);
+    await untilItWaits(gateway);
+    const [many, few] = [
+      await makeApiKey(gateway, { accountId: 'team' }),
+      await makeApiKey(gateway, { accountId: 'team' }),
+    ];
+    assert.equal((await admin.answer(200, 'PATCH', '/accounts/team', { queue_by_key: true })).queue_by_key, true);
+    for (let count = 0; count < 30; count++) await askLater(gateway, many, 'many');
+    for (let count = 0; count < 10; count++) await askLater(gateway, few, 'few');
+    const counts = await firstCalls(gateway, ['many', 'few'], 16);
+    assert.ok(Math.abs((counts.get('few') ?? 0) - 8) <= 1, `${counts.get('few')} of 16`);
   });
 
   test('a gateway lets an account with one job pass one with hundreds', patience, async (t) => {

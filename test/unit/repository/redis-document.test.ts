@@ -180,6 +180,7 @@ describe('docs/redis.md and a Redis in use', () => {
       charged: 0,
       isSuspended: false,
       queueWeight: 1,
+      queueByKey: false,
     }));
     const { name: period } = budgetPeriodAt(budget.period, job.createdAt);
     await loadBudget(redis, { account, apiKeyId, period }, 0);

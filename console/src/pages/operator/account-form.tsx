@@ -57,6 +57,13 @@ export function AccountForm({ account }: { account: Account }) {
           onChange={(event) => change.mutate({ is_unlimited: event.currentTarget.checked })}
         />
         <Switch
+          label="Turns by key"
+          description="While its requests wait, its keys have equal shares of what runs. Off: its requests run in their order."
+          checked={account.queue_by_key}
+          disabled={change.isPending}
+          onChange={(event) => change.mutate({ queue_by_key: event.currentTarget.checked })}
+        />
+        <Switch
           label="Suspended"
           description="All its keys are refused until this is lifted."
           checked={suspended}

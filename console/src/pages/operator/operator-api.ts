@@ -12,6 +12,7 @@ export interface Account {
   readonly suspended: boolean;
   /** Its share of a queue beside others that wait, against theirs. */
   readonly queue_weight: number;
+  readonly queue_by_key: boolean;
 }
 
 /** Credit added to or removed from an account. */
@@ -50,7 +51,7 @@ export async function createAccount(values: { name: string }): Promise<Account> 
 
 export async function changeAccount(
   id: string,
-  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended' | 'queue_weight'>>,
+  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended' | 'queue_weight' | 'queue_by_key'>>,
 ): Promise<void> {
   await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
   // An operator may have changed their own account.

@@ -1,25 +1,30 @@
-import { readQueueWeight } from '../../shared/accounts/account-money.ts';
+import { readQueueTerms } from '../../shared/accounts/account-money.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { highestCostOf } from '../../shared/money/hold.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { workOfCost, workOfText } from '../../shared/queue/work.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { maximumCost } from './ask-admission.ts';
 import type { Submission } from './submission.ts';
 
-interface WorkInLineDependencies {
+interface PlaceInLineDependencies {
   readonly redis: RedisClient;
   readonly catalogue: Catalogue;
 }
 
-/** What a job counts as in its account's line: its expected work over the account's weight. */
-export async function workInLine(services: WorkInLineDependencies, submission: Submission): Promise<number> {
-  const weight = await untilAccepted(() => readQueueWeight(services.redis, submission.job.account));
-  return expectedWork(services, submission) / weight;
+/** How a job waits in its account's line: it counts as its expected work over the account's weight. */
+export async function placeInLine(
+  services: PlaceInLineDependencies,
+  submission: Submission,
+): Promise<Pick<QueuedJob, 'work' | 'sharesByKey'>> {
+  const terms = await untilAccepted(() => readQueueTerms(services.redis, submission.job.account));
+  const work = expectedWork(services, submission) / terms.queueWeight;
+  return terms.queueByKey ? { work, sharesByKey: true } : { work };
 }
 
 /** Work of a text by its length, of media by what it may cost. */
-function expectedWork({ catalogue }: WorkInLineDependencies, submission: Submission): number {
+function expectedWork({ catalogue }: PlaceInLineDependencies, submission: Submission): number {
   const { job, parsed } = submission;
   if (job.capability === 'chat' || job.capability === 'embedding') {
     const { outputTokens, choices = 1 } = parsed?.extent ?? {};
