@@ -16,7 +16,7 @@ local oneSignMs = 2000
 local decrease, increase = 0.75, 1.25
 -- The least to start with: a worker that has made few calls, or was late with them, knows little of what the vendor was asked, and
 -- too low a start takes minutes to grow, too high a one some refusals to fall.
-local leastStart = 60
+local minStart = 60
 
 local function words(text)
   local found = {}
@@ -34,7 +34,7 @@ if rpm and isNewSign then
   -- It was kept, and refused all the same.
   rpm = math.max(1, rpm * increase ^ ((now - at) / 60000) * decrease)
 elseif not rpm and not told and not toldTokens then
-  rpm = math.max(leastStart, tonumber(ARGV[5]))
+  rpm = math.max(minStart, tonumber(ARGV[5]))
 end
 if told then rpm, promised = math.min(rpm or told, told), told end
 if toldTokens then tpm = toldTokens end
