@@ -10,7 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startFailover } from '../../support/failover.ts';
 import { oneAttempt, type TestGateway } from '../../support/gateway.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
-import { leftovers } from '../../support/leftovers.ts';
+import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { makeApiKey, revokeKey } from '../../support/make-api-key.ts';
 import { type JournalEntry, vendorCalls } from '../../support/vendor-journal.ts';
@@ -171,7 +171,7 @@ describe('retries of client libraries', () => {
       (await untilOver('left-twice')).map(({ ended }) => ended),
       ['client_closed'],
     );
-    assert.deepEqual(await leftovers(gateway.redisUrl), []);
+    assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
   });
 
   it('an api process that stops cancels what waits for a retry', async () => {
