@@ -6,6 +6,7 @@ import { FairQueue, type SentJob } from '../../support/faults/fair-queue.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
@@ -110,6 +111,46 @@ describe('accounts that share a queue', () => {
     const position = (await line.queue.position(next.id)) as number;
     assert.ok(position <= unseen + 2, `${position} jobs before it`);
   });
+
+  test(
+    'accounts with weights 1, 2 and 4 share the work of a minute so, with jobs of sizes 1 to 100',
+    patience,
+    async (t) => {
+      const weights = { one: 1, two: 2, four: 4 };
+      const random = new SeededRandom(11);
+      const seconds = isSoak ? 60 : 5;
+      // Half of the work is in the large ones.
+      const size = (): number => (random.chance(0.01) ? 100 : 1);
+      let isOver = false;
+      const keepers = Object.entries(weights).map(async ([account, weight]) => {
+        await line.addAccount(account);
+        // Each always has more jobs in the queue than could be its turn.
+        const keep = async (): Promise<void> => {
+          while (!isOver) await (await line.send(account, size(), weight)).done;
+        };
+        await Promise.all(Array.from({ length: 200 }, keep));
+      });
+      await line.backUp();
+      // Those that came before the queue was seen to wait have no turn.
+      line.work(10, 10);
+      const untimed = 3 * unseen;
+      while (line.taken.length < untimed) await new Promise((resolve) => setTimeout(resolve, 20));
+      const from = line.taken.length;
+      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      const taken = line.taken.slice(from);
+      isOver = true;
+      await Promise.all(keepers);
+      const all = taken.reduce((sum, { work }) => sum + work, 0);
+      for (const [account, weight] of Object.entries(weights)) {
+        const own = taken.filter((job) => job.account === account).reduce((sum, { work }) => sum + work, 0);
+        const share = own / ((all * weight) / 7);
+        t.diagnostic(`${account}: ${share.toFixed(3)} of its share, ${taken.length} jobs in ${seconds} s`);
+        // One large job more or less.
+        const margin = isSoak ? 0.05 : 0.05 + 100 / ((all * weight) / 7);
+        assert.ok(Math.abs(share - 1) < margin, `${account}: ${share.toFixed(3)} of its share`);
+      }
+    },
+  );
 
   // Times are held against each other, which takes a quiet machine.
   const inSoak = isSoak ? test : () => undefined;

@@ -39,7 +39,7 @@ export class FairQueue {
   readonly queue: CapabilityQueue;
   readonly load: LoadGauge;
   /** Jobs that workers have taken, in that order. */
-  readonly taken: { readonly id: string; readonly account: string }[] = [];
+  readonly taken: { readonly id: string; readonly account: string; readonly work: number }[] = [];
   readonly #jobs: JobFixture;
   readonly #redis: RedisHandle;
   readonly #waiting = new Map<string, () => void>();
@@ -79,8 +79,8 @@ export class FairQueue {
     await this.load.refresh();
   }
 
-  /** Admits a job and puts it into the queue. */
-  async send(account: string): Promise<SentJob> {
+  /** Admits a job and puts it into the queue. @param work it counts as so much, over the weight of its account */
+  async send(account: string, work = 1, weight = 1): Promise<SentJob> {
     const job = this.#jobs.identity({ account, apiKeyId: account });
     const caller = { account, apiKeyId: account, revision: 1 };
     const reply = await admit(this.#redis.client, {
@@ -90,7 +90,7 @@ export class FairQueue {
     });
     assert.equal(reply.verdict, 'admitted');
     const done = new Promise<void>((resolve) => this.#waiting.set(job.id, resolve));
-    await this.queue.enqueue({ ...job, request: '{}' }, reply.hasPriority);
+    await this.queue.enqueue({ ...job, work: work / weight, request: String(work) }, reply.hasPriority);
     this.load.added(job);
     return { id: job.id, account, done };
   }
@@ -127,7 +127,7 @@ export class FairQueue {
       },
       ...{ begins: false, lockMs: 10_000, targetWaitMs: 0, stalledCheckMs: 2000, maxStalledCount: 3 },
       run: async ({ job }) => {
-        this.taken.push({ id: job.id, account: job.account });
+        this.taken.push({ id: job.id, account: job.account, work: Number(job.request) });
         await delay(jobMs * (0.5 + Math.random()));
         await this.#settle(job);
         this.#waiting.get(job.id)?.();
