@@ -1,5 +1,5 @@
 import { budgetPeriods } from '../shared/accounts/account-money.ts';
-import { type ApiKey, type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
+import { type ApiKey, type KeySettings, keyStatus, type Priority } from '../shared/accounts/api-key.ts';
 import { isCapability } from '../shared/capabilities/capability.ts';
 import { formatDollars, parseDollars } from '../shared/money/cost.ts';
 
@@ -18,6 +18,8 @@ export const keyOptions = {
   tpm: { type: 'string' },
   budget: { type: 'string' },
   'budget-period': { type: 'string' },
+  priority: { type: 'string' },
+  'max-priority': { type: 'string' },
   'vendor-ids': { type: 'string' },
 } as const;
 
@@ -35,6 +37,8 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
   --rpm, --tpm     requests, and tokens, that it may take in a minute
   --budget         dollars that it may spend in a --budget-period: day, week, month (which it is where it is left out)
                    or never, for as long as it lives
+  --priority       low, normal or high: of its requests that choose none
+  --max-priority   the highest that they may choose; high only if the account may, too
   --vendor-ids     what of your own accounts at vendors it may name: file-abc,vs_*`;
 
 type Given = { readonly [Name in keyof typeof keyOptions]?: string | undefined };
@@ -70,8 +74,16 @@ export function readKeySettings(given: Given, now: number): Partial<KeySettings>
     rpm: wholeNumber(given, 'rpm', 1_000_000_000),
     tpm: wholeNumber(given, 'tpm', 1_000_000_000_000),
     budget: readBudget(given),
+    priority: readPriority(given, 'priority'),
+    maxPriority: readPriority(given, 'max-priority'),
     vendorIds: readVendorIds(given['vendor-ids']),
   };
+}
+
+function readPriority(given: Given, name: 'priority' | 'max-priority'): Priority | undefined {
+  const priority = given[name];
+  if (priority === undefined || priority === 'low' || priority === 'normal' || priority === 'high') return priority;
+  throw new Error(`--${name} takes low, normal or high`);
 }
 
 function wholeNumber(given: Given, name: keyof Given, max: number): number | undefined {
@@ -154,6 +166,8 @@ function settingsText(key: ApiKey): string {
     ['on-disconnect', key.onDisconnect],
     ['unsupported-parameters', key.unsupportedParameters],
     ['cache-breakpoints', key.cacheBreakpoints],
+    ['priority', key.priority],
+    ['max-priority', key.maxPriority],
     ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
     ['vendor-ids', key.vendorIds?.join(' ').replace(/\p{C}/gu, ' ')],
     ['rotated-to', key.rotatedTo],

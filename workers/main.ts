@@ -58,15 +58,18 @@ function readCapabilities(names: string[]): readonly Capability[] {
 function openParking(
   wanted: readonly Capability[],
   redis: RedisClient,
-  shards: Pick<QueueShards, 'count'>,
+  { shards, highShare }: { readonly shards: Pick<QueueShards, 'count'>; readonly highShare: number },
   closers: Closers,
   log: Logger,
 ): WorkerContext['parking'] {
   const open = new Map<string, Parking>();
   const parkingOf = (capability: Capability, shard: number): Parking => {
     const name = `${capability} ${shard}`;
-    const found = open.get(name) ?? new Parking(capability, new ParkedJobs(capability, redis, shard), log);
-    open.set(name, found);
+    let found = open.get(name);
+    if (found === undefined) {
+      found = new Parking(capability, new ParkedJobs(capability, redis, shard, highShare), log);
+      open.set(name, found);
+    }
     return found;
   };
   for (const capability of wanted) for (let shard = 0; shard < shards.count; shard++) parkingOf(capability, shard);
@@ -112,7 +115,7 @@ async function start(): Promise<void> {
   const routing = await openRouting(config, { redis: redis.client, clock, log, workerId, registry });
   closers.add(() => withTimeout(routing.close(), vendorsCloseMs));
   const tracer = await openTracing(config, closers, log);
-  const parking = openParking(wanted, redis.client, shards, closers, log);
+  const parking = openParking(wanted, redis.client, { shards, highShare: config.highShare }, closers, log);
   const running = closers.use(new RunningJobs(redis.client, log));
   setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
   const context: WorkerContext = {

@@ -1,5 +1,11 @@
-import { budgetPeriodAt, loadAccount, loadBudget } from '../../shared/accounts/account-money.ts';
-import { readMoneyOfAccount } from '../../shared/accounts/accounts.ts';
+import {
+  type AccountMoney,
+  budgetPeriodAt,
+  loadAccount,
+  loadBudget,
+  readMaxPriority,
+} from '../../shared/accounts/account-money.ts';
+import { readMoneyOfAccount, tellRedis } from '../../shared/accounts/accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
 import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';
@@ -32,6 +38,23 @@ export class AccountLoader {
   async load(caller: Caller, what: string): Promise<void> {
     if (what === 'account') await this.#loadAccount(caller.account);
     else await this.#loadBudget(caller);
+  }
+
+  /**
+   * The highest priority of an account's requests, as of now.
+   * @throws ApiError 503 when Redis or the database does not respond in time.
+   */
+  async maxPriority(account: string): Promise<AccountMoney['maxPriority']> {
+    return await this.#reads.read(async () => {
+      const known = await readMaxPriority(this.#redis, account);
+      if (known !== undefined) return known;
+      // It is not loaded, or was loaded by a process of the release before.
+      await loadAccount(this.#redis, account, newJobId(), () => readMoneyOfAccount(this.#db, account));
+      const loaded = await readMaxPriority(this.#redis, account);
+      if (loaded !== undefined) return loaded;
+      await tellRedis(this.#db, this.#redis, account);
+      return (await readMaxPriority(this.#redis, account)) ?? 'normal';
+    });
   }
 
   async #loadAccount(account: string): Promise<void> {

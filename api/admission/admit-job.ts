@@ -205,8 +205,8 @@ async function enqueue(
     const queue = services.queue(job);
     const notAfter = services.clock.at(giveUpAt);
     const state = isMadeWhenQueued(job, services.isCluster) ? newState(job, readerOf(services.processId)) : [];
-    const flex = job.lane === 'flex' ? flexTerms(services.config) : undefined;
-    const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter, state, flex), giveUpAt);
+    const lane = job.lane === 'flex' ? flexTerms(services.config) : job.lane;
+    const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter, state, lane), giveUpAt);
     if (verdict === 'full') throw flexLaneFull();
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {

@@ -99,6 +99,7 @@ function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAw
   if (job.lane === 'flex') return undefined;
   return load.refusal(job.capability, {
     account: job.account,
+    isHigh: job.lane === 'high',
     at: performance.now(),
     queueWaitMs: isAwaited ? config.queueWaitMs : Number.POSITIVE_INFINITY,
     deadlineMs: job.deadlineAt - clock.now(),
@@ -204,14 +205,12 @@ function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] =
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */
-async function readChanged(
-  services: AskAdmissionDependencies,
-  { job, parsed }: Submission,
-  old: Caller,
-): Promise<Caller> {
+async function readChanged(services: AskAdmissionDependencies, submission: Submission, old: Caller): Promise<Caller> {
+  const { job, parsed } = submission;
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
   assertVendorIds(caller, parsed?.vendorIds);
+  if (job.lane === 'high' && caller.maxPriority !== 'high') submission.job = { ...job, lane: undefined };
   return caller;
 }
 

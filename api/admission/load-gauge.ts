@@ -40,6 +40,8 @@ interface Admissions {
  * the account's and reading costs a round trip; jobs that this process admits in between are added.
  */
 export class LoadGauge {
+  /** Share of the claims that jobs of high priority may have while others wait. */
+  readonly highShare: number;
   readonly #redis: RedisClient;
   readonly #queues: ReadonlyMap<Capability, ReadQueue>;
   readonly #queueLimit: number;
@@ -63,12 +65,14 @@ export class LoadGauge {
   constructor(
     redis: RedisClient,
     queues: ReadonlyMap<Capability, ReadQueue>,
-    config: Pick<Config, 'queueLimit' | 'queueWaitMs'>,
+    config: Pick<Config, 'queueLimit' | 'queueWaitMs' | 'highShare'>,
   ) {
     this.#redis = redis;
     this.#queues = queues;
     this.#queueLimit = config.queueLimit;
-    this.#forecasts = new Map([...queues.keys()].map((name) => [name, new QueueForecast(targetWaitMs(config))]));
+    this.highShare = config.highShare;
+    const forecast = (): QueueForecast => new QueueForecast(targetWaitMs(config), config.highShare);
+    this.#forecasts = new Map([...queues.keys()].map((name) => [name, forecast()]));
     // Without it an idle process would judge its next burst by stale figures.
     this.#timer = setInterval(() => this.#refreshOld(), memoryAgeMs);
     this.#timer.unref();
@@ -114,9 +118,9 @@ export class LoadGauge {
   }
 
   /** Predicted wait in ms of a new job of an account; undefined if that is not known. Refreshes the figures in the background. */
-  waitOf(capability: Capability, account: string): number | undefined {
+  waitOf(capability: Capability, account: string, isHigh = false): number | undefined {
     this.#refreshOld();
-    return this.#forecasts.get(capability)?.waitOf(account);
+    return this.#forecasts.get(capability)?.waitOf(account, isHigh);
   }
 
   /** Time in ms that so many jobs take to leave a queue; undefined if that is not known. */
@@ -131,9 +135,9 @@ export class LoadGauge {
   }
 
   /** Counts a job that was just admitted here, and is in its queue or about to be. */
-  added({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
+  added({ capability, account, lane }: Pick<JobIdentity, 'capability' | 'account' | 'lane'>): void {
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
-    this.#forecasts.get(capability)?.added(account);
+    this.#forecasts.get(capability)?.added(account, lane === 'high');
     const admissions = this.#admissions.get(capability);
     if (admissions === undefined) this.#admissions.set(capability, { now: 1, before: 0 });
     else admissions.now++;
@@ -205,8 +209,8 @@ export class LoadGauge {
       admissions.before = Math.max(admissions.now, admissions.before / 2);
       admissions.now = 0;
     }
-    const { claimed, lines } = progress ?? { claimed: 0, lines: new Map() };
-    this.#forecasts.get(capability)?.note({ at: performance.now(), isBackedUp, waiting, active, claimed, lines });
+    const measured = progress ?? { claimed: 0, lines: new Map(), highLines: new Map() };
+    this.#forecasts.get(capability)?.note({ at: performance.now(), isBackedUp, waiting, active, ...measured });
   }
 
   async #readMemory(): Promise<void> {

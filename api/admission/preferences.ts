@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Priority } from '../../shared/accounts/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { Context } from '../state.ts';
@@ -19,8 +20,8 @@ export interface Preferences {
   readonly cacheMs: number | undefined;
   /** From `X-Sluice-Start-By` (seconds), in ms: how long the request may wait until it begins; undefined: up to its deadline. */
   readonly startByMs: number | undefined;
-  /** From `X-Sluice-Priority`: `low`: the request waits for spare capacity; undefined: as its `service_tier` says. */
-  readonly priority: 'low' | 'normal' | undefined;
+  /** From `X-Sluice-Priority`; undefined: as its `service_tier` says, or else its key. */
+  readonly priority: Priority | undefined;
   /** From `X-Stainless-Retry-Count`: how many times the client library has retried the request; undefined: it does not say. */
   readonly retries: number | undefined;
   /** From `X-Sluice-On-Disconnect`. */
@@ -91,9 +92,9 @@ function readStartBy(value: Header): number | undefined {
   return seconds * 1000;
 }
 
-function readPriority(value: Header): 'low' | 'normal' | undefined {
-  if (value === undefined || value === 'low' || value === 'normal') return value;
-  throw invalid('X-Sluice-Priority', '"low" or "normal"');
+function readPriority(value: Header): Priority | undefined {
+  if (value === undefined || value === 'low' || value === 'normal' || value === 'high') return value;
+  throw invalid('X-Sluice-Priority', '"low", "normal" or "high"');
 }
 
 /** SDKs send it on their own: anything but a whole number is ignored. */

@@ -227,6 +227,8 @@ function callerOf(key: ApiKey): Caller {
     onDisconnect: key.onDisconnect,
     unsupportedParameters: key.unsupportedParameters,
     cacheBreakpoints: key.cacheBreakpoints,
+    priority: key.priority,
+    maxPriority: key.maxPriority,
     vendorIds: key.vendorIds,
   };
 }

@@ -9,7 +9,7 @@ import type { LoadGauge } from '../admission/load-gauge.ts';
 export interface SharedGauges {
   readonly redis: RedisClient;
   readonly load: Pick<LoadGauge, 'memory' | 'fill' | 'oldestWaitMs'>;
-  readonly queues: ReadonlyMap<Capability, Pick<ShardedQueue, 'active' | 'delayed' | 'flex' | 'parked'>>;
+  readonly queues: ReadonlyMap<Capability, Pick<ShardedQueue, 'active' | 'delayed' | 'flex' | 'high' | 'parked'>>;
 }
 
 /**
@@ -48,6 +48,11 @@ export function addSharedGauges(registry: Registry, { redis, load, queues }: Sha
     'sluice_queue_flex',
     'Jobs of low priority that wait for spare capacity, and are not among those that wait for a worker.',
     async (capability) => queues.get(capability)?.flex(),
+  );
+  perQueue(
+    'sluice_queue_high',
+    'Jobs of high priority that wait for a worker, before the others of those.',
+    async (capability) => queues.get(capability)?.high(),
   );
   perQueue(
     'sluice_queue_parked',

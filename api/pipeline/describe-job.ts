@@ -1,13 +1,17 @@
+import type { Priority } from '../../shared/accounts/api-key.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { isOfPromptCacheKey, sessionAffinity } from '../../shared/capabilities/cache-affinity.ts';
 import type { Config } from '../../shared/config/config.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { type QueueShards, shardedVersion } from '../../shared/queue/queue-shards.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { writtenVersion } from '../../shared/runtime/wire-version.ts';
+import type { AccountLoader } from '../admission/account-loader.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { idempotencyHash, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import type { Caller } from '../auth/caller.ts';
 import { packViewOptions } from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import { cacheName, showCache } from './answer-cache.ts';
@@ -21,9 +25,10 @@ export interface DescribeJobDependencies {
   readonly config: Config;
   readonly clock: RedisClock;
   readonly shards: Pick<QueueShards, 'forNewJobs'>;
+  readonly accounts: AccountLoader;
 }
 
-/** A request as it is submitted, once it is resolved and checked. */
+/** A request as it is submitted, once it is resolved and checked. @throws ApiError 403 if it may not have the priority it asks for. */
 export async function describeJob(
   ctx: Context,
   services: DescribeJobDependencies,
@@ -35,12 +40,13 @@ export async function describeJob(
   facts.model = parsed.model;
   facts.stream = parsed.stream;
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
+  const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
   const cached = cacheName(ctx, endpoint, parsed, preferences);
   if (cached === undefined && preferences.cacheMs !== undefined) showCache(ctx, 'bypass');
   // Background work is answered at once, and goes on without its caller.
   const retried = parsed.background ? undefined : retryName;
   return {
-    job: identify(services, ctx, endpoint, { parsed, viewOptions, cached, retryName: retried }, preferences),
+    job: identify(services, ctx, endpoint, { parsed, viewOptions, cached, lane, retryName: retried }, preferences),
     caller: ctx.state.caller,
     parsed,
     // The name of a cached answer says it all.
@@ -70,6 +76,12 @@ function affinityOf({ headers }: Context, { affinity }: ParsedRequest): string |
   return affinity;
 }
 
+/** What is known of a job before its identity. */
+interface DescribedBefore {
+  readonly viewOptions: string;
+  readonly cached: string | undefined;
+}
+
 function identify(
   { config, clock, shards }: DescribeJobDependencies,
   ctx: Context,
@@ -78,8 +90,9 @@ function identify(
     parsed,
     viewOptions,
     cached,
+    lane,
     retryName,
-  }: Pick<ReadRequest, 'parsed' | 'retryName'> & { readonly viewOptions: string; readonly cached: string | undefined },
+  }: Pick<ReadRequest, 'parsed' | 'retryName'> & Pick<JobIdentity, 'lane'> & DescribedBefore,
   preferences: Preferences,
 ): JobIdentity {
   const { caller, jobId } = ctx.state;
@@ -106,7 +119,7 @@ function identify(
     createdAt: now,
     deadlineAt: now + deadlineMs,
     startBy: preferences.startByMs === undefined ? undefined : now + preferences.startByMs,
-    lane: laneOf(endpoint, parsed, preferences),
+    lane,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
     idempotency: cached ?? idempotencyHash(ctx, endpoint, preferences),
     retryName,
@@ -116,14 +129,43 @@ function identify(
   };
 }
 
-/** The lane that header or `service_tier` choose. Videos have none: what they take of a worker is little. */
-export function laneOf(
+const priorityRanks: Readonly<Record<Priority, number>> = { low: 0, normal: 1, high: 2 };
+
+/**
+ * The lane of a request: as the header says, or else its `service_tier`, or else its key. Only the header is refused if it asks for
+ * more than the key and its account may have; the others get what is allowed. Videos have none: what they take of a worker is little.
+ * @throws ApiError 403 that names the header.
+ */
+export async function laneOf(
+  { accounts }: Pick<DescribeJobDependencies, 'accounts'>,
+  { account, priority: usual = 'normal', maxPriority = 'normal' }: Caller,
   { capability }: Pick<Endpoint, 'capability'>,
-  { extras = [] }: ParsedRequest,
-  { priority }: Preferences,
-): JobIdentity['lane'] {
-  const isLow = priority === undefined ? extras.some(({ name }) => name === 'service_tier.flex') : priority === 'low';
-  return isLow && capability !== 'video' ? 'flex' : undefined;
+  { extras }: ParsedRequest,
+  { priority: asked }: Preferences,
+): Promise<JobIdentity['lane']> {
+  const wanted = asked ?? priorityOfTier(extras) ?? usual;
+  // Of accounts only operators decide.
+  const allowed = wanted === 'high' && maxPriority === 'high' ? await accounts.maxPriority(account) : maxPriority;
+  const isAllowed = priorityRanks[wanted] <= priorityRanks[allowed];
+  if (!isAllowed && asked !== undefined) throw priorityNotAllowed(asked, allowed);
+  const priority = isAllowed ? wanted : allowed;
+  if (priority === 'normal' || capability === 'video') return undefined;
+  return priority === 'low' ? 'flex' : 'high';
+}
+
+function priorityOfTier(extras: ParsedRequest['extras'] = []): Priority | undefined {
+  if (extras.some(({ name }) => name === 'service_tier.flex')) return 'low';
+  return extras.some(({ name }) => name === 'service_tier.priority') ? 'high' : undefined;
+}
+
+function priorityNotAllowed(asked: Priority, allowed: Priority): ApiError {
+  const both =
+    asked === 'high' ? ' "high" takes max_priority "high" of the key, and of its account by the operator.' : '';
+  return new ApiError(
+    'permission_denied',
+    `X-Sluice-Priority: this API key may not use "${asked}", but up to "${allowed}".${both}`,
+    { param: 'X-Sluice-Priority' },
+  );
 }
 
 /** Keyed and asynchronous jobs continue without their caller; for plain ones the header decides, or else the key. */

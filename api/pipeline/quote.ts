@@ -1,7 +1,9 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { routeName } from '../../shared/catalogue/catalogue.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { toDollars } from '../../shared/money/cost.ts';
 import { highestCostOf } from '../../shared/money/hold.ts';
+import type { AccountLoader } from '../admission/account-loader.ts';
 import { discardUploads } from '../admission/admit-job.ts';
 import { maximumCost } from '../admission/ask-admission.ts';
 import type { LoadGauge } from '../admission/load-gauge.ts';
@@ -17,6 +19,7 @@ import { type ValidateRequestDependencies, validateRequest } from './validate-re
 /** Dependencies of quotes. */
 export interface QuoteDependencies extends ParseRequestDependencies, ValidateRequestDependencies {
   readonly load: LoadGauge;
+  readonly accounts: AccountLoader;
 }
 
 /** What a request would meet and cost, if it were sent now. */
@@ -57,11 +60,10 @@ export async function replyWithQuote(
     ctx.state.facts.model = valid.model;
     // Admission, which usually refuses a revoked key, is not asked.
     ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
+    const lane = await laneOf(services, ctx.state.caller, endpoint, valid, preferences);
     ctx.set('preference-applied', 'quote');
     ctx.type = quoteType;
-    const quote = quoteOf(services, endpoint, valid, ctx.state.caller.account);
-    const isLow = laneOf(endpoint, valid, preferences) !== undefined;
-    ctx.body = isLow ? { ...quote, expected_wait_seconds: null } : quote;
+    ctx.body = quoteOf(services, endpoint, valid, { account: ctx.state.caller.account, lane });
   } finally {
     connection.close();
     share?.close();
@@ -73,7 +75,7 @@ function quoteOf(
   { catalogue, load }: QuoteDependencies,
   { name, capability }: { readonly name: string; readonly capability: Capability },
   parsed: ParsedRequest,
-  account: string,
+  { account, lane }: Pick<JobIdentity, 'account' | 'lane'>,
 ): Quote {
   const { model, excludedRoutes = [] } = parsed;
   const routes = catalogue
@@ -82,7 +84,7 @@ function quoteOf(
     .map(({ id, route }) => ({ vendor: route.vendor, model: id }));
   const cost = maximumCost({ catalogue }, { job: { model, capability }, parsed });
   const hold = cost === 'unpriced' ? undefined : cost;
-  const waitMs = load.waitOf(capability, account);
+  const waitMs = lane === 'flex' ? undefined : load.waitOf(capability, account, lane === 'high');
   return {
     object: 'quote',
     endpoint: name,

@@ -151,8 +151,8 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
     },
     'X-Sluice-Priority': {
       description:
-        'Whether the request waits for spare capacity, behind all others; by default only one with `service_tier: "flex"`.',
-      schema: z.enum(['low', 'normal']),
+        '`low`: the request waits for spare capacity, behind all others; `high`: it is served before them, if its key and account may. By default as its `service_tier` (`flex`, `priority`) says, or else its key.',
+      schema: z.enum(['low', 'normal', 'high']),
     },
     'X-Sluice-Start-By': {
       description: 'Seconds until the first call of a vendor must have begun, else the request ends with 504.',

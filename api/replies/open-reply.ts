@@ -214,7 +214,7 @@ function handedOver(job: JobIdentity): ApiError {
 
 function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firstFrameAt: number | undefined): void {
   // One of low priority waits on purpose.
-  if (firstFrameAt === undefined || !isCreator || job.lane !== undefined) return;
+  if (firstFrameAt === undefined || !isCreator || job.lane === 'flex') return;
   // The job's creation time is by Redis's clock.
   const milliseconds = Math.max(0, firstFrameAt + services.clock.now() - Date.now() - job.createdAt);
   const labels = { endpoint: ctx.state.endpoint, stream: job.stream ? 'yes' : 'no' };

@@ -17,6 +17,8 @@ export interface AccountMoney {
   readonly queueWeight: number;
   /** Whether its keys have equal shares of that, rather than its requests their order. */
   readonly queueByKey: boolean;
+  /** The highest priority of its requests. */
+  readonly maxPriority: 'normal' | 'high';
 }
 
 /** How often loading is restarted because the account changed meanwhile. */
@@ -44,9 +46,9 @@ export async function loadAccount(
     // could delete a loaded account, or a charge.
     await redis.set(accountKeys.loading(account), `${loading}:${tries}`, 'PX', loadingMs, 'NX');
     const name = await redis.get(accountKeys.loading(account));
-    const { credit, charged, isSuspended, queueWeight, queueByKey } = await read();
-    const values = [credit ?? '', charged, isSuspended ? '1' : '0', queueWeight, queueByKey ? '1' : '0'];
-    if (await load(redis, keys, [name ?? '', ...values])) return;
+    const { credit, charged, isSuspended, queueWeight, queueByKey, maxPriority } = await read();
+    const state = [credit ?? '', charged, isSuspended ? '1' : '0', queueWeight, queueByKey ? '1' : '0', maxPriority];
+    if (await load(redis, keys, [name ?? '', ...state])) return;
   }
   throw new Error('an account could not be loaded: it is being changed');
 }
@@ -83,6 +85,28 @@ export async function readQueueTerms(
 ): Promise<Pick<AccountMoney, 'queueWeight' | 'queueByKey'>> {
   const [weight, byKey] = await redis.hmget(accountKeys.account(account), 'weight', 'by_key');
   return { queueWeight: Number(weight ?? 1), queueByKey: byKey === '1' };
+}
+
+/** Sets the highest priority of an account's requests. Call it after the database has it. */
+export async function setAccountMaxPriority(
+  redis: RedisClient,
+  account: string,
+  priority: AccountMoney['maxPriority'],
+): Promise<void> {
+  await set(redis, [accountKeys.account(account), accountKeys.loading(account)], ['priority', priority]);
+}
+
+/** The highest priority of an account's requests; undefined while Redis does not know it. */
+export async function readMaxPriority(
+  redis: RedisClient,
+  account: string,
+): Promise<AccountMoney['maxPriority'] | undefined> {
+  return maxPriorityOf(await redis.hget(accountKeys.account(account), 'priority'));
+}
+
+/** Reads the field of the account in Redis. */
+export function maxPriorityOf(field: string | null | undefined): AccountMoney['maxPriority'] | undefined {
+  return field === 'high' || field === 'normal' ? field : undefined;
 }
 
 /** An account's money in Redis, in nano-dollars; undefined while it is not loaded there. */

@@ -7,7 +7,9 @@ import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import {
   type AccountMoney,
+  maxPriorityOf,
   setAccountCredit,
+  setAccountMaxPriority,
   setAccountQueueByKey,
   setAccountQueueWeight,
   setAccountSuspended,
@@ -23,6 +25,7 @@ interface Account {
   /** As of `AccountMoney`. */
   readonly queueWeight: number;
   readonly queueByKey: boolean;
+  readonly maxPriority: AccountMoney['maxPriority'];
 }
 
 /** An account with its money from the database, which may lack jobs that ended a moment ago. */
@@ -40,6 +43,7 @@ export interface AccountChange {
   readonly isSuspended?: boolean | undefined;
   readonly queueWeight?: number | undefined;
   readonly queueByKey?: boolean | undefined;
+  readonly maxPriority?: AccountMoney['maxPriority'] | undefined;
 }
 
 /** How often a write to Redis is compared with the database, in case the account changes concurrently. */
@@ -63,6 +67,7 @@ export async function ensureAccount(
     readonly isUnlimited?: boolean;
     readonly queueWeight?: number;
     readonly queueByKey?: boolean;
+    readonly maxPriority?: AccountMoney['maxPriority'];
   },
   firstCredit?: { readonly amount: number; readonly note: string; readonly createdBy: string },
 ): Promise<void> {
@@ -76,6 +81,7 @@ export async function ensureAccount(
         is_unlimited: account.isUnlimited ? 1 : 0,
         queue_weight: account.queueWeight ?? 1,
         queue_by_key: account.queueByKey ? 1 : 0,
+        max_priority: account.maxPriority ?? 'normal',
       })
       .onConflict((conflict) => conflict.column('id').doNothing())
       .executeTakeFirst();
@@ -133,7 +139,7 @@ export async function changeAccount(
   db: Database,
   redis: RedisClient,
   id: string,
-  { name, isUnlimited, isSuspended, queueWeight, queueByKey }: AccountChange,
+  { name, isUnlimited, isSuspended, queueWeight, queueByKey, maxPriority }: AccountChange,
 ): Promise<AccountWithMoney | undefined> {
   const now = Date.now();
   await db
@@ -143,6 +149,7 @@ export async function changeAccount(
       ...(isUnlimited === undefined ? {} : { is_unlimited: isUnlimited ? 1 : 0 }),
       ...(queueWeight === undefined ? {} : { queue_weight: queueWeight }),
       ...(queueByKey === undefined ? {} : { queue_by_key: queueByKey ? 1 : 0 }),
+      ...(maxPriority === undefined ? {} : { max_priority: maxPriority }),
       ...(isSuspended === undefined
         ? {}
         : { suspended_at: isSuspended ? is.fn.coalesce('suspended_at', is.val(now)) : null }),
@@ -168,6 +175,7 @@ export async function readMoneyOfAccount(db: Database, id: string): Promise<Acco
     isSuspended: account.suspendedAt !== undefined,
     queueWeight: account.queueWeight,
     queueByKey: account.queueByKey,
+    maxPriority: account.maxPriority,
   };
 }
 
@@ -182,6 +190,7 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
     await setAccountSuspended(redis, id, money.isSuspended);
     await setAccountQueueWeight(redis, id, money.queueWeight);
     await setAccountQueueByKey(redis, id, money.queueByKey);
+    await setAccountMaxPriority(redis, id, money.maxPriority);
     const now = await readMoneyOfAccount(db, id);
     if (isSameState(now, money)) return;
     money = now;
@@ -219,39 +228,41 @@ export async function syncAccounts(
 }
 
 /** An account's state in admission. */
-type AdmissionState = Omit<AccountMoney, 'charged'>;
+interface AdmissionState extends Omit<AccountMoney, 'charged' | 'maxPriority'> {
+  /** Undefined: not known, as a process of the release before has loaded the account. */
+  readonly maxPriority: AccountMoney['maxPriority'] | undefined;
+}
 
 function isSameState(one: AdmissionState, other: AdmissionState): boolean {
-  const hasSameTurns = one.queueWeight === other.queueWeight && one.queueByKey === other.queueByKey;
-  return one.credit === other.credit && one.isSuspended === other.isSuspended && hasSameTurns;
+  const { credit, isSuspended, queueWeight, queueByKey, maxPriority } = one;
+  return (
+    credit === other.credit &&
+    isSuspended === other.isSuspended &&
+    queueWeight === other.queueWeight &&
+    queueByKey === other.queueByKey &&
+    maxPriority === other.maxPriority
+  );
 }
 
 /** The state of those accounts that admission knows. */
 async function readAdmissionStates(redis: RedisClient, ids: readonly string[]): Promise<Map<string, AdmissionState>> {
   const read = await Promise.all(
-    ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended', 'weight', 'by_key')),
+    ids.map((id) => redis.hmget(accountKeys.account(id), 'credit', 'suspended', 'weight', 'by_key', 'priority')),
   );
   return new Map(
-    read.flatMap(([credit, suspended, weight, byKey], index) => {
+    read.flatMap(([credit, suspended, weight, byKey, priority], index) => {
       if (credit === null || credit === undefined) return [];
       const state = {
         credit: credit === '' ? undefined : Number(credit),
         isSuspended: suspended === '1',
         queueWeight: Number(weight ?? 1),
         queueByKey: byKey === '1',
+        maxPriority: maxPriorityOf(priority),
       };
       return [[ids[index] as string, state] as const];
     }),
   );
 }
-
-const admissionColumns = [
-  'accounts.id',
-  'accounts.is_unlimited',
-  'accounts.suspended_at',
-  'accounts.queue_weight',
-  'accounts.queue_by_key',
-] as const;
 
 /** The same state from the database. Leaves out the charges, which take longest to read. */
 async function readCredits(
@@ -261,10 +272,10 @@ async function readCredits(
   const rows = await db
     .selectFrom('accounts')
     .leftJoin('credits', 'credits.account_id', 'accounts.id')
-    .select([...admissionColumns])
+    .select(['accounts.id', ...admissionColumns])
     .select(saturatedSum(db, 'credits.amount').as('credit'))
     .where('accounts.id', 'in', ids)
-    .groupBy([...admissionColumns])
+    .groupBy(['accounts.id', ...admissionColumns])
     .execute();
   return rows.map((row) => ({
     id: row.id,
@@ -272,8 +283,18 @@ async function readCredits(
     credit: row.is_unlimited === 1 ? undefined : row.credit,
     queueWeight: row.queue_weight,
     queueByKey: row.queue_by_key === 1,
+    maxPriority: row.max_priority,
   }));
 }
+
+/** What admission knows of an account, but for its money. */
+const admissionColumns = [
+  'accounts.is_unlimited',
+  'accounts.suspended_at',
+  'accounts.queue_weight',
+  'accounts.queue_by_key',
+  'accounts.max_priority',
+] as const;
 
 type AccountRow = Selectable<AccountsTable> & { credit: number | null; charged: number | null };
 
@@ -305,6 +326,7 @@ function accountOf(row: AccountRow): AccountWithMoney {
     suspendedAt: row.suspended_at ?? undefined,
     queueWeight: row.queue_weight,
     queueByKey: row.queue_by_key === 1,
+    maxPriority: row.max_priority,
     credit: row.credit ?? 0,
     charged: row.charged ?? 0,
   };

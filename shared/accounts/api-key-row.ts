@@ -19,6 +19,8 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
     ['onDisconnect', { on_disconnect: settings.onDisconnect ?? null }],
     ['unsupportedParameters', { unsupported_parameters: settings.unsupportedParameters ?? null }],
     ['cacheBreakpoints', { cache_breakpoints: settings.cacheBreakpoints ?? null }],
+    ['priority', { priority: settings.priority ?? null }],
+    ['maxPriority', { max_priority: settings.maxPriority ?? null }],
     ['vendorIds', { vendor_ids: json(settings.vendorIds) }],
   ];
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
@@ -66,6 +68,8 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     onDisconnect: row.on_disconnect ?? undefined,
     unsupportedParameters: row.unsupported_parameters ?? undefined,
     cacheBreakpoints: row.cache_breakpoints ?? undefined,
+    priority: row.priority ?? undefined,
+    maxPriority: row.max_priority ?? undefined,
     vendorIds: parsed<string[]>(row.vendor_ids),
   };
 }

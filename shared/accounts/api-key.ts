@@ -13,6 +13,9 @@ export type UnsupportedParameters = 'refuse' | 'drop';
 /** Who sets the breakpoints of Anthropic's prompt cache; `automatic`: the gateway, in requests without any. */
 export type CacheBreakpoints = 'caller' | 'automatic';
 
+/** Before which other requests one is served: `low`: none, it waits for spare capacity; `high`: all others, up to a share. */
+export type Priority = 'low' | 'normal' | 'high';
+
 /** A key's spending limit per period. */
 interface KeyBudget {
   /** Nano-dollars. */
@@ -46,6 +49,10 @@ export interface KeySettings {
   readonly unsupportedParameters: UnsupportedParameters | undefined;
   /** Undefined: the caller. */
   readonly cacheBreakpoints: CacheBreakpoints | undefined;
+  /** Priority of requests that choose none; undefined: normal. */
+  readonly priority: Priority | undefined;
+  /** The highest priority of its requests, if its account may have it, too; undefined: normal. */
+  readonly maxPriority: Priority | undefined;
   /**
    * Ids of objects in the operator's own vendor accounts (files, vector stores, containers, …) that requests may name; a
    * trailing star matches any suffix. Only operators set it. Undefined: none.

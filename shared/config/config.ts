@@ -79,6 +79,7 @@ const settings = z.object({
   SLUICE_QUEUE_SHARDS: whole(1, 64).optional(),
   SLUICE_QUEUE_WAIT_SECONDS: whole(...limitBounds.queue_wait_seconds).default(60),
   SLUICE_FLEX_WAIT_SECONDS: whole(1, 86_400).default(300),
+  SLUICE_PRIORITY_SHARE: z.coerce.number().min(0.1).max(1).default(0.8),
   SLUICE_KEY_CONCURRENCY: whole(...limitBounds.key_concurrency).default(10_000),
   SLUICE_DEADLINE_SECONDS: whole(...limitBounds.deadline_seconds).default(600),
   SLUICE_BACKGROUND_DEADLINE_SECONDS: whole(...limitBounds.background_deadline_seconds).default(7_200),
@@ -154,6 +155,8 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly queueWaitMs: number;
   /** How long a job of low priority waits for spare capacity before it waits as others do. */
   readonly flexWaitMs: number;
+  /** Share of the claims that jobs of high priority may have while others wait. */
+  readonly highShare: number;
   /** Maximum number of unfinished jobs of an API key without its own limit. */
   readonly keyConcurrency: number;
   /** A job's deadline if the caller sets none. */
@@ -229,6 +232,7 @@ export function readConfig(
     queueShards: env.SLUICE_QUEUE_SHARDS,
     queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,
     flexWaitMs: env.SLUICE_FLEX_WAIT_SECONDS * 1000,
+    highShare: env.SLUICE_PRIORITY_SHARE,
     keyConcurrency: env.SLUICE_KEY_CONCURRENCY,
     deadlineMs: env.SLUICE_DEADLINE_SECONDS * 1000,
     backgroundDeadlineMs: env.SLUICE_BACKGROUND_DEADLINE_SECONDS * 1000,

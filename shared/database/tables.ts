@@ -35,6 +35,8 @@ export interface AccountsTable {
   suspended_at: Generated<number | null>;
   queue_weight: Generated<number>;
   queue_by_key: Generated<number>;
+  /** The highest priority of its requests. */
+  max_priority: Generated<'normal' | 'high'>;
 }
 
 /** Credit added to or removed from an account. */
@@ -144,6 +146,10 @@ export interface ApiKeysTable {
   unsupported_parameters: 'refuse' | 'drop' | null;
   /** Who sets the breakpoints of Anthropic's prompt cache; null: the caller. */
   cache_breakpoints: 'caller' | 'automatic' | null;
+  /** Of its requests that choose none; null: normal. */
+  priority: 'low' | 'normal' | 'high' | null;
+  /** The highest priority that they may choose; null: normal. */
+  max_priority: 'low' | 'normal' | 'high' | null;
   /** JSON list of ids in the operator's own vendor accounts; null: none. */
   vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */

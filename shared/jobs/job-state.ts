@@ -34,8 +34,11 @@ export interface JobIdentity {
   readonly deadlineAt: number;
   /** When its first call of a vendor must have begun, else it ends; left out: only its deadline counts. */
   readonly startBy?: number | undefined;
-  /** `flex`: of low priority: it waits for spare capacity, for a while; left out: as all others. */
-  readonly lane?: 'flex' | undefined;
+  /**
+   * `flex`: of low priority: it waits for spare capacity, for a while; `high`: of high priority: it waits before others; left out: as
+   * most do.
+   */
+  readonly lane?: 'flex' | 'high' | undefined;
   /** How long log and state stay readable after the end, in ms; 0 for plain jobs, which are removed soon after delivery. */
   readonly retentionMs: number;
   /** Hash of the bound idempotency key, or ''. */

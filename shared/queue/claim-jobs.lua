@@ -6,7 +6,8 @@
 -- ARGV[5] worker id if jobs are begun as they are claimed, or ''   ARGV[6] lease in ms   ARGV[7] attempts allowed
 -- ARGV[8] start of the queue's keys   ARGV[9] target of waits in ms, see isNewestFirst in lines.lua; 0: none
 -- ARGV[10] how many of them may be of low priority, see flex-lane.lua
--- ARGV[11…] id and token of each ended job
+-- ARGV[11] share of the claims that jobs of high priority may have while others wait, see high-lane.lua
+-- ARGV[12…] id and token of each ended job
 -- Returns whether more jobs wait (1 or 0), then for each claimed job: id, data, priority, number of stalls, why it may no longer
 -- run, the reply of beginJob, which is loaded before this, if its state lies on this node, and the route that it was parked for;
 -- '' for a missing value.
@@ -24,7 +25,7 @@ local function removeEnded(first, last)
   if #ended > 0 then redis.call('DEL', unpack(ended)) end
 end
 -- In chunks: Lua passes at most a few thousand values.
-for first = 11, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
+for first = 12, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
@@ -47,25 +48,32 @@ local function claim(id)
   reply[#reply + 1] = fields[6] or ''
 end
 
--- Most queues have none of low priority.
-local flex = redis.call('EXISTS', ARGV[8] .. 'flex:due') == 1 and openFlexLane(ARGV[8], ARGV[1])
+-- Most queues have none of low or high priority.
+local flexJobs, highLines, flex, high = ARGV[8] .. 'flex:due', ARGV[8] .. 'high:lines', nil, nil
+if redis.call('EXISTS', flexJobs, highLines) > 0 then
+  flex = redis.call('EXISTS', flexJobs) == 1 and openFlexLane(ARGV[8], ARGV[1])
+  high = redis.call('EXISTS', highLines) == 1 and openHighLane(ARGV[8], ARGV[1], tonumber(ARGV[11]))
+end
 if flex then flex.promote(queueLines, now, time) end
-local wanted = tonumber(ARGV[4])
+local wanted, target = tonumber(ARGV[4]), tonumber(ARGV[9])
 while claimed < wanted do
-  local id = redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
+  local fromLine = high and high.claimNext(now, target, KEYS[1])
+  local id = fromLine or redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then
     if redis.call('EXISTS', KEYS[3]) == 0 then
       redis.call('DEL', KEYS[5])
       isMore = false
       break
     end
-    id = queueLines().claimNext(now, tonumber(ARGV[9]))
-    redis.call('LPUSH', KEYS[2], id)
+    fromLine = queueLines().claimNext(now, target, high and high.length() > 0)
+    id = fromLine
   end
+  if fromLine then redis.call('LPUSH', KEYS[2], id) end
   claim(id)
 end
 isMore = isMore and redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
 if lines then lines.close() end
+if high then high.close() end
 if flex then
   local spare = tonumber(ARGV[10])
   while claimed < wanted and spare > 0 do
@@ -78,10 +86,10 @@ if flex then
   flex.close()
   -- Another worker may have slots to spare, or another claim of this one, whose jobs have ended: it may be waiting with their slots.
   -- A claim with neither wakes nobody, or claims without slots to spare would wake each other for ever.
-  if (tonumber(ARGV[10]) > 0 or #ARGV > 10) and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
+  if (tonumber(ARGV[10]) > 0 or #ARGV > 11) and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
 end
 -- What is claimed while others wait, by which the rate of the queue is measured.
-if claimed > 0 and (isMore or lines) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end
+if claimed > 0 and (isMore or lines or high) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end
 if isMore then
   reply[1] = 1
   -- Wakes another worker.

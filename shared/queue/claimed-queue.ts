@@ -3,7 +3,7 @@ import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import { leaseScript } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { flexLaneScript, linesScripts, queueKeysPrefix, queueRoot } from './queue.ts';
+import { flexLaneScript, highLaneScript, linesScripts, queueKeysPrefix, queueRoot } from './queue.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),
@@ -12,6 +12,7 @@ const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   beginJobScript,
   ...linesScripts,
   flexLaneScript,
+  highLaneScript,
 );
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
 const renewScript = loadScript<number>(new URL('./renew-claims.lua', import.meta.url));
@@ -56,6 +57,8 @@ export interface ClaimCall {
   readonly workerId: string;
   /** Once jobs of an account leave unserved, its newest are claimed first while its oldest waits longer than this; 0: never. */
   readonly targetWaitMs: number;
+  /** Share of the claims that jobs of high priority may have while others wait; left out: all. */
+  readonly highShare?: number | undefined;
   /** Claims whose jobs have ended. */
   readonly ended: readonly QueueClaim[];
 }
@@ -88,7 +91,7 @@ export class ClaimedQueue {
   /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
-    args.push(this.#root, call.targetWaitMs, call.spare ?? 0);
+    args.push(this.#root, call.targetWaitMs, call.spare ?? 0, call.highShare ?? 1);
     for (const { id, token } of call.ended) args.push(id, token);
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];

@@ -1,11 +1,11 @@
--- Enqueues a job, once. Preceded by keys-in-line.lua, lines.lua, flex-lane.lua and add-job.lua.
+-- Enqueues a job, once. Preceded by keys-in-line.lua, lines.lua, flex-lane.lua, high-lane.lua and add-job.lua.
 -- KEYS[1] the job (hash)   KEYS[2] wait (list)   KEYS[3] prioritized (sorted set)   KEYS[4] marker (sorted set)
 -- KEYS[5] the job's state (hash), if it is on this node: the claim begins the job
 -- ARGV[1] its id in the queue   ARGV[2] its data   ARGV[3] its account if it gets a priority; '': before all that have one
 -- ARGV[4] '' or the time in ms after which it must not be queued: the requester has given up by then
 -- ARGV[5] start of the queue's keys   ARGV[6] start of the jobs' keys   ARGV[7] its work, by which its account's next job follows
 -- ARGV[8] '' or, for a job of low priority, after how many ms it joins the others, and how many such jobs may wait, of all accounts and
--- of its own: 'ms most share'
+-- of its own: 'ms most share'; 'high' for one of high priority
 -- ARGV[9] its API key, if its account shares its turns between keys; else ''
 -- ARGV[10…] the state to make, if it is made here: its lifetime in ms, fields and their values
 -- Returns queued; there (already in the queue); late; full (too many of low priority wait).
@@ -36,6 +36,13 @@ end
 if apiKey then more[#more + 1], more[#more + 2] = 'key', apiKey end
 if joinsAfter then
   writeQueuedJob(key, id, data, '0', nowText, 'account', account, 'work', ARGV[7], 'lane', 'flex', unpack(more))
+  redis.call('ZADD', marker, '0', '0')
+  return 'queued'
+end
+if ARGV[8] == 'high' then
+  -- Only claims need the share.
+  openHighLane(ARGV[5], ARGV[6], 1).join(account, id, time, apiKey)
+  writeQueuedJob(key, id, data, '0', nowText, 'high', account, 'work', ARGV[7], unpack(more))
   redis.call('ZADD', marker, '0', '0')
   return 'queued'
 end

@@ -9,12 +9,16 @@
 -- All of it is in one function, because most claims find no job with a priority and need nothing of it.
 -- root: start of the queue's keys   jobs: start of BullMQ's
 -- parked: the sorted set of jobs if it is not the queue's own: those of a route that wait for its vendor
-local function openLines(root, jobs, parked)
+-- isHigh: whether these are the jobs of high priority among them, whose scores are below those of all others; see high-lane.lua
+local function openLines(root, jobs, parked, isHigh)
   local clock, prioritized, counter = root .. 'fairness', parked or jobs .. 'prioritized', (parked and root or jobs) .. 'pc'
   local lines, left, finished = root .. 'lines', root .. 'left', root .. 'finished'
   -- BullMQ's score is the priority in units of 2^32, plus a counter that keeps equal ones in order. Here a start tag has parts,
   -- too, in the upper bits of what BullMQ gives to the counter.
   local unit, parts, places = 4294967296, 4096, 1048576
+  -- Scores of high priority are those of others divided by 2^21, which changes no digit of them and leaves them below 2^32.
+  local accountField, divisor = 'account', 1
+  if isHigh then accountField, divisor = 'high', 2097152 end
   -- BullMQ's last priority. Virtual time stays below 1 1/4 * 2^20 above the base, and start tags within 1/2 * 2^20 of it.
   local last, raise, maxFromBase, maxAhead = 2097151, 1048576, 1310720, 524288
   local maxWork = 4096
@@ -32,6 +36,10 @@ local function openLines(root, jobs, parked)
   local keys = openKeys(root)
 
   local function exact(number) return string.format('%.17g', number) end
+
+  -- A score as it is in the sorted set, and as it is computed with.
+  local function written(score) return exact(score / divisor) end
+  local function read(score) return score and tonumber(score) * divisor end
 
   local function lineOf(account) return root .. 'line:' .. account end
 
@@ -60,8 +68,8 @@ local function openLines(root, jobs, parked)
     for _ = 1, maxStale do
       local found = redis.call(command, line, 0, 0, 'WITHSCORES')
       if not found[1] then return end
-      local score = found[1] == known and knownScore or redis.call('ZSCORE', prioritized, found[1])
-      if score then return found[1], tonumber(found[2]) / 1000, tonumber(score) end
+      local score = found[1] == known and knownScore or read(redis.call('ZSCORE', prioritized, found[1]))
+      if score then return found[1], tonumber(found[2]) / 1000, score end
       redis.call('ZREM', line, found[1])
     end
   end
@@ -70,7 +78,7 @@ local function openLines(root, jobs, parked)
   -- tag: if it is known
   local function bringForward(account, tag)
     local first = endOfLine(lineOf(account), 'ZRANGE')
-    if first then redis.call('ZADD', prioritized, exact(scoreOf(tag or startTagOf(account))), first) end
+    if first then redis.call('ZADD', prioritized, written(scoreOf(tag or startTagOf(account))), first) end
   end
 
   -- One job less waits in a line. Its next job sets the number right if other tools have removed some.
@@ -123,7 +131,7 @@ local function openLines(root, jobs, parked)
     if first and score >= last * unit then bringForward(account) end
     local own = last * unit + redis.call('INCR', counter) % unit
     if not first then own = scoreOf(startTagOf(account)) end
-    redis.call('ZADD', prioritized, exact(own), id)
+    redis.call('ZADD', prioritized, written(own), id)
     redis.call('ZADD', line, string.format('%.0f', time[1] * 1000000 + time[2]), id)
     local waiting = redis.call('ZCARD', line)
     redis.call('ZADD', lines, waiting, account)
@@ -156,12 +164,15 @@ local function openLines(root, jobs, parked)
   end
 
   -- Takes the next job out of the queue; nil if none has a priority.
-  local function claimNext(time, target)
-    local id, score = unpack(redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
+  -- skipsHigh: whether those of high priority, which would be the first, are left
+  local function claimNext(time, target, skipsHigh)
+    local first = skipsHigh and redis.call('ZRANGEBYSCORE', prioritized, unit, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local id, score = unpack(first or redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
     if not id then return end
-    local account, work, key = unpack(redis.call('HMGET', jobs .. id, 'account', 'work', 'key'))
-    if not account then
-      -- One that BullMQ has added is in no line.
+    score = read(score)
+    local account, work, key = unpack(redis.call('HMGET', jobs .. id, accountField, 'work', 'key'))
+    if not account or score < unit then
+      -- One that BullMQ has added, or that was parked again, is in no line.
       redis.call('ZREM', prioritized, id)
       reach(tagOfScore(score))
       return id
@@ -175,7 +186,7 @@ local function openLines(root, jobs, parked)
     end
     chosen = chosen or id
     if chosen ~= id then work, key = unpack(redis.call('HMGET', jobs .. chosen, 'work', 'key')) end
-    serve(account, chosen, work, tonumber(score) < last * unit and tagOfScore(score) or startTagOf(account), key)
+    serve(account, chosen, work, score < last * unit and tagOfScore(score) or startTagOf(account), key)
     return chosen
   end
 
@@ -191,12 +202,12 @@ local function openLines(root, jobs, parked)
 
   -- The number of jobs that are claimed before a waiting one, if all have equal work.
   local function ahead(account, id)
-    local score = tonumber(redis.call('ZSCORE', prioritized, id) or nil)
+    local score = read(redis.call('ZSCORE', prioritized, id))
     if not score then return end
     local place = account and redis.call('ZRANK', lineOf(account), id)
     if not place or score < last * unit then return redis.call('ZRANK', prioritized, id) end
     -- In each round every line gives one; those below priority 1 precede them all.
-    local number = redis.call('ZCOUNT', prioritized, '-inf', '(' .. unit) - 1
+    local number = redis.call('ZCOUNT', prioritized, '-inf', '(' .. written(unit)) - 1
     local lengths = redis.call('ZREVRANGE', lines, 0, maxLines - 1, 'WITHSCORES')
     for index = 2, #lengths, 2 do number = number + math.min(lengths[index], place + 1) end
     return number
@@ -204,10 +215,10 @@ local function openLines(root, jobs, parked)
 
   -- Writes the clock, and keeps the queue's priorities below BullMQ's limit.
   local function writeClock()
-    local lowest = string.format('%.0f', (now - base + maxAhead + 1) * unit)
+    local lowest = (now - base + maxAhead + 1) * unit
     if now - base >= maxFromBase then
       base = base + raise
-      lowest = '-inf'
+      lowest = unit
     end
     redis.call('HSET', clock, 'now', exact(now), 'base', exact(base))
     redis.call('ZREMRANGEBYSCORE', finished, '-inf', exact(now))
@@ -215,14 +226,14 @@ local function openLines(root, jobs, parked)
     if base == 0 then return end
     -- At a new base all start tags must be lowered. Lowering the first ones first keeps the order: the next call comes long
     -- before they are all claimed. (The jobs' hashes keep the old priority.)
-    local highest = string.format('(%.0f', last * unit)
-    local waiting = redis.call('ZRANGEBYSCORE', prioritized, lowest, highest, 'WITHSCORES', 'LIMIT', 0, atATime)
+    local highest = '(' .. written(last * unit)
+    local waiting = redis.call('ZRANGEBYSCORE', prioritized, written(lowest), highest, 'WITHSCORES', 'LIMIT', 0, atATime)
     if #waiting == 0 then return end
     local lowered = {}
     for index = 1, #waiting, 2 do
-      local score = tonumber(waiting[index + 1])
+      local score = read(waiting[index + 1])
       local down = math.min(raise, math.floor(score / unit) - 1) * unit
-      lowered[index], lowered[index + 1] = exact(score - down), waiting[index]
+      lowered[index], lowered[index + 1] = written(score - down), waiting[index]
     end
     redis.call('ZADD', prioritized, unpack(lowered))
   end

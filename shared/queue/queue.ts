@@ -102,23 +102,39 @@ const maxLines = 1000;
 /** Maximum number of routes whose parked jobs are counted. */
 const maxRoutes = 100;
 
+/** Scores of jobs of high priority are below this one; see high-lane.lua. */
+const highScores = 2 ** 32;
+
 /** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
 /** The script fragment for jobs of low priority; preceded by `linesScripts`. */
 export const flexLaneScript = new URL('./flex-lane.lua', import.meta.url);
 /** The script fragments that keep the queue fair between accounts, and between an account's keys. */
 export const linesScripts = [new URL('./keys-in-line.lua', import.meta.url), new URL('./lines.lua', import.meta.url)];
+/** The script fragment for jobs of high priority; preceded by `linesScripts`. */
+export const highLaneScript = new URL('./high-lane.lua', import.meta.url);
 
 const enqueueScript = loadScript<Enqueued>(
   new URL('./enqueue.lua', import.meta.url),
   ...linesScripts,
   flexLaneScript,
+  highLaneScript,
   addJobScript,
 );
-const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...linesScripts, flexLaneScript);
+const removeScript = loadScript<number>(
+  new URL('./remove-job.lua', import.meta.url),
+  ...linesScripts,
+  flexLaneScript,
+  highLaneScript,
+);
 const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), ...linesScripts);
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...linesScripts, flexLaneScript);
+const jobsAhead = loadScript<number>(
+  new URL('./jobs-ahead.lua', import.meta.url),
+  ...linesScripts,
+  flexLaneScript,
+  highLaneScript,
+);
 
 /**
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
@@ -157,6 +173,8 @@ export interface QueueProgress {
   readonly claimed: number;
   /** Number of jobs that wait with a priority, by account: the longest lines. */
   readonly lines: ReadonlyMap<string, number>;
+  /** The same of jobs of high priority, which are not among those. */
+  readonly highLines: ReadonlyMap<string, number>;
 }
 
 /** The producer's side of one queue: a shard of a capability's, which most have one of. */
@@ -187,22 +205,22 @@ export class CapabilityQueue {
    * @param hasPriority whether it gets the next priority of its account; else it precedes all that have one, first in, first out
    * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
    * @param state the job's state, if it is made in the same step (see `makesStates`); left out: it exists
-   * @param flex for a job of low priority
+   * @param lane for a job of low or high priority
    */
   async enqueue(
     job: QueuedJob,
     hasPriority = false,
     notAfter?: number,
     state: (string | number)[] = [],
-    flex?: FlexTerms,
+    lane?: FlexTerms | 'high',
   ): Promise<Enqueued> {
     const { '': jobs, wait, prioritized, marker } = this.#queue.keys as Record<string, string>;
     const id = queueId(job.id);
     const keys = [`${jobs}${id}`, wait, prioritized, marker] as string[];
     if (this.makesStates) keys.push(jobKeys.state(job.id));
-    const account = hasPriority || flex ? job.account : '';
+    const account = hasPriority || lane ? job.account : '';
     const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, jobs as string, job.work ?? 1];
-    args.push(flex ? `${flex.joinsAfterMs} ${flex.most} ${flex.accountMost}` : '', sharingKeyOf(job) ?? '', ...state);
+    args.push(laneText(lane), sharingKeyOf(job) ?? '', ...state);
     return await enqueueScript(this.#redis, keys, args);
   }
 
@@ -244,11 +262,7 @@ export class CapabilityQueue {
       this.waiting(),
       this.active(),
       this.#redis.lindex(keys.wait as string, -1),
-      oldestQueued(
-        this.#redis,
-        [keys.prioritized as string, `${this.#root}lines`],
-        [jobsExamined, keys[''] as string, this.#root],
-      ),
+      oldestQueued(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string, this.#root]),
     ]);
     const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
     const since = Math.min(
@@ -291,6 +305,11 @@ export class CapabilityQueue {
     return await this.#redis.zcard(`${this.#root}flex:prioritized`);
   }
 
+  /** Number of jobs of high priority that wait; they are among `waiting`. See high-lane.lua. */
+  async high(): Promise<number> {
+    return await this.#redis.zcount(this.#queue.keys.prioritized as string, '-inf', `(${highScores}`);
+  }
+
   /** Number of jobs that wait for a time: for their next poll. */
   async delayed(): Promise<number> {
     return await this.#redis.zcard(this.#queue.keys.delayed as string);
@@ -305,27 +324,32 @@ export class CapabilityQueue {
 
   /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
   async progress(): Promise<QueueProgress> {
-    const [claimed, lines] = await Promise.all([
-      this.#redis.hget(`${this.#root}fairness`, 'claimed'),
-      this.#redis.zrevrange(`${this.#root}lines`, 0, maxLines - 1, 'WITHSCORES'),
+    const [[claimed, owed], lines] = await Promise.all([
+      this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
+      this.#lines(this.#root),
     ]);
-    const waiting = new Map<string, number>();
-    for (let at = 0; at < lines.length; at += 2) waiting.set(lines[at] as string, Number(lines[at + 1]));
-    return { claimed: Number(claimed ?? 0), lines: waiting };
+    // Most queues have never had jobs of high priority.
+    const highLines = typeof owed === 'string' ? await this.#lines(`${this.#root}high:`) : new Map();
+    return { claimed: Number(claimed ?? 0), lines, highLines };
   }
 
-  /** Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait. */
-  async position(jobId: string): Promise<number | undefined> {
+  async #lines(root: string): Promise<Map<string, number>> {
+    const lines = await this.#redis.zrevrange(`${root}lines`, 0, maxLines - 1, 'WITHSCORES');
+    const waiting = new Map<string, number>();
+    for (let at = 0; at < lines.length; at += 2) waiting.set(lines[at] as string, Number(lines[at + 1]));
+    return waiting;
+  }
+
+  /**
+   * Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait.
+   * @param highShare share of the claims that jobs of high priority may have while others wait; left out: all
+   */
+  async position(jobId: string, highShare = 1): Promise<number | undefined> {
     const { '': jobs, wait, prioritized } = this.#queue.keys as Record<string, string>;
     const id = queueId(jobId);
-    // Jobs are pushed at the head of the list and taken from its tail; those with a priority come after all of them.
-    const [index, length, ahead] = await Promise.all([
-      this.#redis.lpos(wait as string, id),
-      this.#redis.llen(wait as string),
-      jobsAhead(this.#redis, [`${jobs}${id}`, prioritized as string], [id, this.#root, jobs as string]),
-    ]);
-    if (index !== null) return Math.max(0, length - 1 - index);
-    return ahead < 0 ? undefined : length + ahead;
+    const keys = [`${jobs}${id}`, prioritized as string, wait as string];
+    const ahead = await jobsAhead(this.#redis, keys, [id, this.#root, jobs as string, highShare]);
+    return ahead < 0 ? undefined : ahead;
   }
 
   /** The BullMQ queue, for the operator's views of it. */
@@ -336,6 +360,11 @@ export class CapabilityQueue {
   async close(): Promise<void> {
     await this.#queue.close();
   }
+}
+
+function laneText(lane: FlexTerms | 'high' | undefined): string {
+  if (lane === undefined || lane === 'high') return lane ?? '';
+  return `${lane.joinsAfterMs} ${lane.most} ${lane.accountMost}`;
 }
 
 /** BullMQ options that producer and worker of a queue share. */

@@ -68,6 +68,10 @@ export class ShardedQueue {
     return await this.#sum((queue) => queue.flex());
   }
 
+  async high(): Promise<number> {
+    return await this.#sum((queue) => queue.high());
+  }
+
   async prioritized(): Promise<number> {
     return await this.#sum((queue) => queue.prioritized());
   }
@@ -83,11 +87,11 @@ export class ShardedQueue {
 
   async progress(): Promise<QueueProgress> {
     const all = await Promise.all(this.all.map((queue) => queue.progress()));
-    const lines = new Map<string, number>();
-    for (const progress of all) {
-      for (const [account, waiting] of progress.lines) lines.set(account, (lines.get(account) ?? 0) + waiting);
-    }
-    return { claimed: all.reduce((sum, { claimed }) => sum + claimed, 0), lines };
+    return {
+      claimed: all.reduce((sum, { claimed }) => sum + claimed, 0),
+      lines: sumOf(all.map(({ lines }) => lines)),
+      highLines: sumOf(all.map(({ highLines }) => highLines)),
+    };
   }
 
   async close(): Promise<void> {
@@ -98,6 +102,12 @@ export class ShardedQueue {
     const counts = await Promise.all(this.all.map(read));
     return counts.reduce((sum, count) => sum + count, 0);
   }
+}
+
+function sumOf(all: readonly ReadonlyMap<string, number>[]): Map<string, number> {
+  const sum = new Map<string, number>();
+  for (const lines of all) for (const [account, waiting] of lines) sum.set(account, (sum.get(account) ?? 0) + waiting);
+  return sum;
 }
 
 /** Opens the queues of all capabilities. */

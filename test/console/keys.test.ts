@@ -43,6 +43,8 @@ describe('API keys over HTTP', () => {
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
     cache_breakpoints: 'automatic',
+    priority: 'low',
+    max_priority: 'high',
     vendor_ids: ['file-1', 'vs_*'],
   };
 
@@ -103,6 +105,8 @@ describe('API keys over HTTP', () => {
       [{ on_disconnect: 'stay' }, 'on_disconnect'],
       [{ unsupported_parameters: 'ignore' }, 'unsupported_parameters'],
       [{ cache_breakpoints: 'always' }, 'cache_breakpoints'],
+      [{ priority: 'highest' }, 'priority'],
+      [{ max_priority: 2 }, 'max_priority'],
       [{ vendor_ids: [] }, 'vendor_ids'],
       [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],

@@ -43,6 +43,8 @@ const allSettings = {
   onDisconnect: 'continue',
   unsupportedParameters: 'drop',
   cacheBreakpoints: 'automatic',
+  priority: 'low',
+  maxPriority: 'high',
   vendorIds: ['file-1', 'vs_*'],
 } as const;
 

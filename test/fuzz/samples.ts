@@ -374,6 +374,8 @@ const keyFields = {
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
     cache_breakpoints: 'automatic',
+    priority: 'low',
+    max_priority: 'high',
     expires_at: 4_000_000_000,
   },
   ...{ models: ['sandbox-chat'], capabilities: ['chat'], budget: { amount: 5, period: 'day' }, rpm: 9, tpm: 9 },
@@ -470,7 +472,14 @@ export const samples: readonly Sample[] = [
   {
     route: 'PATCH /admin/v1/accounts/:id',
     credential: 'operator_key',
-    json: { name: 'new', suspended: false, is_unlimited: true, queue_weight: 2, queue_by_key: true },
+    json: {
+      name: 'new',
+      suspended: false,
+      is_unlimited: true,
+      queue_weight: 2,
+      queue_by_key: true,
+      max_priority: 'high',
+    },
   },
   ...reads(
     'operator_key',

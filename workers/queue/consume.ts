@@ -70,6 +70,7 @@ function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, contex
     begins: repeatable[capability],
     lockMs,
     targetWaitMs: targetWaitMs(context.config),
+    highShare: context.config.highShare,
     stalledCheckMs,
     maxStalledCount: maxClaims,
     run: async ({ job, token, verdict, wasParked }) => {

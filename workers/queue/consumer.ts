@@ -42,6 +42,8 @@ export interface JobConsumerOptions {
   readonly lockMs: number;
   /** See `ClaimCall`. */
   readonly targetWaitMs: number;
+  /** See `ClaimCall`. */
+  readonly highShare?: number;
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**

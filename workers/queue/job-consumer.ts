@@ -141,7 +141,7 @@ export class JobConsumer implements Consumer {
     const ended = waits ? [] : this.#takeEnded();
     if (ended.length > 0) this.#removing++;
     try {
-      const { redis, workerId, begins, lockMs, targetWaitMs } = this.#options;
+      const { redis, workerId, begins, lockMs, targetWaitMs, highShare } = this.#options;
       const lockedUntil = performance.now() + lockMs;
       // Redis has both commands, so a job is claimed as soon as it arrives, without another round trip. Its slot is reserved: a
       // worker without one must not consume the marker for waiting jobs, which another worker may be waiting for.
@@ -149,7 +149,7 @@ export class JobConsumer implements Consumer {
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
       const { count: wanted, spare } = offer;
-      const call = { token, wanted, spare, lockMs, targetWaitMs, workerId: begins ? workerId : '', ended };
+      const call = { token, wanted, spare, lockMs, targetWaitMs, highShare, workerId: begins ? workerId : '', ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
       if (this.#hasGivenUp) return { count: 0, isMore, isLate: false };
       used = entries.length;

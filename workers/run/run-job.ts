@@ -84,7 +84,7 @@ function observeWait(
   { capability, createdAt, trace, lane }: QueuedJob,
   beganAt: number,
 ): void {
-  if (lane !== undefined) return;
+  if (lane === 'flex') return;
   metrics.queueWait.observe({ capability }, Math.max(0, beganAt - createdAt) / 1000, trace && traceIdOf(trace));
 }
 

@@ -62,7 +62,8 @@ export async function jobObject(
   error?: ApiError,
 ): Promise<JobObject> {
   const status = jobStatus(state);
-  const position = status === 'queued' ? await services.queue(state).position(state.id) : undefined;
+  const { queue, load } = services;
+  const position = status === 'queued' ? await queue(state).position(state.id, load.highShare) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
   const vendorCost = usage === null ? undefined : readVendorCost(usage);
@@ -77,7 +78,7 @@ export async function jobObject(
     started_at: seconds(state.beganAt),
     finished_at: seconds(state.endedAt),
     queue_position: position ?? null,
-    expected_wait_seconds: position === undefined ? null : expectedWait(services.load, state.capability, position),
+    expected_wait_seconds: position === undefined ? null : expectedWait(load, state.capability, position),
     urls: jobUrls(services.baseUrls.of(ctx.req), state),
     usage,
     cost: cost === undefined ? null : toDollars(cost),

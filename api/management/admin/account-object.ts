@@ -12,6 +12,7 @@ export function accountObject({ credit, charged, ...account }: AccountWithMoney)
     suspended_at: account.suspendedAt ?? null,
     queue_weight: account.queueWeight,
     queue_by_key: account.queueByKey,
+    max_priority: account.maxPriority,
     created_at: account.createdAt,
     credit: toDollars(credit),
     charged: toDollars(charged),

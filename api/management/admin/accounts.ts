@@ -22,12 +22,14 @@ export const pageSize = { usual: 50, most: 200 };
 
 const name = z.string().trim().min(1).max(200);
 const queueWeight = z.int().min(1).max(100);
+const maxPriority = z.enum(['normal', 'high']);
 /** The body of `POST /admin/v1/accounts`. */
 export const newAccountFields = z.strictObject({
   name,
   is_unlimited: z.boolean().default(false),
   queue_weight: queueWeight.default(1),
   queue_by_key: z.boolean().default(false),
+  max_priority: maxPriority.default('normal'),
 });
 /** The body of `PATCH /admin/v1/accounts/{id}`. */
 export const accountChangeFields = z.strictObject({
@@ -36,6 +38,7 @@ export const accountChangeFields = z.strictObject({
   suspended: z.boolean().optional(),
   queue_weight: queueWeight.optional(),
   queue_by_key: z.boolean().optional(),
+  max_priority: maxPriority.optional(),
 });
 
 /** Routes of `/admin/v1/accounts`. */
@@ -58,8 +61,14 @@ export function accountRoutes(
       ctx.state.endpoint = 'admin.accounts';
       const fields = await readFields(ctx, newAccountFields);
       const id = newAccountId();
-      const { name, is_unlimited: isUnlimited, queue_weight: queueWeight, queue_by_key: queueByKey } = fields;
-      await ensureAccount(db, { id, name, isUnlimited, queueWeight, queueByKey });
+      await ensureAccount(db, {
+        id,
+        name: fields.name,
+        isUnlimited: fields.is_unlimited,
+        queueWeight: fields.queue_weight,
+        maxPriority: fields.max_priority,
+        queueByKey: fields.queue_by_key,
+      });
       ctx.status = 201;
       ctx.body = await show(await findAccount(db, id));
     },
@@ -76,6 +85,7 @@ export function accountRoutes(
         isSuspended: fields.suspended,
         queueWeight: fields.queue_weight,
         queueByKey: fields.queue_by_key,
+        maxPriority: fields.max_priority,
       };
       ctx.body = await show(await changeAccount(db, redis, ctx.params.id as string, change));
     },

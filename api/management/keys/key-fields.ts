@@ -14,6 +14,7 @@ const maxModels = 200;
 const maxVendorIds = 1000;
 const maxOverlapSeconds = 30 * 86_400;
 const nanosPerDollar = 1_000_000_000;
+const priorities = ['low', 'normal', 'high'] as const;
 
 const name = z.string().trim().min(1).max(100);
 const modelId = z.string().min(1).max(256);
@@ -44,6 +45,8 @@ const settings = {
   on_disconnect: z.enum(['cancel', 'continue']).nullable().optional(),
   unsupported_parameters: z.enum(['refuse', 'drop']).nullable().optional(),
   cache_breakpoints: z.enum(['caller', 'automatic']).nullable().optional(),
+  priority: z.enum(priorities).nullable().optional(),
+  max_priority: z.enum(priorities).nullable().optional(),
 };
 
 /** The body of `POST …/keys`. */
@@ -104,6 +107,8 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
     onDisconnect: fields.on_disconnect,
     unsupportedParameters: fields.unsupported_parameters,
     cacheBreakpoints: fields.cache_breakpoints,
+    priority: fields.priority,
+    maxPriority: fields.max_priority,
     vendorIds: fields.vendor_ids,
   });
 }

@@ -33,6 +33,8 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     on_disconnect: key.onDisconnect ?? null,
     unsupported_parameters: key.unsupportedParameters ?? null,
     cache_breakpoints: key.cacheBreakpoints ?? null,
+    priority: key.priority ?? null,
+    max_priority: key.maxPriority ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
 }

@@ -36,6 +36,8 @@ export const key = z.object({
   on_disconnect: z.string().nullable(),
   unsupported_parameters: z.string().nullable(),
   cache_breakpoints: z.string().nullable(),
+  priority: z.string().nullable(),
+  max_priority: z.string().nullable(),
   vendor_ids: texts,
 });
 
@@ -49,6 +51,7 @@ export const account = z.object({
   suspended_at: ms.nullable(),
   queue_weight: z.int(),
   queue_by_key: z.boolean(),
+  max_priority: z.string(),
   created_at: ms,
   credit: dollars,
   charged: dollars,

@@ -2,6 +2,7 @@ import { queryClient } from './query-client.ts';
 import { request } from './request.ts';
 
 export type BudgetPeriod = 'day' | 'week' | 'month' | 'never';
+export type Priority = 'low' | 'normal' | 'high';
 
 /** An API key as listed. Times in ms since 1970, money in dollars; null: no limit of that kind. */
 export interface ApiKey {
@@ -24,6 +25,8 @@ export interface ApiKey {
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
+  readonly priority: Priority | null;
+  readonly max_priority: Priority | null;
   /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
@@ -44,6 +47,8 @@ export interface KeyValues {
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
+  readonly priority: Priority | null;
+  readonly max_priority: Priority | null;
 }
 
 /** A newly created key: `key` is its text, which is never shown again. */

@@ -1,10 +1,11 @@
 -- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
--- fair shares as in the queue. Preceded by keys-in-line.lua and lines.lua.
+-- fair shares as in the queue, behind those of high priority. Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
 -- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
 -- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
 -- ARGV[6] ms of the route's capacity that it takes, or ''   ARGV[7] ms in which it must start   ARGV[8] maximum number of parked jobs
 -- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
--- ARGV[12] its work   ARGV[13] its API key, if its account shares its turns between keys; else ''
+-- ARGV[12] its work   ARGV[13] share of the releases that jobs of high priority may have while others wait
+-- ARGV[14] its API key, if its account shares its turns between keys; else ''
 -- Returns what became of it, ms, and how many wait in the line:
 --   parked, until the next job is released
 --   late, until it would start: it stays claimed
@@ -22,17 +23,27 @@ local before = redis.call('ZCARD', parked)
 local next = tonumber(redis.call('ZSCORE', routes, route) or now)
 if wait then next = math.max(next, now + wait - early) end
 -- One that was released already is the first again.
-local isFirst = redis.call('HEXISTS', job, 'parked') == 1
-local line = openLines(root, ARGV[10], parked)
-local key = ARGV[13] ~= '' and ARGV[13]
+local wasParked, high = unpack(redis.call('HMGET', job, 'parked', 'high'))
+local isFirst = wasParked ~= false
+local lane = openHighLane(root, ARGV[10], tonumber(ARGV[13]), parked)
+local line = high and lane or openLines(root, ARGV[10], parked)
+local key = ARGV[14] ~= '' and ARGV[14]
 local rank = 0
 if isFirst then
-  redis.call('ZADD', parked, whole(redis.call('INCR', root .. 'pc')), id)
+  -- Before those of high priority, whose scores are above 1.
+  redis.call('ZADD', parked, string.format('%.17g', redis.call('INCR', root .. 'pc') / 4294967296), id)
 else
-  redis.call('HSET', job, 'account', account, 'work', ARGV[12])
+  redis.call('HSET', job, 'work', ARGV[12])
+  if not high then redis.call('HSET', job, 'account', account) end
   if key then redis.call('HSET', job, 'key', key) end
   line.join(account, id, time, key)
-  rank = line.ahead(account, id)
+  local highParked = lane.length()
+  if high then
+    rank = line.ahead(account, id, before + 1 - highParked)
+  else
+    rank = line.ahead(account, id) - highParked
+    rank = rank + lane.aheadOfOther(rank)
+  end
 end
 interval = interval or tonumber(redis.call('HGET', pace, 'interval') or 0)
 -- A repeat of the interval: those before it may still have to be released.

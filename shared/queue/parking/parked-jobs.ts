@@ -2,13 +2,18 @@ import type { Capability } from '../../capabilities/capability.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript, untilAccepted } from '../../redis/script.ts';
 import type { QueueClaim } from '../claimed-queue.ts';
-import { linesScripts, queueKeysPrefix, queueRoot } from '../queue.ts';
+import { highLaneScript, linesScripts, queueKeysPrefix, queueRoot } from '../queue.ts';
 
 const parkScript = loadScript<[verdict: 'parked' | 'late' | 'lost', ms: string, waiting: number]>(
   new URL('./park-job.lua', import.meta.url),
   ...linesScripts,
+  highLaneScript,
 );
-const unparkScript = loadScript<(string | number)[]>(new URL('./unpark-jobs.lua', import.meta.url), ...linesScripts);
+const unparkScript = loadScript<(string | number)[]>(
+  new URL('./unpark-jobs.lua', import.meta.url),
+  ...linesScripts,
+  highLaneScript,
+);
 
 /** How early a job is released, in ms: it is to be claimed and to reserve its call before there is capacity. */
 const earlyMs = 600;
@@ -56,8 +61,11 @@ export class ParkedJobs {
   readonly #prefix: string;
   readonly #routes: string;
   readonly #root: string;
+  readonly #highShare: number;
 
-  constructor(capability: Capability, redis: RedisClient, shard = 0) {
+  /** @param highShare share of the releases that jobs of high priority may have while others wait */
+  constructor(capability: Capability, redis: RedisClient, shard = 0, highShare = 1) {
+    this.#highShare = highShare;
     this.#redis = redis;
     this.#prefix = queueKeysPrefix(capability, shard);
     this.#routes = `${queueRoot(capability, shard)}parked`;
@@ -80,7 +88,7 @@ export class ParkedJobs {
     const job = this.#prefix + id;
     const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
     const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
-    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, sharingKey ?? '');
+    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, this.#highShare, sharingKey ?? '');
     const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
     return { verdict, ms: Number(ms), waiting };
   }
@@ -88,7 +96,8 @@ export class ParkedJobs {
   /** Releases the jobs that are due. @param ready routes with capacity now, and how many jobs of each to release */
   async unpark(ready: ReadonlyMap<string, number> = new Map()): Promise<ParkedRoute[]> {
     const keys = [this.#routes, `${this.#prefix}wait`, `${this.#prefix}marker`];
-    const reply = await unparkScript(this.#redis, keys, [this.#root, this.#prefix, maxReleased, ...[...ready].flat()]);
+    const args = [this.#root, this.#prefix, maxReleased, this.#highShare, ...[...ready].flat()];
+    const reply = await unparkScript(this.#redis, keys, args);
     const routes: ParkedRoute[] = [];
     for (let at = 0; at < reply.length; at += 3) {
       const [route, ms, waiting] = reply.slice(at, at + 3);

@@ -1,8 +1,9 @@
 -- Releases parked jobs to the workers, as fast as their vendors' capacity comes: into the queue, as the next ones to be claimed.
--- Preceded by keys-in-line.lua and lines.lua.
+-- Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
 -- KEYS[1] routes with parked jobs (sorted set: when the next job may be released)   KEYS[2] wait (list)   KEYS[3] marker (sorted set)
 -- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
--- ARGV[4…] routes that have capacity now, each with the number of jobs to release at once
+-- ARGV[4] share of the releases that jobs of high priority may have while others wait
+-- ARGV[5…] routes that have capacity now, each with the number of jobs to release at once
 -- Returns for each route with parked jobs: its name, ms until its next job may be released, number of its parked jobs.
 local routes, wait, marker = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[3])
@@ -18,10 +19,10 @@ local released = {}
 -- The next job of a route; nil if none is left. Those that have ended, and were removed by other tools, are left out.
 local function release(root)
   local parked = root .. 'prioritized'
-  local line = openLines(root, ARGV[2], parked)
-  local found
+  local line, found = openLines(root, ARGV[2], parked), nil
+  local high = redis.call('EXISTS', root .. 'high:lines') == 1 and openHighLane(root, ARGV[2], tonumber(ARGV[4]), parked)
   while not found do
-    local id = line.claimNext(now, 0)
+    local id = high and high.claimNext(now, 0) or line.claimNext(now, 0, high and high.length() > 0)
     if not id then break end
     if redis.call('HGET', ARGV[2] .. id, 'data') then
       redis.call('HDEL', ARGV[2] .. id, 'account')
@@ -30,6 +31,7 @@ local function release(root)
     end
   end
   line.close()
+  if high then high.close() end
   return found
 end
 
@@ -41,7 +43,7 @@ local function isOver(route, root)
   return true
 end
 
-for index = 4, #ARGV, 2 do
+for index = 5, #ARGV, 2 do
   local root = ARGV[1] .. ARGV[index] .. ':'
   if redis.call('ZSCORE', routes, ARGV[index]) then
     local wanted = #released + ARGV[index + 1]

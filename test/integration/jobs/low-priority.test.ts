@@ -1,48 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { held, streamed } from '../../support/chat-requests.ts';
+import { Asking } from '../../support/asking.ts';
+import { streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
-import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
 const low = { 'x-sluice-priority': 'low' };
-
-/** Requests to a gateway, and what its vendor has seen of them. */
-class Asking {
-  readonly gateway: TestGateway;
-
-  constructor(gateway: TestGateway) {
-    this.gateway = gateway;
-  }
-
-  ask(text: string, user: string, headers: Record<string, string> = {}, more: object = {}): Promise<Response> {
-    const body = JSON.stringify(held(text, { user, ...more }));
-    return this.gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers });
-  }
-
-  async calls(user: string): Promise<number> {
-    return (await vendorCalls(this.gateway, user)).length;
-  }
-
-  async waiting(): Promise<number> {
-    const text = await (await this.gateway.fetch('/metrics')).text();
-    return Number(/^sluice_queue_flex\{.*capability="chat".*\} (\d+)/m.exec(text)?.[1]);
-  }
-
-  /** Takes the only slot for some seconds, of which the vendor then knows. */
-  async occupy(user: string): Promise<Promise<number>[]> {
-    const status = this.ask('WORDS:30@10', user).then((answer) => answer.status);
-    await eventually(async () => assert.equal(await this.calls(user), 1));
-    return [status];
-  }
-
-  async order(): Promise<string[]> {
-    return (await vendorCalls(this.gateway)).map(({ test_id }) => String(test_id));
-  }
-}
 
 describe('X-Sluice-Priority', () => {
   let asking: Asking;
@@ -63,20 +29,20 @@ describe('X-Sluice-Priority', () => {
     const [occupant] = await asking.occupy('occupant');
     const first = asking.ask('Hi', 'low', low);
     const second = asking.ask('Hi', 'flex', {}, { service_tier: 'flex' });
-    await eventually(async () => assert.equal(await asking.waiting(), 2));
+    await eventually(async () => assert.equal(await asking.waiting('flex'), 2));
     const normal = asking.ask('Hi', 'normal', { 'x-sluice-priority': 'normal' }, { service_tier: 'flex' });
     const statuses = await Promise.all([occupant, ...[first, second, normal].map(async (each) => (await each).status)]);
     assert.deepEqual(statuses, [200, 200, 200, 200]);
     const order = (await asking.order()).filter((user) => ['low', 'flex', 'normal'].includes(user));
     assert.equal(order[0], 'normal');
     assert.deepEqual(order.slice(1).sort(), ['flex', 'low']);
-    assert.equal(await asking.waiting(), 0);
+    assert.equal(await asking.waiting('flex'), 0);
   });
 
   it('a request of low priority that has waited for its time is served in turn with others', async () => {
     const [occupant] = await asking.occupy('slow');
     const waiting = asking.ask('Hi', 'aged', low);
-    await eventually(async () => assert.equal(await asking.waiting(), 1));
+    await eventually(async () => assert.equal(await asking.waiting('flex'), 1));
     // They keep the slot, one after the other, beyond the time after which the first joins them.
     let isOver = false;
     const others = (async () => {
@@ -98,13 +64,13 @@ describe('X-Sluice-Priority', () => {
     assert.equal(place, 0);
     const cancelled = await asking.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
     assert.equal(cancelled.status, 200);
-    assert.equal(await asking.waiting(), 0);
+    assert.equal(await asking.waiting('flex'), 0);
     assert.equal(await occupant, 200);
     assert.equal(await asking.calls('cancelled'), 0);
   });
 
   it('400 for another priority, and no prediction in a quote for a request of low priority', async () => {
-    for (const priority of ['high', '', 'LOW', '1']) {
+    for (const priority of ['highest', '', 'LOW', '1']) {
       const refused = await asking.ask('Hi', 'invalid', { 'x-sluice-priority': priority });
       const { param } = await assertErrorAnswer(refused, 400, 'invalid_request_error');
       assert.equal(param, 'X-Sluice-Priority');
@@ -147,7 +113,7 @@ describe('X-Sluice-Priority, with many requests', () => {
     const asking = new Asking(gateway);
     const answers = await Promise.all(Array.from({ length: 40 }, () => asking.ask('Hi', 'low', low)));
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
-    assert.equal(await asking.waiting(), 0);
+    assert.equal(await asking.waiting('flex'), 0);
   });
 
   // Times are held against each other, which takes a quiet machine.
@@ -175,7 +141,7 @@ describe('X-Sluice-Priority, with many requests', () => {
         for (const { status } of await Promise.all(some)) assert.equal(status, 202);
       }
       const busy = await measure('busy');
-      const left = await asking.waiting();
+      const left = await asking.waiting('flex');
       t.diagnostic(`p95 idle ${idle.toFixed(0)} ms, beside ${left} of low priority ${busy.toFixed(0)} ms`);
       assert.ok(left > 5000 && busy <= 1.1 * idle);
     } finally {

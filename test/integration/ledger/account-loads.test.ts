@@ -46,7 +46,14 @@ describe('concurrent loads of an account', () => {
       const turn = reading.then(() => delay(2));
       reading = turn;
       await turn;
-      return { credit: 10, charged: 3, isSuspended: false, queueWeight: 1, queueByKey: false };
+      return {
+        credit: 10,
+        charged: 3,
+        isSuspended: false,
+        queueWeight: 1,
+        queueByKey: false,
+        maxPriority: 'normal' as const,
+      };
     };
     const loads = Array.from({ length: 20 }, (_, loader) =>
       money.loadAccount(jobs.redis, account, `loader${loader}`, read),
@@ -62,7 +69,14 @@ describe('concurrent loads of an account', () => {
     const read = async () => {
       const before = credit;
       await delay(5);
-      return { credit: before, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
+      return {
+        credit: before,
+        charged: 0,
+        isSuspended: false,
+        queueWeight: 1,
+        queueByKey: false,
+        maxPriority: 'normal' as const,
+      };
     };
     const loads = [0, 1, 2].map((loader) => money.loadAccount(jobs.redis, account, `loader${loader}`, read));
     await delay(2);
@@ -104,6 +118,7 @@ describe('loads of an account that do not finish', () => {
       isSuspended: false,
       queueWeight: 1,
       queueByKey: false,
+      maxPriority: 'normal',
     }));
     await assertOnlyAccount(account);
   });
@@ -116,6 +131,7 @@ describe('loads of an account that do not finish', () => {
       isSuspended: false,
       queueWeight: 1,
       queueByKey: false,
+      maxPriority: 'normal',
     }));
     await charge(account, 7);
     await money.loadAccount(jobs.redis, account, 'late', async () => ({
@@ -124,6 +140,7 @@ describe('loads of an account that do not finish', () => {
       isSuspended: true,
       queueWeight: 1,
       queueByKey: false,
+      maxPriority: 'normal',
     }));
     await assertOnlyAccount(account);
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), { credit: 10, charged: 7, held: 0 });
@@ -133,12 +150,27 @@ describe('loads of an account that do not finish', () => {
     const account = 'slow';
     let reads = 0;
     const read = async () => {
-      if (reads++ > 0) return { credit: 20, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
+      if (reads++ > 0)
+        return {
+          credit: 20,
+          charged: 0,
+          isSuspended: false,
+          queueWeight: 1,
+          queueByKey: false,
+          maxPriority: 'normal' as const,
+        };
       // The lifetime ends, the account is changed, and another process begins a load of its own.
       await jobs.redis.del(...(await keysOf(account)));
       await money.setAccountCredit(jobs.redis, account, 20);
       await assert.rejects(money.loadAccount(jobs.redis, account, 'other', failed));
-      return { credit: 10, charged: 0, isSuspended: false, queueWeight: 1, queueByKey: false };
+      return {
+        credit: 10,
+        charged: 0,
+        isSuspended: false,
+        queueWeight: 1,
+        queueByKey: false,
+        maxPriority: 'normal' as const,
+      };
     };
     await money.loadAccount(jobs.redis, account, 'slow', read);
     assert.deepEqual([(await money.readAccountMoney(jobs.redis, account))?.credit, reads], [20, 2]);

@@ -134,7 +134,14 @@ describe('balance of an account', () => {
     await money.loadAccount(jobs.redis, account, 'one', async () => {
       const credit = credits.shift() as number;
       if (credit === 10) await money.setAccountCredit(jobs.redis, account, 20);
-      return { credit, charged: 5, isSuspended: false, queueWeight: 1, queueByKey: false };
+      return {
+        credit,
+        charged: 5,
+        isSuspended: false,
+        queueWeight: 1,
+        queueByKey: false,
+        maxPriority: 'normal' as const,
+      };
     });
     const stands = { credit: 20, charged: 5, held: 0 };
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
@@ -144,6 +151,7 @@ describe('balance of an account', () => {
       isSuspended: true,
       queueWeight: 1,
       queueByKey: false,
+      maxPriority: 'normal',
     }));
     assert.deepEqual(await money.readAccountMoney(jobs.redis, account), stands);
     await money.setAccountSuspended(jobs.redis, account, true);

@@ -61,7 +61,7 @@ describe('the cost of a scrape', () => {
     const queues = new Map(capabilities.map((name) => [name, new CapabilityQueue(name, redis)]));
     for (const queue of queues.values()) closers.push(() => queue.close());
     await fill(queues);
-    const load = new LoadGauge(redis, queues, { queueLimit: 1000, queueWaitMs: 60_000 });
+    const load = new LoadGauge(redis, queues, { queueLimit: 1000, queueWaitMs: 60_000, highShare: 0.8 });
     load.close();
     await load.refresh();
     const backlog = new Backlog(redis, 1_000_000);

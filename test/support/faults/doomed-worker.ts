@@ -23,15 +23,13 @@ export const scripts = new ScriptCommands(builtProduct, [
   ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job', 'shared/jobs/begin'],
   [
     ...['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job'],
-    ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/claim-jobs'],
+    ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
+    'shared/queue/claim-jobs',
   ],
   ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/admit'],
   [
-    'shared/queue/keys-in-line',
-    'shared/queue/lines',
-    'shared/queue/flex-lane',
-    'shared/queue/add-job',
-    'shared/queue/enqueue',
+    ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
+    ...['shared/queue/add-job', 'shared/queue/enqueue'],
   ],
 ]);
 

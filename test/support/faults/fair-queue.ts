@@ -52,6 +52,7 @@ export class FairQueue {
     this.load = new gauges.LoadGauge(redis.client, new Map([['chat', this.queue]]), {
       queueLimit: 100_000,
       queueWaitMs: 600_000,
+      highShare: 0.8,
     });
   }
 

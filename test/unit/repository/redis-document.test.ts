@@ -154,6 +154,7 @@ describe('docs/redis.md and a Redis in use', () => {
       await runTask();
       await runTurn();
       await runParked();
+      await runHigh();
       await runRetry();
       await redis.echo('all is seen');
       await eventually(() =>
@@ -181,6 +182,7 @@ describe('docs/redis.md and a Redis in use', () => {
       isSuspended: false,
       queueWeight: 1,
       queueByKey: false,
+      maxPriority: 'normal',
     }));
     const { name: period } = budgetPeriodAt(budget.period, job.createdAt);
     await loadBudget(redis, { account, apiKeyId, period }, 0);
@@ -278,6 +280,26 @@ describe('docs/redis.md and a Redis in use', () => {
     assert.equal((await reserveCall(client, { id: 'call', vendor: 'vendor', tokens: 10, scopes })).key, 0);
     const call = { id: 'call', scopes: [key], hasEnded: true, unused: 5 };
     await returnCalls(client, 'vendor', [call]);
+  }
+
+  /** Jobs of high priority: one that leaves unserved, one that is claimed beside another job, and is parked and released. */
+  async function runHigh(): Promise<void> {
+    const { client } = queues.redis;
+    const [left, job, other] = [queues.jobs.identity(), queues.jobs.identity(), queues.jobs.identity()];
+    for (const each of [left, job]) await queue.enqueue({ ...each, request: '{}' }, false, undefined, [], 'high');
+    await queue.enqueue({ ...other, request: '{}' }, true);
+    await queue.depth();
+    assert.equal((await queue.progress()).highLines.get(job.account), 2);
+    assert.equal(await queue.remove(left.id, true), true);
+    const terms = { token: 'claim', lockMs: 60_000, workerId: '', targetWaitMs: 1, highShare: 0.8 };
+    const claim = (wanted: number) => new ClaimedQueue('chat').claim(client, { ...terms, wanted, ended: [] });
+    const [entry] = (await claim(1)).entries;
+    const parked = { id: entry?.id as string, token: 'claim', account: job.account, route: 'vendor/model' };
+    const times = { waitMs: 0, intervalMs: 1, latestMs: 60_000, maxParked: 10, work: 1 };
+    const jobs = new ParkedJobs('chat', client, 0, 0.8);
+    assert.equal((await jobs.park({ ...parked, ...times })).verdict, 'parked');
+    await jobs.unpark(new Map([['vendor/model', 1]]));
+    assert.equal((await claim(2)).entries.length, 2);
   }
 
   /** A job that its caller leaves, and a retry adopts. */

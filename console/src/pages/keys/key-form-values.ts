@@ -1,4 +1,4 @@
-import type { ApiKey, BudgetPeriod, KeyValues } from '../../api/keys.ts';
+import type { ApiKey, BudgetPeriod, KeyValues, Priority } from '../../api/keys.ts';
 import { localMinute } from '../../format/time.ts';
 
 /** Values of the form's fields: an empty number field is ''. */
@@ -21,6 +21,8 @@ export interface KeyFormValues {
   readonly onDisconnect: string;
   readonly unsupportedParameters: string;
   readonly cacheBreakpoints: string;
+  readonly priority: string;
+  readonly maxPriority: string;
 }
 
 /** One line of the limits per model. */
@@ -48,6 +50,8 @@ export const emptyKeyForm: KeyFormValues = {
   onDisconnect: '',
   unsupportedParameters: '',
   cacheBreakpoints: '',
+  priority: '',
+  maxPriority: '',
 };
 
 const dayMs = 86_400_000;
@@ -75,6 +79,8 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     onDisconnect: key.on_disconnect ?? '',
     unsupportedParameters: key.unsupported_parameters ?? '',
     cacheBreakpoints: key.cache_breakpoints === 'automatic' ? 'automatic' : '',
+    priority: key.priority ?? '',
+    maxPriority: key.max_priority ?? '',
   };
 }
 
@@ -115,6 +121,8 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     unsupported_parameters:
       form.unsupportedParameters === '' ? null : (form.unsupportedParameters as 'refuse' | 'drop'),
     cache_breakpoints: form.cacheBreakpoints === '' ? null : (form.cacheBreakpoints as 'caller' | 'automatic'),
+    priority: form.priority === '' ? null : (form.priority as Priority),
+    max_priority: form.maxPriority === '' ? null : (form.maxPriority as Priority),
   };
 }
 

@@ -235,6 +235,35 @@ function LimitFields({ values, onChange }: FieldsProps) {
   );
 }
 
+function PriorityFields({ values, onChange }: FieldsProps) {
+  return (
+    <>
+      <NativeSelect
+        label="Priority"
+        description="Of requests that choose none: low waits for spare capacity, high precedes others"
+        value={values.priority}
+        onChange={(event) => onChange({ priority: event.currentTarget.value })}
+        data={[
+          { value: '', label: 'Normal' },
+          { value: 'low', label: 'Low' },
+          { value: 'high', label: 'High' },
+        ]}
+      />
+      <NativeSelect
+        label="Highest priority"
+        description="High takes effect once an operator allows it to the account"
+        value={values.maxPriority}
+        onChange={(event) => onChange({ maxPriority: event.currentTarget.value })}
+        data={[
+          { value: '', label: 'Normal' },
+          { value: 'low', label: 'Low' },
+          { value: 'high', label: 'High' },
+        ]}
+      />
+    </>
+  );
+}
+
 function BehaviourFields({ values, onChange }: FieldsProps) {
   return (
     <Part legend="Behaviour">
@@ -269,6 +298,7 @@ function BehaviourFields({ values, onChange }: FieldsProps) {
             { value: 'automatic', label: 'Add breakpoints if it has none' },
           ]}
         />
+        <PriorityFields values={values} onChange={onChange} />
       </SimpleGrid>
     </Part>
   );

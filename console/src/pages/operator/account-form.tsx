@@ -50,6 +50,13 @@ export function AccountForm({ account }: { account: Account }) {
           </Group>
         </form>
         <Switch
+          label="High priority"
+          description="Its keys may be allowed requests that precede those of others."
+          checked={account.max_priority === 'high'}
+          disabled={change.isPending}
+          onChange={(event) => change.mutate({ max_priority: event.currentTarget.checked ? 'high' : 'normal' })}
+        />
+        <Switch
           label="Unlimited"
           description="It needs no credit. Off: it spends what is put on it, and no more."
           checked={account.is_unlimited}

@@ -13,6 +13,8 @@ export interface Account {
   /** Its share of a queue beside others that wait, against theirs. */
   readonly queue_weight: number;
   readonly queue_by_key: boolean;
+  /** The highest priority of its requests. */
+  readonly max_priority: 'normal' | 'high';
 }
 
 /** Credit added to or removed from an account. */
@@ -51,7 +53,9 @@ export async function createAccount(values: { name: string }): Promise<Account> 
 
 export async function changeAccount(
   id: string,
-  values: Partial<Pick<Account, 'name' | 'is_unlimited' | 'suspended' | 'queue_weight' | 'queue_by_key'>>,
+  values: Partial<
+    Pick<Account, 'name' | 'is_unlimited' | 'suspended' | 'queue_weight' | 'queue_by_key' | 'max_priority'>
+  >,
 ): Promise<void> {
   await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
   // An operator may have changed their own account.

@@ -7,14 +7,14 @@ const patient = { queueWaitMs: 20_000, deadlineMs: 600_000, startMs: undefined a
 
 /** A queue whose workers claim so many jobs a second, as an api process looks at it ten times a second. */
 class WatchedQueue {
-  readonly forecast = new QueueForecast(targetMs);
+  readonly forecast = new QueueForecast(targetMs, 0.8);
   at = 1000;
   claimed = 0;
 
   look(lines: Record<string, number>, more: Partial<QueueSample> = {}): void {
     const waiting = Object.values(lines).reduce((sum, count) => sum + count, 0);
     const sample = { at: this.at, isBackedUp: true, waiting, active: 2, claimed: Math.floor(this.claimed) };
-    this.forecast.note({ ...sample, lines: new Map(Object.entries(lines)), ...more });
+    this.forecast.note({ ...sample, lines: new Map(Object.entries(lines)), highLines: new Map(), ...more });
   }
 
   /** Time passes while the lines stay as they are. */
@@ -26,8 +26,8 @@ class WatchedQueue {
     }
   }
 
-  refusal(account: string, more: Partial<typeof patient> = {}) {
-    return this.forecast.refusal({ account, at: this.at, ...patient, ...more });
+  refusal(account: string, more: Partial<typeof patient & { isHigh: boolean }> = {}) {
+    return this.forecast.refusal({ account, isHigh: false, at: this.at, ...patient, ...more });
   }
 
   wait(account: string): number {
@@ -207,5 +207,35 @@ describe('forecast of a queue', () => {
     const queue = measured({ a: 4 });
     queue.look({ a: 1000 }, { waiting: 8 });
     assert.equal(queue.wait('a'), 2);
+  });
+
+  test('jobs of high priority wait for their lines, and for the share of others; others for both, up to the share', () => {
+    const queue = measured({ a: 40, b: 40 });
+    const high = new Map([
+      ['a', 80],
+      ['c', 8],
+    ]);
+    queue.look({ a: 40, b: 40 }, { waiting: 168, highLines: high });
+    const before = (account: string, isHigh = false): number =>
+      Math.round(100 * (queue.forecast.waitOf(account, isHigh) ?? 0) * (queue.forecast.rate ?? 0)) / 100;
+    // One job of each line, and one of others for each four.
+    assert.equal(before('new', true), 2 + 2 / 4);
+    assert.equal(before('c', true), 9 + 8 + 17 / 4);
+    // Four of high priority for each of the others, until none is left.
+    assert.equal(before('new'), 2 + 3 * 4);
+    assert.equal(before('a'), 80 + 88);
+    for (let count = 0; count < 8; count++) queue.forecast.added('new', true);
+    assert.equal(before('new', true), 9 + 8 + 8 + 25 / 4);
+  });
+
+  test('an account that is refused with one priority is not kept short with the other', () => {
+    const queue = measured({ a: 400 });
+    for (let step = 0; step < 30; step++) {
+      queue.at += 100;
+      queue.claimed += 0.4;
+      queue.look({ a: 400 }, { waiting: 425, highLines: new Map([['a', 25]]) });
+      assert.ok(queue.refusal('a'), 'its line is too long');
+      if (step > 22) assert.equal(queue.refusal('a', { isHigh: true }), undefined);
+    }
   });
 });
