@@ -200,7 +200,7 @@ export function maximumCost(
 /** Whether each route that may serve it has a price: on another one everything would be free. */
 function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] = []): boolean {
   const hasPrice = ({ prices = {} }: RoutedModel): boolean =>
-    Object.values(prices).some((price) => price !== undefined);
+    Object.entries(prices).some(([name, price]) => name !== 'tiers' && price !== undefined);
   return routes.length > 0 && routes.every((routed) => hasPrice(routed) || excluded.includes(routeName(routed.route)));
 }
 

@@ -3,6 +3,7 @@ import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { askedSearchContext } from '../../shared/money/cost.ts';
+import { isStandardTier, tierName } from '../../shared/money/service-tier.ts';
 import { chatFieldSupport, supportOf } from '../../shared/vendors/field-support.ts';
 import { checkGivenFields } from './check-given-fields.ts';
 import type { Extent } from './parsed-request.ts';
@@ -63,13 +64,19 @@ export function extentOf(outputTokens: number | null | undefined, choices?: numb
 }
 
 /**
- * Facts of a text request for prices per request; empty for most.
+ * Facts of a text request that its prices depend on; empty for most.
  * @param requests number of requests that it counts as
  */
-export function feeExtent(options: unknown, requests = 1): Pick<Extent, 'fee'> {
+export function feeExtent(
+  { web_search_options: options, service_tier: asked }: { web_search_options?: unknown; service_tier?: unknown },
+  requests = 1,
+): Pick<Extent, 'fee'> {
   const searchContext = options === undefined ? undefined : askedSearchContext(options);
-  if (searchContext === undefined && requests === 1) return {};
-  return { fee: { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }) } };
+  const tier = isStandardTier(asked) ? undefined : tierName(asked);
+  if (searchContext === undefined && tier === undefined && requests === 1) return {};
+  return {
+    fee: { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }), ...(tier && { tier }) },
+  };
 }
 
 /** Facts of an image request for prices per image. Values that no price can name are omitted. */

@@ -1,6 +1,7 @@
 import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { pricesAt, tierName } from '../../shared/money/service-tier.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import { assertInScope, type Caller } from '../auth/caller.ts';
 import { serverName } from '../http/request-report.ts';
@@ -11,7 +12,7 @@ import { missingModel, shownId } from './missing.ts';
 import type { ParsedRequest } from './parsed-request.ts';
 import { pathsOf } from './paths-of-model.ts';
 import { invalidParameter } from './request-fields.ts';
-import { assertVendorIds, type BilledExtra } from './vendor-facts.ts';
+import { assertVendorIds, type BilledExtra, tierPrefix } from './vendor-facts.ts';
 
 /** Dependencies of a request's validation. */
 export interface ValidateRequestDependencies extends ResolveDependencies {
@@ -134,13 +135,17 @@ function findUnpriced(
   const { vendors } = catalogue.sources();
   const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
   return extras.find(
-    ({ name, param, coveredBy }) =>
-      !ignored.includes(name) && !ignored.includes(param) && !free.includes(name) && !hasPrice(prices, coveredBy),
+    (extra) =>
+      !ignored.includes(extra.name) &&
+      !ignored.includes(extra.param) &&
+      !free.includes(extra.name) &&
+      !hasPrice(prices, extra),
   );
 }
 
-function hasPrice(prices: RoutedModel['prices'], covering: BilledExtra['coveredBy']): boolean {
+function hasPrice(prices: RoutedModel['prices'], { coveredBy: covering, name }: BilledExtra): boolean {
   if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
+  if (covering === 'tier') return pricesAt(prices, tierName(name.slice(tierPrefix.length)) ?? '') !== undefined;
   // A flat price per request does not state the price of a search context.
   return covering === 'search' && typeof prices?.request === 'object';
 }

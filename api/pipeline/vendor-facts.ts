@@ -4,6 +4,7 @@ import type { ResponseRequest } from '../../shared/capabilities/response-request
 import { chosenTools } from '../../shared/capabilities/response-tools.ts';
 import type { MediaCapability } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { isStandardTier } from '../../shared/money/service-tier.ts';
 
 /** A reference of a request to something in the operator's own account at a vendor, and its path. */
 export interface VendorId {
@@ -143,9 +144,12 @@ export interface BilledExtra {
   readonly param: string;
   /** Its name for operators: a field, `service_tier.priority`, the type of a tool. */
   readonly name: string;
-  /** The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images. */
-  readonly coveredBy?: 'search' | 'hd';
+  /** The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images; `tier`, of its name. */
+  readonly coveredBy?: 'search' | 'hd' | 'tier';
 }
+
+/** Start of the names of service tiers. */
+export const tierPrefix = 'service_tier.';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -196,9 +200,6 @@ const freeTools = new Set([
   ...['function', 'custom', 'namespace', 'allowed_tools', 'local_shell', 'apply_patch', 'tool_search', 'computer'],
   'computer_use_preview',
 ]);
-/** Service tiers at a model's standard prices. */
-const usualTiers = new Set<unknown>([null, undefined, 'auto', 'default', 'standard', 'standard_only']);
-
 const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
   embedding: new Set([
     ...['input', 'dimensions', 'encoding_format', 'user', 'metadata', 'input_type', 'task_type', 'truncate'],
@@ -268,8 +269,13 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
     const name = rootOf(field);
     // Prices per image may include one for high definition.
     if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
-    return free.has(name) ? [] : extrasOf(name, fields);
+    // Only of text the answer says at which tier it was made.
+    return free.has(name) ? [] : extrasOf(name, fields).map((extra) => withoutTier(extra));
   });
+}
+
+function withoutTier({ coveredBy, ...extra }: BilledExtra): BilledExtra {
+  return coveredBy === undefined || coveredBy === 'tier' ? extra : { ...extra, coveredBy };
 }
 
 function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
@@ -277,9 +283,10 @@ function extrasOf(field: string, { service_tier: tier, web_search_options: searc
     return [{ param: field, name: field, coveredBy: 'search' }];
   }
   if (field !== 'service_tier') return [{ param: field, name: field }];
-  return usualTiers.has(tier)
-    ? []
-    : [{ param: field, name: typeof tier === 'string' ? `service_tier.${tier}` : field }];
+  // What `auto` may cost is held, and vendors choose it unasked, too.
+  if (tier === 'auto' || isStandardTier(tier)) return [];
+  if (typeof tier !== 'string') return [{ param: field, name: field }];
+  return [{ param: field, name: `${tierPrefix}${tier}`, coveredBy: 'tier' }];
 }
 
 /** Whether search options only contain the caller's location, and how much of the results the model is shown. */

@@ -19,7 +19,8 @@ const tokenPrices = {
   output: money.optional(),
 };
 
-const prices = z.strictObject({
+/** All prices of tokens. */
+const allTokenPrices = {
   ...tokenPrices,
   /** Prices of the whole request if its input is longer than `tokens`; in ascending order. */
   above: z
@@ -30,6 +31,10 @@ const prices = z.strictObject({
   imageOutput: money.optional(),
   /** Audio tokens in the request, if priced separately. */
   audioInput: money.optional(),
+};
+
+const prices = z.strictObject({
+  ...allTokenPrices,
   /** Nano-dollars per image. */
   image: money.optional(),
   /** The same for images with a different price, by size (`1792x1024`), quality (`hd`), or both (`1792x1024 hd`). */
@@ -40,6 +45,11 @@ const prices = z.strictObject({
   character: money.optional(),
   /** Additional nano-dollars per request, the same for each or by the size of its search context. */
   request: z.union([money, z.strictObject({ low: money, medium: money, high: money })]).optional(),
+  /**
+   * Prices at other service tiers than the vendor's standard one, by the tier's name: all prices times a number, or the prices of
+   * tokens there. See `pricesAt`.
+   */
+  tiers: z.record(z.string(), z.union([z.number().positive(), z.strictObject(allTokenPrices)])).optional(),
 });
 
 /** Properties of a model that a route may override. */

@@ -109,6 +109,9 @@ function secondsOf(usage: Readonly<Record<string, unknown>> | null): number | un
 /** A model's prices in the catalogue: nano-dollars, token prices per thousand. */
 export type Prices = NonNullable<Model['prices']>;
 
+/** The prices of tokens at a service tier, if they are listed one by one. */
+export type TokenPriceList = Exclude<NonNullable<Prices['tiers']>[string], number>;
+
 /** Token prices for one request, in nano-dollars per thousand. */
 export interface TokenPrices {
   readonly input: number;
@@ -143,7 +146,7 @@ export const searchContextSizes = ['low', 'medium', 'high'] as const;
 /** A size of the search context. */
 export type SearchContextSize = (typeof searchContextSizes)[number];
 
-/** Request facts that prices of requests and images depend on. */
+/** Request facts that prices depend on. */
 export interface FeeFacts {
   /** The requested search context; left out: `low`, the vendors' default. */
   readonly searchContext?: SearchContextSize | undefined;
@@ -152,6 +155,8 @@ export interface FeeFacts {
   /** Size and quality of the requested images, as the caller wrote them; left out: the defaults. */
   readonly imageSize?: string | undefined;
   readonly imageQuality?: string | undefined;
+  /** The requested service tier, or `auto`, as `tierName` returns it; left out: the standard one. */
+  readonly tier?: string | undefined;
 }
 
 type RequestPrice = NonNullable<Prices['request']>;

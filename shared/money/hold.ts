@@ -9,6 +9,7 @@ import {
   type TokenPrices,
   tokenPrices,
 } from './cost.ts';
+import { pricesAt } from './service-tier.ts';
 
 /** Facts known about a request before it runs. */
 export interface RequestFacts {
@@ -28,7 +29,7 @@ export interface RequestFacts {
   /** Maximum seconds of audio input, or of generated video. */
   readonly seconds?: number | undefined;
   readonly characters?: number | undefined;
-  /** Facts that prices of requests and images depend on; left out: the defaults. */
+  /** Facts that prices depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
 }
 
@@ -93,9 +94,10 @@ const known = new WeakMap<readonly RoutedModel[], HighestPrices>();
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
   const { images = 0, characters = 0, choices = 1, fee = {} } = facts;
-  const { requests = 1, searchContext = 'low' } = fee;
+  const { requests = 1, searchContext = 'low', tier: serviceTier } = fee;
   const seconds = secondsOf(facts);
-  const { tiers, image, imageKinds, second, character, request } = highestPrices(routes);
+  const highest = serviceTier === undefined ? highestPrices(routes) : highestPricesAt(routes, serviceTier);
+  const { tiers, image, imageKinds, second, character, request } = highest;
   const input = inputTokens(routes, facts);
   let [inputPrice, outputPrice] = [0, 0];
   for (const tier of tiers) {
@@ -111,7 +113,7 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
     BigInt(characters) * character +
     BigInt(requests) * request[searchContext];
   return {
-    fixed: safe(fixed === 0n && hasPrice(highestPrices(routes)) ? 1n : fixed),
+    fixed: safe(fixed === 0n && hasPrice(highest) ? 1n : fixed),
     outputPrice: safe(BigInt(outputPrice) * BigInt(choices)),
     ...maxOutput(routes, facts),
   };
@@ -151,13 +153,42 @@ function secondsOf({ seconds = 0 }: RequestFacts): number {
   return Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
 }
 
+/** The standard prices of all routes. */
 function highestPrices(routes: readonly RoutedModel[]): HighestPrices {
   const found = known.get(routes);
   if (found !== undefined) return found;
-  const priced = routes.flatMap(({ prices }) => prices ?? []);
+  const computed = highestOf(
+    routes,
+    routes.flatMap(({ prices }) => prices ?? []),
+  );
+  known.set(routes, computed);
+  return computed;
+}
+
+/** The same at service tiers. Tiers without a price, whose names come from callers, are not cached. */
+const knownAt = new WeakMap<readonly RoutedModel[], Map<string, HighestPrices>>();
+
+/**
+ * The prices of all routes at a service tier, and the standard ones: a vendor may serve a request at its standard tier.
+ * @param tier also `auto`: the dearest tier that a vendor may choose
+ */
+function highestPricesAt(routes: readonly RoutedModel[], tier: string): HighestPrices {
+  const found = knownAt.get(routes)?.get(tier);
+  if (found !== undefined) return found;
+  const tiered = routes.flatMap(({ prices, vendorRow }) => {
+    const name = tier === 'auto' ? vendorRow.autoTier : tier;
+    return (name !== undefined && pricesAt(prices, name)) || [];
+  });
+  if (tiered.length === 0) return highestPrices(routes);
+  const computed = highestOf(routes, [...routes.flatMap(({ prices }) => prices ?? []), ...tiered]);
+  knownAt.set(routes, (knownAt.get(routes) ?? new Map()).set(tier, computed));
+  return computed;
+}
+
+function highestOf(routes: readonly RoutedModel[], priced: readonly Prices[]): HighestPrices {
   const largest = (priceOf: (prices: Prices) => number | undefined): bigint =>
     BigInt(Math.max(0, ...priced.map((prices) => priceOf(prices) ?? 0)));
-  const computed: HighestPrices = {
+  return {
     tiers: priced.flatMap((prices) => [
       tierOf(undefined, tokenPrices(prices)),
       ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
@@ -171,8 +202,6 @@ function highestPrices(routes: readonly RoutedModel[]): HighestPrices {
       searchContextSizes.map((size) => [size, largest(({ request }) => highestRequestPrice(request, size))]),
     ) as HighestPrices['request'],
   };
-  known.set(routes, computed);
-  return computed;
 }
 
 function imageTokensOf({ route }: RoutedModel): number {

@@ -24,7 +24,7 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Maximum output tokens if the balance, rather than the caller, sets a limit. */
   readonly outputLimit?: number;
-  /** Facts that prices of requests and images depend on; left out: the defaults. */
+  /** Facts that prices depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
   /** What it counts as among the jobs of its account, if it was queued with a priority; see `work.ts`. */
   readonly work?: number | undefined;

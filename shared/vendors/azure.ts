@@ -8,6 +8,8 @@ export const azure: VendorDescription = {
   needsBaseUrl: true,
   needsKey: true,
   isOpen: true,
+  // A deployment's own setting.
+  autoTier: 'priority',
   // As at OpenAI itself.
   chat: { hints: false },
   documentation: {

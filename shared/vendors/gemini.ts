@@ -32,9 +32,9 @@ export const geminiChatFields: ChatFieldSupport = {
   tool_choice: 'translated',
   response_format: 'translated',
   reasoning_effort: 'translated',
+  service_tier: 'translated',
   user: 'ignored',
   safety_identifier: 'ignored',
-  service_tier: 'ignored',
   cache_control: 'ignored',
   // Of earlier thoughts Gemini wants the signatures alone: `extra_content`, which is kept.
   'messages.reasoning_content': 'ignored',

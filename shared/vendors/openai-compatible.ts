@@ -6,7 +6,7 @@ function each(support: FieldSupport, ...fields: readonly string[]): ChatFieldSup
   return Object.fromEntries(fields.map((field) => [field, support]));
 }
 
-type OpenAiVendor = Pick<VendorDescription, 'offers' | 'chat' | 'keyCheck'> &
+type OpenAiVendor = Pick<VendorDescription, 'offers' | 'chat' | 'keyCheck' | 'autoTier'> &
   Required<Pick<VendorDescription, 'documentation'>>;
 
 /** A hosted vendor that speaks OpenAI's wire; of chats only, where nothing else is said. */
@@ -46,6 +46,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
       checkedBy: 'SDK',
     },
     offers: everything,
+    // The setting of a project.
+    autoTier: 'priority',
   }),
   // https://api-docs.deepseek.com/api/create-chat-completion, its fields as in
   // https://docs.rs/deepseek-sdk/latest/deepseek_sdk/chat/request/struct.ChatRequest.html

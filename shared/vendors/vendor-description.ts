@@ -78,6 +78,11 @@ export interface VendorDescription {
    * by its adapter.
    */
   readonly mediaFields?: Partial<Readonly<Record<MediaCapability, MediaFieldSupport>>>;
+  /**
+   * The dearest service tier that the vendor may choose for a request of `service_tier: "auto"`, by a setting of the operator's
+   * account there; left out: none but its standard one.
+   */
+  readonly autoTier?: string;
   /** For docs/vendors.md; the sandbox has none. */
   readonly documentation?: VendorDocumentation;
 }

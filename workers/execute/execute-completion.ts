@@ -35,12 +35,19 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     });
     length += answer.body.length;
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
-    return { usage: answer.usage, choices: call.stream ? [] : translator.whole(answer.body) };
+    return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };
   });
   const usage = sumUsage(answers.map((answer) => answer.usage));
-  if (call.stream) return { body: JSON.stringify({ usage }), usage };
+  const tier = sameTier(answers);
+  if (call.stream) return { body: JSON.stringify({ usage }), usage, tier };
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);
-  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage };
+  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage, tier };
+}
+
+/** The service tier of several answers; several tiers are an unknown one. */
+function sameTier(answers: readonly Pick<VendorAnswer, 'tier'>[]): string | undefined {
+  const tiers = new Set(answers.map(({ tier }) => tier));
+  return tiers.size === 1 ? tiers.values().next().value : undefined;
 }
 
 /** The prompts as texts. @throws ApiError for others, which the endpoint's check should have rejected. */

@@ -11,10 +11,10 @@ import { withoutHintsInTurns } from './without-hints.ts';
  * time (`completed_at`).
  */
 export const executeResponse: Execute = async (execution) => {
-  const { body, usage } = await respond(execution);
+  const { body, ...rest } = await respond(execution);
   const now = Math.floor(Date.now() / 1000);
   // Put before the first field: a buffered answer may be megabytes.
-  return { body: `{"completed_at":${now},${body.slice(1)}`, usage };
+  return { body: `{"completed_at":${now},${body.slice(1)}`, ...rest };
 };
 
 async function respond({ vendor, row, call, sink }: Execution): Promise<VendorAnswer> {

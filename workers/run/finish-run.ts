@@ -9,7 +9,7 @@ import { pause } from '../../shared/queue/pause.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { estimateInterrupted, hasTokens, withEstimate } from '../usage/estimate-usage.ts';
+import { estimateInterrupted, hasTokens, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
@@ -271,7 +271,8 @@ async function countInterrupted(
   const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
   const counted = estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '');
   const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
-  const charge = chargeForInterrupted(routed, job, usage ?? null);
+  const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
+  const charge = chargeForInterrupted(routed, job, { usage: usage ?? null, tier });
   await noteCharge(context, job, charge);
   return charge;
 }

@@ -18,7 +18,7 @@ import {
   nothing,
   routeServed,
 } from '../usage/charge.ts';
-import { estimateInterrupted } from '../usage/estimate-usage.ts';
+import { estimateInterrupted, tierInLog } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { vendorLabel } from './job-run.ts';
@@ -79,7 +79,9 @@ async function chargeEnded(
     return chargeFor(routed, job, { usage: null, quantities: { characters } });
   }
   const estimated = await estimateInterrupted(context, job, state, vendor);
-  return estimated === undefined ? nothing : chargeForInterrupted(routed, job, estimated);
+  if (estimated === undefined) return nothing;
+  const tier = routed?.prices?.tiers && state.hasDelta ? await tierInLog(context, job.id) : undefined;
+  return chargeForInterrupted(routed, job, { usage: estimated, tier });
 }
 
 /** Without this note the charge is only in the settlement, which follows even if the note fails. */

@@ -1,6 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { costOf, savedBy } from '../../shared/money/cost.ts';
+import { isStandardTier, type PricedTier, tiersToCharge } from '../../shared/money/service-tier.ts';
 import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
@@ -37,30 +38,59 @@ export const unknown: Charge = { usage: undefined, cost: undefined, tokens: unde
  */
 export function chargeFor(
   row: RoutedModel | undefined,
+  job: Pick<QueuedJob, 'fee'>,
+  answer: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
+): Charge {
+  return chargeAt(row, job, answer, false);
+}
+
+/**
+ * The charge for a chat or embeddings that did not finish.
+ * @param answer its usage is null if it could not be counted, and only a price per request is known; `tier`: of its first chunk
+ */
+export function chargeForInterrupted(
+  row: RoutedModel | undefined,
+  job: Pick<QueuedJob, 'fee'>,
+  answer: { readonly usage: VendorUsage; readonly tier: string | undefined },
+): Charge {
+  return chargeAt(row, job, answer, true);
+}
+
+function chargeAt(
+  row: RoutedModel | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
-  { usage, quantities }: Pick<JobAnswer, 'usage' | 'quantities'>,
+  { usage, quantities, tier: said }: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
+  isInterrupted: boolean,
 ): Charge {
   const counts = usage === null ? undefined : readTokenCounts(usage, false);
+  const facts = { asked: fee?.tier, said, auto: row?.vendorRow.autoTier, isInterrupted };
+  const costs = tiersToCharge(row?.prices, facts).map((each) => ({
+    ...each,
+    cost: costOf(each.prices, usage, quantities, fee),
+  }));
+  const charged = costs.reduce((one, other) => ((other.cost ?? 0) > (one.cost ?? 0) ? other : one));
   const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
   return {
-    usage: recorded === null ? undefined : JSON.stringify(recorded),
-    cost: costOf(row?.prices, usage, quantities, fee),
-    saved: savedBy(row?.prices, counts),
+    usage: recorded === null ? undefined : JSON.stringify(withTier(recorded, said, fee?.tier, charged)),
+    cost: charged.cost,
+    saved: savedBy(charged.prices, counts),
     tokens: sumOf(counts),
     counts,
   };
 }
 
 /**
- * The charge for a chat or embeddings that did not finish.
- * @param usage null: it could not be counted, and only a price per request is known
+ * The usage as recorded, with the service tier that the vendor says it has used, else the one that is charged. Where nothing but the
+ * standard tier is asked for and said, it is left out.
  */
-export function chargeForInterrupted(
-  row: RoutedModel | undefined,
-  job: Pick<QueuedJob, 'fee'>,
-  usage: VendorUsage,
-): Charge {
-  return chargeFor(row, job, { usage });
+function withTier(
+  usage: Record<string, unknown>,
+  said: string | undefined,
+  asked: string | undefined,
+  { tier }: PricedTier,
+): Record<string, unknown> {
+  const used = said ?? tier ?? 'default';
+  return asked === undefined && isStandardTier(used) ? usage : { ...usage, service_tier: used };
 }
 
 /**

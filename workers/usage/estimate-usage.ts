@@ -2,6 +2,7 @@ import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
+import { tierName } from '../../shared/money/service-tier.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -58,12 +59,13 @@ export async function withEstimate(context: EstimatedContext, job: QueuedJob, an
   const counts = await count(context, job, isText ? body : undefined);
   if (counts === undefined) return answer;
   const usage = toUsage(job, counts);
+  const { tier } = answer;
   if (!isText) return { body: withEmbeddingUsage(body, usage), usage };
   const end = JSON.parse(body) as Record<string, unknown> & { response?: object };
-  if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage };
+  if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage, tier };
   // The vendor's own Responses API has other names for the counts.
   const own = toResponseUsage(counts);
-  return { body: JSON.stringify({ ...end, response: { ...end.response, usage: own } }), usage: own };
+  return { body: JSON.stringify({ ...end, response: { ...end.response, usage: own } }), usage: own, tier };
 }
 
 /**
@@ -83,6 +85,21 @@ export async function estimateInterrupted(
   if (!hasUsage || !hasTokens(job)) return undefined;
   const counts = await count(context, job);
   return counts === undefined ? null : toUsage(job, counts);
+}
+
+/** The service tier that the first frame of an answer names, if it does and can be read: for an answer that did not finish. */
+export async function tierInLog(
+  { redis }: Pick<EstimatedContext, 'redis'>,
+  jobId: string,
+): Promise<string | undefined> {
+  try {
+    const { batches } = await readLog(redis, jobId, 0, 1);
+    const first = batches[0]?.frames[0];
+    if (first?.type !== 'delta' || first.isBlob) return undefined;
+    return tierName((JSON.parse(first.text) as { service_tier?: unknown }).service_tier);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Counts, or bounds what cannot be counted in time; undefined if neither is possible: the usage is unknown then. */

@@ -41,7 +41,7 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
     extent: {
       ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
       ...media.extent,
-      ...feeExtent(input.web_search_options),
+      ...feeExtent(input),
     },
     requirements: {
       chatFields: [...given, ...fields],

@@ -36,7 +36,7 @@ export const parseCompletion: Parse<CompletionRequirements, CompletionViewOption
     ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
     extent: {
       ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
-      ...feeExtent(input.web_search_options, promptCount(input as CompletionRequest)),
+      ...feeExtent(fields, promptCount(input as CompletionRequest)),
     },
     requirements: {
       nativeOnly: nativeOnly(input as CompletionRequest),

@@ -103,7 +103,7 @@ export class MessageFold {
         ...toUsage(null),
         cache_creation: null,
         inference_geo: null,
-        service_tier: tiers[String(tier)] ?? null,
+        service_tier: tiers.get(tier) ?? null,
         speed: null,
       },
     };
@@ -127,11 +127,12 @@ export class MessageFold {
 const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'text signature', 'redacted']);
 
 /** Anthropic's names of service tiers. */
-const tiers: Readonly<Record<string, Message['usage']['service_tier']>> = {
-  default: 'standard',
-  priority: 'priority',
-  flex: 'batch',
-};
+const tiers: ReadonlyMap<unknown, Message['usage']['service_tier']> = new Map([
+  ['default', 'standard'],
+  ['on_demand', 'standard'],
+  ['priority', 'priority'],
+  ['flex', 'batch'],
+]);
 
 /** Converts token counts of a chat; those that its vendor does not report are zero. */
 function toUsage(usage: unknown): MessageUsage {

@@ -73,7 +73,7 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
     affinity: cacheAffinity(undefined, input.messages, input.system),
     viewOptions,
     ...requestTags(input.metadata),
-    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input.web_search_options) },
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     // Also where the chat has no room for it.
     ...(notes.hints.has('cache_control') && { marksCache: true }),
@@ -94,7 +94,7 @@ export const parseMessageCount: Parse<MessageRequirements> = (body) => {
     ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
     // No output is generated, and the chat itself is not run.
-    extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent(undefined, 0) },
+    extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent({}, 0) },
     ...vendorFacts(chat, []),
     requirements: requirementsOf(input, notes, chat),
   };

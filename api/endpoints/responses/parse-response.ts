@@ -84,7 +84,7 @@ export function parseResponseFields(
     viewOptions,
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),
-    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire.web_search_options) },
+    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire) },
     requirements,
     store: store ?? true,
     background: background === true,

@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { thinkingOffsets } from '../anthropic/answer.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
@@ -104,7 +105,11 @@ export function readConverse(text: string): ConverseAnswer {
 /** The end of a call without streaming. */
 export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer): VendorAnswer {
   const choices = [{ index: 0, message, ...finish, logprobs: null }];
-  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }), usage };
+  return {
+    body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }),
+    usage,
+    tier: tierName(tier.service_tier),
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
 import { anthropicSampling, jsonSchemaOf } from '../anthropic/request.ts';
@@ -46,7 +47,7 @@ export async function toConverseRequest(
     ...nonEmpty('additionalModelRequestFields', additional),
     // Converse itself does not report at which sequence Claude stopped.
     ...(chat.stop != null && family === 'claude' && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
-    ...(chat.service_tier != null && chat.service_tier !== 'auto' && { serviceTier: { type: chat.service_tier } }),
+    ...toServiceTier(chat),
     ...(chat.guardrailConfig != null && { guardrailConfig: chat.guardrailConfig }),
     ...(chat.performanceConfig != null && { performanceConfig: chat.performanceConfig }),
   });
@@ -119,4 +120,9 @@ function toOutputConfig(chat: ChatRequest, { effort }: ConverseReasoning): JsonO
     ...(jsonSchema && { textFormat: { type: 'json_schema', structure: { jsonSchema } } }),
     ...(effort !== undefined && { effort }),
   };
+}
+
+/** https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ServiceTier.html. There is none for OpenAI's `auto`. */
+function toServiceTier({ service_tier: tier }: Pick<ChatRequest, 'service_tier'>): JsonObject {
+  return tier == null || tier === 'auto' ? {} : { serviceTier: { type: tierName(tier) ?? tier } };
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -31,6 +32,7 @@ export class BedrockStream extends DeltaStream {
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
   private usage: VendorUsage = null;
+  private tier: JsonObject = {};
   /** How the answer ends, once that is known. */
   private finish: JsonObject | undefined;
 
@@ -43,6 +45,7 @@ export class BedrockStream extends DeltaStream {
   writeAnswer(text: string): void {
     const { message, finish, tier, usage } = readConverse(text);
     this.usage = usage;
+    this.tier = tier;
     this.writeDelta(toDelta(message), finish, tier);
     this.isDone = true;
   }
@@ -53,7 +56,7 @@ export class BedrockStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     if (!this.isDone) this.writeDelta({}, this.finish);
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage };
+    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: tierName(this.tier.service_tier) };
   }
 
   protected override take(bytes: Buffer): void {
@@ -82,7 +85,8 @@ export class BedrockStream extends DeltaStream {
         // The last event, after the end of the message, which waits for the tier in it.
         if (this.finish === undefined) throw unknownShape();
         this.usage = converseUsage(event.usage);
-        this.writeDelta({}, this.finish, converseTier(event));
+        this.tier = converseTier(event);
+        this.writeDelta({}, this.finish, this.tier);
         this.isDone = true;
         return;
     }

@@ -1,5 +1,6 @@
 import { extraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
 import { PartialCall, type WholeCall } from './partial-call.ts';
@@ -111,6 +112,24 @@ export function toFinishReason(finish: string, hasCalls: boolean): string {
 /** Whether Gemini refused the prompt itself: then there are no candidates. */
 export function isBlocked({ promptFeedback: feedback }: JsonObject): boolean {
   return isObject(feedback) && typeof feedback.blockReason === 'string';
+}
+
+/** Vertex AI's names of what a request is billed as (https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/TrafficType). */
+const trafficTiers: ReadonlyMap<unknown, string> = new Map([
+  ['ON_DEMAND', 'default'],
+  ['ON_DEMAND_FLEX', 'flex'],
+  ['ON_DEMAND_PRIORITY', 'priority'],
+]);
+
+/**
+ * The service tier of an answer, as a field of a chat's body or chunk: Gemini names it in `usageMetadata.serviceTier`
+ * (https://ai.google.dev/gemini-api/docs/optimization), Vertex AI in `trafficType`.
+ */
+export function toTier(metadata: unknown): JsonObject {
+  if (!isObject(metadata)) return {};
+  const { serviceTier, trafficType } = metadata;
+  const tier = tierName(serviceTier)?.toLowerCase() ?? trafficTiers.get(trafficType);
+  return tier === undefined ? {} : { service_tier: tier === 'standard' ? 'default' : tier };
 }
 
 /** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null if missing. */

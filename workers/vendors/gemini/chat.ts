@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
-import { isBlocked, readCandidate, toFinishReason, toUsage } from './candidate.ts';
+import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';
 import { modelPath, readChatRequest, toGeminiInput, toGeminiRequest } from './request.ts';
 import { GeminiStream } from './stream.ts';
 
@@ -58,7 +59,12 @@ function toCompletion(answer: JsonObject): VendorAnswer {
     choices.push(wholeChoice(0, {}, null, 'content_filter'));
   }
   const usage = toUsage(answer.usageMetadata);
-  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage };
+  const tier = toTier(answer.usageMetadata);
+  return {
+    body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }),
+    usage,
+    tier: tierName(tier.service_tier),
+  };
 }
 
 function toChoice(candidate: unknown, responseId: string): JsonObject {

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { isStandardTier, tierName } from '../../../shared/money/service-tier.ts';
 import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
 import { requestText } from '../request-body.ts';
@@ -29,7 +30,14 @@ export async function toGeminiRequest(call: VendorCall, download: Downloader): P
   return {
     ...(await toGeminiInput(request, call, download)),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+    ...toServiceTier(request),
   };
+}
+
+/** https://ai.google.dev/gemini-api/docs/optimization, "Inference service tiers". There is none for OpenAI's `auto`. */
+function toServiceTier({ service_tier: tier }: Pick<ChatRequest, 'service_tier'>): JsonObject {
+  if (tier === undefined || tier === 'auto') return {};
+  return { serviceTier: isStandardTier(tier) ? 'standard' : (tierName(tier) ?? tier) };
 }
 
 /** The request of a chat; null fields are omitted. */

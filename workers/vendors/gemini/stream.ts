@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { FrameSink, VendorAnswer } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
-import { isBlocked, readCandidate, toFinishReason, toUsage } from './candidate.ts';
+import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';
 import { PartialCall } from './partial-call.ts';
 import { GeminiTokenTemplate } from './token-template.ts';
 
@@ -26,6 +27,7 @@ export class GeminiStream extends DeltaStream {
   private readonly choices = new Map<number, GrowingChoice>();
   private responseId: string | undefined;
   private metadata: JsonObject | undefined;
+  private isTierShown = false;
   private template: GeminiTokenTemplate | undefined;
   /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
@@ -56,7 +58,7 @@ export class GeminiStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = toUsage(this.metadata);
-    return { body: JSON.stringify({ usage }), usage };
+    return { body: JSON.stringify({ usage }), usage, tier: tierName(toTier(this.metadata).service_tier) };
   }
 
   protected override take(bytes: Buffer): void {
@@ -76,7 +78,15 @@ export class GeminiStream extends DeltaStream {
     }
     const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
     if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
-    if (choices.length > 0) this.write(JSON.stringify({ choices }));
+    if (choices.length > 0) this.write(JSON.stringify({ choices, ...this.newTier() }));
+  }
+
+  /** The service tier, once: every event has it among its counts. */
+  private newTier(): JsonObject {
+    if (this.isTierShown) return {};
+    const tier = toTier(this.metadata);
+    this.isTierShown = tier.service_tier !== undefined;
+    return tier;
   }
 
   /** The text of a candidate that adds only text to the first choice: nearly all do, and need no further parsing. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer } from '../vendor.ts';
@@ -54,6 +55,6 @@ export class OpenAiAnswerReader {
     shape.whole(answer);
     const usage = shapeUsage(answer.usage);
     if (usage !== null) answer.usage = usage;
-    return { body: JSON.stringify(answer), usage };
+    return { body: JSON.stringify(answer), usage, tier: tierName(answer.service_tier) };
   }
 }

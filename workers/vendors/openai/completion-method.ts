@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { tierName } from '../../../shared/money/service-tier.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { requestText } from '../request-body.ts';
@@ -62,6 +63,8 @@ class ChunkStream extends DeltaStream {
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
   private readonly shape: ChunkShape;
   private usage: VendorUsage = null;
+  /** What the last chunk that names a service tier has said. */
+  private tier: unknown;
   private template: TokenTemplate | undefined;
   /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
@@ -99,7 +102,7 @@ class ChunkStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = shapeUsage(this.usage);
-    return { body: JSON.stringify({ usage }), usage };
+    return { body: JSON.stringify({ usage }), usage, tier: tierName(this.tier) };
   }
 
   protected override take(bytes: Buffer): void {
@@ -151,6 +154,7 @@ class ChunkStream extends DeltaStream {
     if (isObject(chunk.usage)) this.usage = chunk.usage;
     // Groq has reported it only there.
     else if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) this.usage = chunk.x_groq.usage;
+    if (chunk.service_tier != null) this.tier = chunk.service_tier;
     chunk.usage = undefined;
     chunk.choices ??= [];
     const { choices } = chunk;

@@ -16,7 +16,7 @@ describe('the charge of a job', () => {
     assert.deepEqual(chargeFor(row, {}, { usage }), { ...counted, cost: 7 });
     assert.deepEqual(chargeFor(undefined, {}, { usage }), { ...counted, cost: undefined });
     const none = { usage: undefined, cost: undefined, tokens: undefined, counts: undefined, saved: 0 };
-    assert.deepEqual(chargeForInterrupted(row, {}, null), none);
+    assert.deepEqual(chargeForInterrupted(row, {}, { usage: null, tier: undefined }), none);
   });
 
   it('a late answer costs nothing when its job failed before any output', () => {
@@ -35,9 +35,9 @@ describe('the charge of a job', () => {
     assert.equal(chargeFor(searching, job, { usage }).cost, 707);
     assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
     assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
-    assert.equal(chargeForInterrupted(searching, job, usage).cost, 707);
+    assert.equal(chargeForInterrupted(searching, job, { usage, tier: undefined }).cost, 707);
     const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined, saved: 0 };
-    assert.deepEqual(chargeForInterrupted(searching, job, null), uncounted);
+    assert.deepEqual(chargeForInterrupted(searching, job, { usage: null, tier: undefined }), uncounted);
     const late = (outcome: 'failed' | 'cancelled') =>
       chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;
     assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
