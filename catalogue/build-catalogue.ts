@@ -8,6 +8,7 @@ import { mediaModels } from './media-models.ts';
 import { readModelsDev } from './models-dev.ts';
 import { openaiModels } from './openai-models.ts';
 import { type SourceName, sources, unpack } from './sources.ts';
+import { readTierPrices } from './tier-prices.ts';
 
 /** The generated file as an object. */
 export type CatalogueFile = z.infer<typeof catalogueFile>;
@@ -62,11 +63,13 @@ export function buildCatalogue(now: Date): CatalogueFile {
     ids.add(id);
   }
   const { repository, commit } = readModelsDev();
+  const tierPrices = readTierPrices();
   return catalogueFile.parse({
     generated_at: now.toISOString(),
     sources: {
       ...Object.fromEntries(Object.entries(sources).map(([name, { version }]) => [name, version])),
       [repository]: commit,
+      [tierPrices.source]: tierPrices.version,
     },
     models,
   });

@@ -3,6 +3,7 @@ import { type ChatVendor, chatVendors, makers } from './chat-vendors.ts';
 import { type ModelsDevFact, readModelsDev } from './models-dev.ts';
 import { type PiAiModel, piAiDate, readPiAi } from './pi-ai.ts';
 import { nano, pricesOfModelsDev, pricesOfPiAi } from './prices.ts';
+import { tiersOf } from './tier-prices.ts';
 
 type Route = Model['routes'][number];
 type Prices = NonNullable<Model['prices']>;
@@ -55,7 +56,7 @@ function pricesOf(name: string, fact: ModelsDevFact, listed: PiAiModel | undefin
   if (beyondPrices.has(name)) return undefined;
   const prices = listed ? pricesOfPiAi(listed) : pricesOfModelsDev(fact);
   const request = requestPrices[name];
-  return request === undefined ? prices : { ...prices, request };
+  return prices && { ...prices, ...(request !== undefined && { request }), ...tiersOf(name, prices) };
 }
 
 /** The release date in a model's name: `-2025-09-29`, `-20250929`, or the month, `-2509`. */

@@ -4,6 +4,7 @@ import type { Model, Traits } from '../shared/catalogue/model.ts';
 import { seconds } from './chat-models.ts';
 import { type PiAiModel, piAiDate, readPiAi } from './pi-ai.ts';
 import { nano, pricesOfGenai, pricesOfPiAi } from './prices.ts';
+import { tiersOf } from './tier-prices.ts';
 
 type Limits = readonly [contextWindow: number, maxOutputTokens: number];
 
@@ -88,7 +89,7 @@ function openai(id: string, released?: string, limits?: Limits, traits: Traits =
     ...contentsOf(id, traits, listed),
     ...(limits && { contextWindow: limits[0], maxOutputTokens: limits[1] }),
     ...(!limits && listed && { maxOutputTokens: listed.maxTokens }),
-    ...(prices && { prices }),
+    ...(prices && { prices: { ...prices, ...(capability === 'chat' && tiersOf(`openai/${id}`, prices)) } }),
     // All its chat models support the Responses API, except those of the legacy completions.
     ...(capability === 'chat' && !traits.legacyCompletions && { responses: true }),
     // It rejects unknown fields. The fourth generation does not reason.

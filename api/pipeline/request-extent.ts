@@ -67,10 +67,8 @@ export function extentOf(outputTokens: number | null | undefined, choices?: numb
  * Facts of a text request that its prices depend on; empty for most.
  * @param requests number of requests that it counts as
  */
-export function feeExtent(
-  { web_search_options: options, service_tier: asked }: { web_search_options?: unknown; service_tier?: unknown },
-  requests = 1,
-): Pick<Extent, 'fee'> {
+export function feeExtent(request: object, requests = 1): Pick<Extent, 'fee'> {
+  const { web_search_options: options, service_tier: asked } = request as Readonly<Record<string, unknown>>;
   const searchContext = options === undefined ? undefined : askedSearchContext(options);
   const tier = isStandardTier(asked) ? undefined : tierName(asked);
   if (searchContext === undefined && tier === undefined && requests === 1) return {};

@@ -16,6 +16,12 @@ export function isStandardTier(tier: unknown): boolean {
   return tier === undefined || tier === null || standardTiers.has(tier as string);
 }
 
+/** The service tier in a recorded usage (see `chargeFor`); null if there is none. */
+export function recordedTier(usage: unknown): string | null {
+  if (typeof usage !== 'object' || usage === null) return null;
+  return tierName((usage as { readonly service_tier?: unknown }).service_tier) ?? null;
+}
+
 /** Made once for each price list and tier. */
 const known = new WeakMap<Prices, Map<string, Prices>>();
 

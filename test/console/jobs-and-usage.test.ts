@@ -131,7 +131,7 @@ describe('the list of jobs', () => {
 
   test('the list of jobs shows all there is to know of a job, in dollars and milliseconds', async () => {
     const user = await signUp('facts');
-    const usage = { prompt_tokens: 3, completion_tokens: 4 };
+    const usage = { prompt_tokens: 3, completion_tokens: 4, service_tier: 'priority' };
     const [id = ''] = await addJobs(user, [
       {
         ...{ outcome: 'failed', error_code: 'server_error', served_model: 'other', cost: 12_345 },
@@ -156,6 +156,7 @@ describe('the list of jobs', () => {
           cost: 0.000012345,
           vendor_cost: 0.00001,
           usage,
+          service_tier: 'priority',
         },
         ...{ metadata: { customer: 'a' }, has_body: false },
       },

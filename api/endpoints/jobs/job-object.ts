@@ -5,6 +5,7 @@ import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
+import { recordedTier } from '../../../shared/money/service-tier.ts';
 import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
 import type { LoadGauge } from '../../admission/load-gauge.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
@@ -34,6 +35,8 @@ export interface JobObject {
   readonly expected_wait_seconds: number | null;
   readonly urls: { readonly self: string; readonly events: string; readonly ws: string; readonly cancel: string };
   readonly usage: unknown;
+  /** The service tier that served it, if it was asked for or its vendor has used another than the standard one. */
+  readonly service_tier: string | null;
   /** Dollars; null until it has ended, and if unknown. */
   readonly cost: number | null;
   /** The cost reported by its vendor, in dollars; null if not reported. */
@@ -81,6 +84,7 @@ export async function jobObject(
     expected_wait_seconds: position === undefined ? null : expectedWait(load, state.capability, position),
     urls: jobUrls(services.baseUrls.of(ctx.req), state),
     usage,
+    service_tier: recordedTier(usage),
     cost: cost === undefined ? null : toDollars(cost),
     vendor_cost: vendorCost === undefined ? null : toDollars(vendorCost),
     error: error

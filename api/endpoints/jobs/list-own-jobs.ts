@@ -68,6 +68,7 @@ async function readListedJob(redis: RedisClient, baseUrl: string, row: ListedRow
     finished_at: seconds(job.ended_at),
     urls: jobUrls(baseUrl, row),
     usage: job.usage,
+    service_tier: job.service_tier,
     input_tokens: job.input_tokens,
     output_tokens: job.output_tokens,
     cost: job.cost,

@@ -2,6 +2,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import type { JobIdentity, Outcome } from '../../../shared/jobs/job-state.ts';
 import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
+import { recordedTier } from '../../../shared/money/service-tier.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { ListedRow } from '../../ledger/job-list.ts';
 import { openJobRow } from '../../ledger/job-rows.ts';
@@ -42,6 +43,8 @@ export interface ConsoleJob {
   readonly vendor_cost: number | null;
   /** The vendor's usage, unchanged. */
   readonly usage: unknown;
+  /** The service tier that served it, if it was asked for or its vendor has used another than the standard one. */
+  readonly service_tier: string | null;
   readonly metadata: Readonly<Record<string, string>> | null;
   /** Whether its request and answer are still stored. */
   readonly has_body: boolean;
@@ -52,6 +55,7 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
   const outcome: Outcome | undefined = row.outcome ?? progress?.outcome;
   const attempts = row.outcome === null ? (progress?.attempt ?? row.attempts) : row.attempts;
   const details = readErrorDetails(row.error_details ?? progress?.errorDetails);
+  const usage: unknown = row.usage === null ? null : JSON.parse(row.usage);
   return {
     id: `job_${row.id}`,
     object: 'job',
@@ -77,7 +81,8 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
     output_tokens: row.output_tokens,
     cost: row.cost === null ? null : toDollars(row.cost),
     vendor_cost: row.vendor_cost === null ? null : toDollars(row.vendor_cost),
-    usage: row.usage === null ? null : JSON.parse(row.usage),
+    usage,
+    service_tier: recordedTier(usage),
     metadata: row.metadata === null ? null : JSON.parse(row.metadata),
     has_body: row.has_body === 1,
   };

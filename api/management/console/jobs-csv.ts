@@ -4,6 +4,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.ts';
 import { formatDollars } from '../../../shared/money/cost.ts';
+import { recordedTier } from '../../../shared/money/service-tier.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { csvLine } from '../../http/csv-line.ts';
 import { type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
@@ -27,6 +28,7 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
   model: ({ model }) => model,
   served_model: ({ served_model: served }) => served,
   vendor: ({ vendor }) => vendor,
+  service_tier: ({ usage }) => (usage === null ? null : recordedTier(JSON.parse(usage))),
   key_id: ({ api_key_id: key }) => key,
   key_name: ({ key_name: name }) => name,
   stream: ({ stream }) => stream,

@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
 import { type Prices, toDollars } from '../../../shared/money/cost.ts';
+import { pricesAt } from '../../../shared/money/service-tier.ts';
 import { readWord } from '../../http/read-query.ts';
 import { pathsOf } from '../../pipeline/paths-of-model.ts';
 import type { State } from '../../state.ts';
@@ -59,7 +60,7 @@ export function modelFacts(model: Model): Record<string, unknown> {
 
 /** Prices in dollars: per million tokens, image, second, character or request. */
 export function shownPrices(prices: Prices): object {
-  const { above, imageOutput, audioInput, image, imageKinds, second, character, request } = prices;
+  const { above, imageOutput, audioInput, image, imageKinds, second, character, request, tiers } = prices;
   return {
     ...shownTokenPrices(prices),
     image_output: forMillion(imageOutput),
@@ -70,7 +71,22 @@ export function shownPrices(prices: Prices): object {
     character: forOne(character),
     request: typeof request === 'object' ? shownSizes(request) : forOne(request),
     above: (above ?? []).map(({ tokens, ...longer }) => ({ tokens, ...shownTokenPrices(longer) })),
+    tiers: tiers === undefined ? null : shownTiers(prices, Object.keys(tiers)),
   };
+}
+
+/** The prices at each service tier; null ones are left out. */
+function shownTiers(prices: Prices, tiers: readonly string[]): object {
+  return Object.fromEntries(
+    tiers.map((tier) => {
+      const shown = Object.entries(shownPrices(pricesAt(prices, tier) ?? {}));
+      return [tier, Object.fromEntries(shown.filter(([, value]) => value !== null && !isEmptyList(value)))];
+    }),
+  );
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
 }
 
 function shownKinds(kinds: NonNullable<Prices['imageKinds']>): object {

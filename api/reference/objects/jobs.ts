@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { dollars, metadata, ms, seconds, status, tokens } from './shapes.ts';
 
+const serviceTier = z
+  .string()
+  .nullable()
+  .describe(
+    'The service tier that served it, if it was asked for or its vendor has used another than the standard one.',
+  );
+
 /** A job in a list. */
 export const listedJob = z.object({
   id: z.string(),
@@ -13,6 +20,7 @@ export const listedJob = z.object({
   finished_at: seconds.nullable(),
   urls: z.object({ self: z.string(), events: z.string(), ws: z.string(), cancel: z.string() }),
   usage: z.unknown().describe("The vendor's usage, as it came."),
+  service_tier: serviceTier,
   input_tokens: tokens,
   output_tokens: tokens,
   cost: dollars.nullable(),
@@ -68,6 +76,7 @@ export const consoleJob = z.object({
   cost: dollars.nullable(),
   vendor_cost: dollars.nullable(),
   usage: z.unknown(),
+  service_tier: serviceTier,
   metadata,
   has_body: z.boolean().describe('Whether its request and answer are kept.'),
 });

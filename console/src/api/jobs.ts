@@ -33,6 +33,8 @@ export interface Job {
   /** The cost reported by its vendor. */
   readonly vendor_cost: number | null;
   readonly usage: unknown;
+  /** If it was asked for, or its vendor has used another than the standard one. */
+  readonly service_tier: string | null;
   readonly metadata: Readonly<Record<string, string>> | null;
   readonly has_body: boolean;
 }

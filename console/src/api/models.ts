@@ -19,6 +19,8 @@ export interface ModelPrices {
   readonly character?: number | null;
   readonly request?: RequestPrice | null;
   readonly above?: readonly Readonly<Record<string, number | null>>[];
+  /** At other service tiers than the standard one, by their names. */
+  readonly tiers?: Readonly<Record<string, ModelPrices>> | null;
 }
 
 export interface Model {

@@ -117,14 +117,18 @@ function routeOf(entry: RouteEntry, model: Facts): ModelRoute {
   };
 }
 
-/** Prices are merged one by one, too. An empty list of price steps removes them. */
+/**
+ * Prices are merged one by one, too. An empty list of price steps removes them. The prices of service tiers do not outlive a change
+ * of the others, of which they might be the cheaper ones then.
+ */
 function changeFacts(before: Facts, change: Partial<Facts>): Facts {
-  const { above, ...prices } = { ...before.prices, ...change.prices };
+  const { above, tiers: tiersBefore, ...prices } = { ...before.prices, ...change.prices };
+  const tiers = change.prices === undefined ? tiersBefore : change.prices.tiers;
   const steps = above !== undefined && above.length > 0 && { above };
   return {
     ...given(before, factNames),
     ...change,
-    ...((before.prices ?? change.prices) && { prices: { ...prices, ...steps } }),
+    ...((before.prices ?? change.prices) && { prices: { ...prices, ...steps, ...(tiers && { tiers }) } }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isStandardTier, tierName } from '../../money/service-tier.ts';
 import { camelKeys, list, mapping, named, text, whole } from './shapes.ts';
 
 /** Multiplier for token prices: dollars per million → whole nano-dollars per thousand. */
@@ -31,11 +32,43 @@ const each = () => dollars(forOne, 1000);
 
 const tokenPrices = { input: tokens(), cached_input: tokens(), cache_write: tokens(), output: tokens() };
 
-/** Prices in US dollars: per million tokens, per image, second, character, request; converted to the catalogue's units. */
-export const pricesShape = mapping({
+/** All prices of tokens. */
+const allTokenPrices = {
   ...tokenPrices,
   image_output: tokens(),
   audio_input: tokens(),
+  above: list(
+    mapping({ tokens: whole(1, 1_000_000_000), ...tokenPrices }).transform(camelKeys),
+    'mappings with tokens and prices',
+    0,
+  ).optional(),
+};
+
+/** Maximum factor of a service tier: a larger one was meant as a price. */
+const maxFactor = 100;
+const factor = `a number > 0 and <= ${maxFactor}, or prices of tokens`;
+
+/** The standard tier has the model's own prices, `auto` is any, and `fast` is another name of `priority`. */
+const tierKey = text('the name of a service tier', 32).refine(
+  (name) => tierName(name) === name && name !== 'auto' && !isStandardTier(name),
+  'expected the name of a service tier other than the standard one, such as flex or priority',
+);
+
+/** Prices at a service tier: all of the model's prices times a number, or prices of tokens. */
+const tier = z.union(
+  [
+    z.number().positive().max(maxFactor),
+    mapping(allTokenPrices)
+      .transform(camelKeys)
+      // An empty list of steps is none.
+      .transform(({ above, ...prices }) => ({ ...prices, ...(above !== undefined && above.length > 0 && { above }) })),
+  ],
+  `expected ${factor}`,
+);
+
+/** Prices in US dollars: per million tokens, per image, second, character, request; converted to the catalogue's units. */
+export const pricesShape = mapping({
+  ...allTokenPrices,
   image: each().optional(),
   image_kinds: named(text('a size, a quality or both', 64), each()).optional(),
   second: each().optional(),
@@ -46,9 +79,5 @@ export const pricesShape = mapping({
       'expected dollars, or low, medium and high',
     )
     .optional(),
-  above: list(
-    mapping({ tokens: whole(1, 1_000_000_000), ...tokenPrices }).transform(camelKeys),
-    'mappings with tokens and prices',
-    0,
-  ).optional(),
+  tiers: named(tierKey, tier).optional(),
 }).transform(camelKeys);

@@ -41,7 +41,7 @@ const tokenNames = {
 } as const;
 
 function priceLines(prices: ModelPrices): PriceLine[] {
-  const { image_output, audio_input, image, image_kinds, second, character, request, above } = prices;
+  const { image_output, audio_input, image, image_kinds, second, character, request, above, tiers } = prices;
   return [
     ...tokenLines(prices),
     ...line('Image output', image_output, million),
@@ -52,6 +52,9 @@ function priceLines(prices: ModelPrices): PriceLine[] {
     ...line('Text', character, 'character'),
     ...requestLines(request),
     ...(above ?? []).flatMap((step) => tokenLines(step, `, in requests over ${count(step.tokens)} input tokens`)),
+    ...Object.entries(tiers ?? {}).flatMap(([tier, own]) =>
+      priceLines(own).map(({ what, ...rest }) => ({ what: `${what}, service tier ${tier}`, ...rest })),
+    ),
   ];
 }
 

@@ -102,6 +102,7 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
               Model: job.model,
               'Answered by': job.served_model,
               Vendor: job.vendor,
+              'Service tier': job.service_tier,
               Attempts: count(job.attempts),
               Endpoint: job.endpoint,
               Streamed: job.stream ? 'yes' : 'no',
