@@ -134,6 +134,7 @@ export function tiersToCharge(prices: Prices | undefined, facts: TierFacts): rea
   };
   const used = said !== undefined && standardTiers.has(said) ? [standard] : priced(said);
   if (used.length > 0 && !isInterrupted) return used;
+  if (used.length === 0 && asked === undefined) return [standard];
   const requested = asked === undefined ? [standard] : priced(asked === 'auto' ? auto : asked);
   return [...(used.length > 0 ? used : [standard]), ...requested];
 }

@@ -46,7 +46,7 @@ const allTokenPrices = {
 
 /** Maximum factor of a service tier: a larger one was meant as a price. */
 const maxFactor = 100;
-const factor = `a number > 0 and <= ${maxFactor}, or prices of tokens`;
+const factor = `expected a number > 0 and <= ${maxFactor}, or prices of tokens`;
 
 /** The standard tier has the model's own prices, `auto` is any, and `fast` is another name of `priority`. */
 const tierKey = text('the name of a service tier', 32).refine(
@@ -57,13 +57,13 @@ const tierKey = text('the name of a service tier', 32).refine(
 /** Prices at a service tier: all of the model's prices times a number, or prices of tokens. */
 const tier = z.union(
   [
-    z.number().positive().max(maxFactor),
+    z.number(factor).positive(factor).max(maxFactor, factor),
     mapping(allTokenPrices)
       .transform(camelKeys)
       // An empty list of steps is none.
       .transform(({ above, ...prices }) => ({ ...prices, ...(above !== undefined && above.length > 0 && { above }) })),
   ],
-  `expected ${factor}`,
+  factor,
 );
 
 /** Prices in US dollars: per million tokens, per image, second, character, request; converted to the catalogue's units. */

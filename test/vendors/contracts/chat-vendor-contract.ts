@@ -29,7 +29,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
         const end = await bench.vendor.chat(callOf(), sink);
         assert.deepEqual(sink.data(), data);
         assert.deepEqual(new Set(sink.frames.map((frame) => frame.type)), new Set(['delta']));
-        assert.deepEqual(end, { body: JSON.stringify({ usage }), usage });
+        assert.deepEqual(end, { body: JSON.stringify({ usage }), usage, tier: tierIn(data) });
       });
     }
 
@@ -38,7 +38,7 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
       const sink = collect();
       const end = await bench.vendor.chat(callOf({ stream: false }), sink);
       assert.deepEqual(JSON.parse(end.body), wire.held.body);
-      assert.deepEqual(end.usage, wire.held.usage);
+      assert.deepEqual([end.usage, end.tier], [wire.held.usage, tierIn([wire.held.body])]);
       assert.equal(sink.frames.length, 0);
     });
 
@@ -70,4 +70,9 @@ export function describeChatVendor(name: string, wire: ChatVendor): void {
       assert.equal(bench.server.requests.length, asked);
     });
   });
+}
+
+/** The service tier that the last of these frames, or a body, names. */
+export function tierIn(data: readonly unknown[]): string | undefined {
+  return (data as { service_tier?: string }[]).findLast(({ service_tier: tier }) => tier != null)?.service_tier;
 }

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
-import { describeChatVendor } from './chat-vendor-contract.ts';
+import { describeChatVendor, tierIn } from './chat-vendor-contract.ts';
 import { callOf, collect, cut, sendJson } from './fixture-vendor.ts';
 import { VendorBench } from './vendor-bench.ts';
 
@@ -82,7 +82,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
           const bytes = spell(Buffer.concat(toEvents(recorded[recording] as Answer)));
           const { sink, end } = await stream(...cut(bytes, places));
           assert.deepEqual(sink.data(), wire.framesOf(recording));
-          assert.deepEqual(end, counted);
+          assert.deepEqual(end, { ...counted, tier: tierIn(sink.data()) });
         }),
         { numRuns: 150 },
       );
@@ -120,7 +120,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       const delta = { ...message, tool_calls: message.tool_calls.map((each, index) => ({ index, ...each })) };
       const { service_tier } = wire.heldBody;
       assert.deepEqual(sink.data(), [{ choices: [{ ...choice, delta }], service_tier }]);
-      assert.deepEqual(end, counted);
+      assert.deepEqual(end, { ...counted, tier: tierIn(sink.data()) });
     });
 
     it(`${name} ends with its last event, without waiting for what the vendor may still send`, async () => {
@@ -133,7 +133,7 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       const sink = collect();
       const end = await bench.vendor.chat(callOf({ model }), sink);
       assert.deepEqual(addUp(sink.data()).content, wire.heldBody.choices[0].message.content);
-      assert.deepEqual(end, counted);
+      assert.deepEqual(end, { ...counted, tier: tierIn(sink.data()) });
       answered?.end();
     });
 

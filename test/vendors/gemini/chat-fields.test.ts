@@ -105,7 +105,15 @@ const table: Record<Field, readonly Sent[]> = {
   safety_identifier: [dropped('s-1')],
   metadata: [dropped({ a: 'b' })],
   store: [dropped(true)],
-  service_tier: [dropped('auto')],
+  service_tier: [
+    { value: 'auto', body: {} },
+    { value: 'default', body: { serviceTier: 'standard' } },
+    { value: 'flex', body: { serviceTier: 'flex' } },
+    { value: 'priority', body: { serviceTier: 'priority' } },
+    { value: 'fast', body: { serviceTier: 'priority' } },
+    // Gemini itself says what it does not know.
+    { value: 'scale', body: { serviceTier: 'scale' } },
+  ],
   prompt_cache_key: [dropped('k')],
   prompt_cache_retention: [dropped('24h')],
   prompt_cache_options: [dropped({ ttl: '1h' })],

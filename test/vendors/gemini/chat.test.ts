@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type OpenAI from 'openai';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
 import { type Said, saidInChunks, saidWhole } from '../../support/fold-chunks.ts';
-import { describeChatVendor } from '../contracts/chat-vendor-contract.ts';
+import { describeChatVendor, tierIn } from '../contracts/chat-vendor-contract.ts';
 import { type Answer, callOf, collect, cut, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
 import { VendorBench } from '../contracts/vendor-bench.ts';
 import {
@@ -83,7 +83,7 @@ describe('chats with Gemini', () => {
         const bytes = Buffer.from(`: hello\n\n${events(sent)}`.replaceAll('\r\n', '\n').replaceAll('\n', end));
         const { sink, end: answered } = await stream(...cut(bytes, places));
         assert.deepEqual(sink.data(), frames);
-        assert.deepEqual(answered, { body: JSON.stringify({ usage }), usage });
+        assert.deepEqual(answered, { body: JSON.stringify({ usage }), usage, tier: tierIn(frames) });
       }),
       { numRuns: 150 },
     );
@@ -145,7 +145,7 @@ describe('chats with Gemini', () => {
     assert.equal(none, null);
     assert.ok(!('usage' in body));
     const { end } = await stream(events([{ ...lastEvent([{ text: 'Hi' }]), usageMetadata: undefined }]));
-    assert.deepEqual(end, { body: '{"usage":null}', usage: null });
+    assert.deepEqual(end, { body: '{"usage":null}', usage: null, tier: undefined });
   });
 
   it("Gemini countTokens counts all input with the model's own tokenizer", async () => {

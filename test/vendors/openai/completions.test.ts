@@ -52,7 +52,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     const request = '{"prompt":[1,2],"suffix":"x","best_of":1,"something_new":{}}';
     const end = await vendor.complete(callOf({ model: 'gpt-3.5-turbo-instruct', request }), sink);
     assert.deepEqual(sink.data(), said.map(frameOf));
-    assert.deepEqual(end, { body: JSON.stringify({ usage }), usage });
+    assert.deepEqual(end, { body: JSON.stringify({ usage }), usage, tier: undefined });
     assert.equal(server.requests[0]?.url, '/v1/completions');
     assert.deepEqual(JSON.parse(server.requests[0]?.body ?? ''), {
       ...{ model: 'gpt-3.5-turbo-instruct', stream: true, stream_options: { include_usage: true } },
@@ -64,7 +64,7 @@ describe('legacy completions of the OpenAI dialect', () => {
     const choices = [choice('This is a test.', { finish_reason: 'length' })];
     server.answer((response) => sendJson(response, 200, JSON.stringify(completionChunk(choices, { usage }))));
     const held = await vendor.complete(callOf({ stream: false }), collect());
-    assert.deepEqual(held, { body: JSON.stringify({ choices, usage }), usage });
+    assert.deepEqual(held, { body: JSON.stringify({ choices, usage }), usage, tier: undefined });
     const sink = collect();
     const end = await vendor.complete(callOf(), sink);
     assert.deepEqual(sink.data(), [{ choices: [{ ...choices[0] }] }]);

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
-import { describeChatVendor } from '../contracts/chat-vendor-contract.ts';
+import { describeChatVendor, tierIn } from '../contracts/chat-vendor-contract.ts';
 import {
   type Answer,
   beginStream,
@@ -175,7 +175,7 @@ describe('the OpenAI dialect', () => {
         const bytes = Buffer.from(`: hello\n\n${events([...chunks, usageChunk])}`.replaceAll('\n', end));
         const { sink, end: answer } = await stream(...cut(bytes, places));
         assert.deepEqual(sink.data(), chunks.map(frameOf));
-        assert.deepEqual(answer, { body: JSON.stringify({ usage }), usage });
+        assert.deepEqual(answer, { body: JSON.stringify({ usage }), usage, tier: tierIn(sink.data()) });
       }),
       { numRuns: 150 },
     );
@@ -249,7 +249,7 @@ describe('the OpenAI dialect', () => {
       response.write(events(plain));
     });
     const end = await bench.vendor.chat(callOf(), collect());
-    assert.deepEqual(end, { body: '{"usage":null}', usage: null });
+    assert.deepEqual(end, { body: '{"usage":null}', usage: null, tier: 'default' });
     answered?.end();
   });
 
@@ -308,7 +308,7 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(sink.data(), [
       { ...rest, choices: [{ index: 0, delta, logprobs: null, finish_reason: 'tool_calls' }] },
     ]);
-    assert.deepEqual(end, { body: JSON.stringify({ usage }), usage });
+    assert.deepEqual(end, { body: JSON.stringify({ usage }), usage, tier: 'default' });
   });
 
   it('the OpenAI dialect fails with a clear error for a senseless JSON answer', async () => {

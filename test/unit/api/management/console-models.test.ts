@@ -30,6 +30,7 @@ const models: readonly Model[] = [
       },
       request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 },
       above: [{ tokens: 200, input: 5_000_000 }],
+      tiers: { flex: 0.5, priority: { input: 5_000_000, cachedInput: 2_500_000, output: 20_000_000 } },
     },
   },
 ];
@@ -50,6 +51,17 @@ it("the console's model list has every model with its prices in dollars, the ava
     prices: {
       ...{ ...none, input: 2.5, cached_input: 1.25, output: 10, image: 0.04, image_kinds: { hd: 0.08 } },
       above: [{ tokens: 200, input: 5, cached_input: null, cache_write: null, output: null }],
+      tiers: {
+        flex: {
+          ...{ input: 1.25, cached_input: 0.625, output: 5, image: 0.02, image_kinds: { hd: 0.04 } },
+          request: { low: 0.0025, medium: 0.004, high: 0.006 },
+          above: [{ tokens: 200, input: 2.5, cached_input: null, cache_write: null, output: null }],
+        },
+        priority: {
+          ...{ input: 5, cached_input: 2.5, output: 20, image: 0.04, image_kinds: { hd: 0.08 }, request: none.request },
+          above: [{ tokens: 200, input: 5, cached_input: 5, cache_write: 5, output: 20 }],
+        },
+      },
     },
   });
   assert.deepEqual(

@@ -4,11 +4,14 @@ import { describe, it } from 'node:test';
 import { buildCatalogue, catalogueText } from '../../../../catalogue/build-catalogue.ts';
 import { readModelsDev } from '../../../../catalogue/models-dev.ts';
 import { sources } from '../../../../catalogue/sources.ts';
+import { readTierPrices } from '../../../../catalogue/tier-prices.ts';
 import { capabilities } from '../../../../shared/capabilities/capability.ts';
 import { capabilityOf } from '../../../../shared/catalogue/capability-of.ts';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import { catalogueFile } from '../../../../shared/catalogue/model.ts';
 import { type Model, models } from '../../../../shared/catalogue/models.ts';
+import { type Prices, tokenPrices } from '../../../../shared/money/cost.ts';
+import { pricesAt } from '../../../../shared/money/service-tier.ts';
 import { findVendorRow } from '../../../../shared/vendors/vendors.ts';
 import { everyVendor, vendorsOn } from '../../../support/vendor-settings.ts';
 
@@ -171,10 +174,63 @@ describe('the generated catalogue', () => {
     assert.deepEqual(priced('gpt-5.5'), {
       ...{ input: 5_000_000, cachedInput: 500_000, output: 30_000_000 },
       above: [{ tokens: 272_000, input: 10_000_000, cachedInput: 1_000_000, output: 45_000_000 }],
+      tiers: { flex: 0.5, priority: { input: 12_500_000, cachedInput: 1_250_000, output: 75_000_000 } },
     });
     // $0.36 an hour; $15 a million characters.
     assert.deepEqual(priced('whisper-1'), { second: 100_000 });
     assert.deepEqual(priced('tts-1'), { character: 15_000 });
+  });
+
+  it('the generated catalogue has service tiers with prices above 0, priority never cheaper than the standard tier, flex never dearer', () => {
+    const counts: Record<string, number> = {};
+    for (const { id, capability, prices, routes } of file.models) {
+      const lists = [{ prices, vendor: routes[0]?.vendor }, ...routes.slice(1)];
+      for (const { prices: own, vendor } of lists) {
+        for (const [tier, price] of Object.entries(own?.tiers ?? {})) {
+          assert.equal(capability, 'chat', id);
+          counts[`${vendor} ${tier}`] = (counts[`${vendor} ${tier}`] ?? 0) + 1;
+          const at = pricesAt(own, tier);
+          assert.ok(own && at, id);
+          if (typeof price === 'object') assert.ok(price.input && price.output, `${id} ${tier}`);
+          for (const tokens of [undefined, ...(own.above ?? []).map((step) => step.tokens)]) {
+            const step = (list: Prices) => list.above?.find((each) => each.tokens === tokens);
+            const [usual, tiered] = [tokenPrices(own, step(own)), tokenPrices(at, step(at))];
+            for (const kind of Object.keys(usual) as (keyof typeof usual)[]) {
+              const [standard, found] = [usual[kind], tiered[kind]];
+              assert.ok(found > 0 || standard === 0, `${id} ${tier} ${kind}`);
+              const isSane = tier === 'flex' ? found <= standard : found >= standard;
+              assert.ok(isSane, `${vendor} ${id} ${tier} ${kind} ${tokens}: ${found}, ${standard}`);
+            }
+          }
+        }
+      }
+    }
+    for (const [name, least] of Object.entries({
+      ...{ 'openai flex': 25, 'openai priority': 30, 'openai ultrafast': 2, 'gemini flex': 15, 'gemini priority': 15 },
+      ...{ 'bedrock flex': 30, 'bedrock priority': 30, 'groq flex': 5, 'fireworks priority': 10 },
+    })) {
+      assert.ok((counts[name] ?? 0) >= least, `${name}: ${counts[name]}`);
+    }
+  });
+
+  it('the generated catalogue has the published prices of service tiers', () => {
+    const at = (id: string, tier: string) => {
+      const { input, cachedInput, output } = pricesAt(file.models.find((each) => each.id === id)?.prices, tier) ?? {};
+      return [input, cachedInput, output].map((price) => price && price / 1_000_000);
+    };
+    // https://openai.com/api-priority-processing
+    assert.deepEqual(at('gpt-5.4', 'priority'), [5, 0.5, 30]);
+    assert.deepEqual(at('gpt-5.2', 'priority'), [3.5, 0.35, 28]);
+    assert.deepEqual(at('gpt-5-mini', 'priority'), [0.45, 0.045, 3.6]);
+    assert.deepEqual(at('gpt-4.1', 'priority'), [3.5, 0.875, 14]);
+    // https://ai.google.dev/gemini-api/docs/pricing
+    assert.deepEqual(at('gemini-2.5-flash', 'flex'), [0.15, 0.03, 1.25]);
+    assert.deepEqual(at('gemini-2.5-flash', 'priority'), [0.54, 0.054, 4.5]);
+    // https://console.groq.com/docs/flex-processing: as on demand.
+    const groq = file.models.find(({ routes }) => routes[0]?.vendor === 'groq' && routes.length === 1);
+    assert.deepEqual([groq?.prices?.tiers, at('gpt-5-nano', 'priority')], [{ flex: 1 }, Array(3).fill(undefined)]);
+    // https://aws.amazon.com/bedrock/pricing
+    assert.deepEqual(at('bedrock/openai.gpt-oss-120b-1:0', 'priority'), [0.2625, undefined, 1.05]);
   });
 
   it('the generated catalogue has one row for an open model of several vendors, and no vendor twice in a row', () => {
@@ -210,6 +266,7 @@ describe('the generated catalogue', () => {
     assert.deepEqual(file.sources, {
       ...Object.fromEntries(Object.entries(sources).map(([name, { version }]) => [name, version])),
       [readModelsDev().repository]: readModelsDev().commit,
+      [readTierPrices().source]: readTierPrices().version,
     });
     const made = new Date(file.generated_at);
     assert.equal(catalogueText(buildCatalogue(made)), text, 'run `npm run catalogue`');

@@ -34,6 +34,12 @@ function mistakes(text: string): string[] {
   assert.fail('there is no mistake');
 }
 
+/** A model's prices at its standard tier. */
+function withoutTiers({ prices = {} }: Model): NonNullable<Model['prices']> {
+  const { tiers: _tiers, ...own } = prices;
+  return own;
+}
+
 function known(id: string): Model {
   const found = table.find((each) => each.id === id);
   assert.ok(found, id);
@@ -172,10 +178,40 @@ describe('models of the configuration file', () => {
       ownedBy: 'us',
       maxOutputTokens: 1000,
       deprecatedAt: Date.parse('2027-01-01T00:00:00Z') / 1000,
-      prices: { ...before.prices, input: 3_000_000 },
+      prices: { ...withoutTiers(before), input: 3_000_000 },
       chat: { ...before.chat, hints: true },
     });
     assert.deepEqual(models.toSpliced(place, 1), table.toSpliced(place, 1));
+  });
+
+  it('the file sets prices of service tiers, and those of the catalogue do not outlive a change of the others', () => {
+    const prices = (text: string, id = 'gpt-5') => model(id, `models: { ${id}: ${text} }`)?.prices;
+    const { tiers, ...own } = known('gpt-5').prices ?? {};
+    assert.deepEqual(tiers, { flex: 0.5, priority: 2 });
+    assert.deepEqual(prices('{ max_output_tokens: 5 }'), known('gpt-5').prices);
+    assert.deepEqual(prices('{ prices: { output: 3 } }'), { ...own, output: 3_000_000 });
+    assert.deepEqual(prices('{ prices: { tiers: { priority: 3 } } }'), { ...own, tiers: { priority: 3 } });
+    assert.deepEqual(prices('{ prices: { tiers: {} } }'), { ...own, tiers: {} });
+    const listed = '{ prices: { tiers: { my-tier: { input: 1, cached_input: 0.5, output: 2, above: [] } } } }';
+    const mine = { input: 1_000_000, cachedInput: 500_000, output: 2_000_000 };
+    assert.deepEqual(prices(listed), { ...own, tiers: { 'my-tier': mine } });
+    const routed = model(
+      'new',
+      `vendors: { mine: { base_url: http://a } }
+models:
+  new:
+    capability: chat
+    prices: { input: 1, output: 2, tiers: { flex: 0.5 } }
+    routes: [{ vendor: mine, model: a }, { vendor: mine, model: b, prices: { input: 3 } }]
+`,
+    );
+    assert.deepEqual(
+      routed?.routes.map((route) => route.prices),
+      [
+        { input: 1_000_000, output: 2_000_000, tiers: { flex: 0.5 } },
+        { input: 3_000_000, output: 2_000_000 },
+      ],
+    );
   });
 
   it('a new price in the file applies to every route of the model', () => {
@@ -198,7 +234,7 @@ describe('models of the configuration file', () => {
   it('empty price steps in the file remove those of the model', () => {
     const stepped = table.find(({ prices }) => prices?.above) as Model;
     const changed = model(stepped.id, `models: { "${stepped.id}": { prices: { above: [] } } }`);
-    const { above: _, ...prices } = stepped.prices ?? {};
+    const { above: _, ...prices } = withoutTiers(stepped);
     assert.deepEqual(changed?.prices, prices);
   });
 
@@ -278,7 +314,7 @@ models:
     assert.equal(models.length, table.length);
     assert.ok(!ids.includes('gpt-4o-mini') && !ids.includes('o3'));
     const byId = new Map(models.map((each) => [each.id, each]));
-    const small = { ...known('gpt-4o-mini'), prices: { ...known('gpt-4o-mini').prices, input: 1_000_000 } };
+    const small = { ...known('gpt-4o-mini'), prices: { ...withoutTiers(known('gpt-4o-mini')), input: 1_000_000 } };
     assert.deepEqual(byId.get('small'), { ...small, id: 'small' });
     assert.deepEqual(byId.get('fast'), { ...small, id: 'fast', aliasOf: 'small' });
     assert.deepEqual(byId.get('gpt-4o'), { ...known('o3'), id: 'gpt-4o' });

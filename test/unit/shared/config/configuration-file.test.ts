@@ -134,6 +134,29 @@ describe('the configuration file', () => {
       'models: { m: { prices: { input: 0.0000005 } } }\n',
       ['1:33: models.m.prices.input: expected a multiple of 0.000001 dollars, got 5e-7'],
     ],
+    ...[
+      ['0', '1:41', '0'],
+      ['-1', '1:41', '-1'],
+      ['101', '1:41', '101'],
+      ['half', '1:41', '"half"'],
+      ['[1]', '1:35', 'a list'],
+      ['{ input: -1 }', '1:43', ''],
+    ].map(([price, at, got], index): (typeof wrong)[number] => [
+      `a price of a service tier that is none, ${index}`,
+      `models: { m: { prices: { tiers: { flex: ${price} } } } }\n`,
+      [
+        got === ''
+          ? `${at}: models.m.prices.tiers.flex.input: expected a number >= 0, got -1`
+          : `${at}: models.m.prices.tiers.flex: expected a number > 0 and <= 100, or prices of tokens, got ${got}`,
+      ],
+    ]),
+    ...['default', 'auto', 'fast', '"a b"'].map((name, index): (typeof wrong)[number] => [
+      `a service tier that has no prices of its own, ${index}`,
+      `models: { m: { prices: { tiers: { ${name}: 2 } } } }\n`,
+      [
+        `1:35: models.m.prices.tiers.${name.replaceAll('"', '')}: expected the name of a service tier other than the standard one, such as flex or priority`,
+      ],
+    ]),
     ['an empty model', 'models:\n  m:\n', ['2:3: models.m: expected a mapping, got nothing']],
     [
       'a route without its vendor',

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { costOf, type Prices, searchContextSizes } from '../../../../shared/money/cost.ts';
 import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
+import { tiersToCharge } from '../../../../shared/money/service-tier.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
 const cheap = madeUpModel({
@@ -117,13 +118,24 @@ describe('holdOf', () => {
   const price = fc.integer({ min: 0, max: 100_000_000_000 });
   const maybe = fc.option(price, { nil: undefined });
   const tokenPrices = { input: maybe, cachedInput: maybe, cacheWrite: maybe, output: maybe };
+  const step = fc.record({ tokens: fc.integer({ min: 1, max: 2_000_000 }), ...tokenPrices });
+  const steps = fc
+    .uniqueArray(step, { maxLength: 3, selector: ({ tokens }) => tokens })
+    .map((some) => some.sort((one, other) => one.tokens - other.tokens));
+  const tierList = fc.record({
+    ...{ ...tokenPrices, audioInput: maybe, imageOutput: maybe },
+    above: fc.option(steps, { nil: undefined }),
+  });
+  const factor = fc.double({ min: 0.01, max: 100, noNaN: true });
+  const tierNames = ['flex', 'priority', 'unpriced'] as const;
   const prices = fc.record({
     ...tokenPrices,
     ...{ audioInput: maybe, imageOutput: maybe, image: maybe, second: maybe, character: maybe },
     imageKinds: fc.option(fc.dictionary(fc.constantFrom('1x1', 'hd', '1x1 hd', '2x2'), price), { nil: undefined }),
     request: fc.option(fc.oneof(price, fc.record({ low: price, medium: price, high: price })), { nil: undefined }),
-    above: fc.uniqueArray(fc.record({ tokens: fc.integer({ min: 1, max: 2_000_000 }), ...tokenPrices }), {
-      ...{ maxLength: 3, selector: ({ tokens }: { tokens: number }) => tokens },
+    above: steps,
+    tiers: fc.option(fc.dictionary(fc.constantFrom('flex', 'priority'), fc.oneof(factor, tierList)), {
+      nil: undefined,
     }),
   }) as fc.Arbitrary<Prices>;
   const share = fc.double({ min: 0, max: 1, noNaN: true });
@@ -133,6 +145,7 @@ describe('holdOf', () => {
     fee: fc.record({
       ...{ searchContext: fc.constantFrom(undefined, ...searchContextSizes), requests: fc.nat(9) },
       ...{ imageSize: fc.constantFrom(undefined, '1x1', '2x2'), imageQuality: fc.constantFrom(undefined, 'hd', 'low') },
+      tier: fc.constantFrom(undefined, 'auto', ...tierNames),
     }),
     shares: fc.tuple(share, share, share, share, share, share),
   });
@@ -140,10 +153,7 @@ describe('holdOf', () => {
   it('holdOf is never less than the cost of a request within its bounds, by any route', () => {
     fc.assert(
       fc.property(fc.array(prices, { minLength: 1, maxLength: 3 }), used, (lists, { shares, ...facts }) => {
-        const routes = lists.map((list) => {
-          const above = [...(list.above ?? [])].sort((one, other) => one.tokens - other.tokens);
-          return { ...cheap, prices: { ...list, above } };
-        });
+        const routes = lists.map((list) => ({ ...cheap, prices: list }));
         const hold = holdOf(routes, facts);
         const amount = amountOf(hold, facts.outputTokens);
         const part = (most: number, index: number): number => Math.floor(most * (shares[index] as number));
@@ -156,13 +166,69 @@ describe('holdOf', () => {
           completion_tokens_details: { image_tokens: part(output, 5) },
         };
         for (const { prices: list } of routes) {
-          const cost = costOf(list, usage, facts, facts.fee) ?? 0;
-          assert.ok(Number.isSafeInteger(cost) && cost >= 0);
-          assert.ok(cost <= amount, `${cost} > ${amount}`);
+          const asked = facts.fee.tier;
+          // What the vendor says, where it is no dearer tier than the requested one.
+          for (const said of [undefined, 'default', 'who knows', asked]) {
+            for (const isInterrupted of [false, true]) {
+              for (const charged of tiersToCharge(list, { asked, said, auto: 'priority', isInterrupted })) {
+                const cost = costOf(charged.prices, usage, facts, facts.fee) ?? 0;
+                assert.ok(Number.isSafeInteger(cost) && cost >= 0);
+                assert.ok(cost <= amount, `${cost} > ${amount} at ${charged.tier}`);
+              }
+            }
+          }
         }
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('holdOf never holds less for a request that names a service tier, and no less for a dearer one', () => {
+    fc.assert(
+      fc.property(
+        fc.array(prices, { minLength: 1, maxLength: 3 }),
+        used,
+        factor,
+        (lists, { shares: _, ...facts }, dear) => {
+          const tiers = { flex: 0.5, priority: Math.max(1, dear), ultrafast: Math.max(1, dear) * 3 };
+          const dearer = lists.map((list) => ({ ...cheap, prices: { ...list, tiers } }));
+          for (const routes of [lists.map((list) => ({ ...cheap, prices: list })), dearer]) {
+            const amounts = [undefined, 'unpriced', 'flex', 'auto', 'priority', 'ultrafast'].map((tier) =>
+              amountOf(holdOf(routes, { ...facts, fee: { ...facts.fee, tier } }), facts.outputTokens),
+            );
+            const [standard = 0, unpriced, flex = 0, auto = 0, priority = 0, ultrafast = 0] = amounts;
+            assert.equal(unpriced, standard);
+            assert.ok(flex >= standard && auto >= standard && priority >= standard);
+            assert.equal(auto, priority, 'OpenAI may choose it');
+            if (routes === dearer) assert.ok(flex === standard && ultrafast >= priority, String(amounts));
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('holdOf holds the price of the requested service tier, never less than the standard one, and that of priority for auto', () => {
+    const model = madeUpModel({
+      ...{ id: 'm', capability: 'chat' },
+      prices: { input: 1000, output: 2000, tiers: { flex: 0.5, priority: { input: 1750, output: 4000 } } },
+    });
+    const fixed = (tier?: string, routes = [model]) => {
+      const hold = holdOf(routes, { bytes: 1000, fee: { tier } });
+      return [hold.fixed, hold.outputPrice];
+    };
+    assert.deepEqual([fixed(), fixed('flex'), fixed('scale')], Array(3).fill([1000, 2000]));
+    assert.deepEqual([fixed('priority'), fixed('auto')], Array(2).fill([1750, 4000]));
+    // Groq chooses no tier that is dearer.
+    const other = madeUpModel({ id: 'm', capability: 'chat', prices: model.prices as Prices }, 'groq');
+    assert.deepEqual(
+      [fixed('auto', [other]), fixed('priority', [other])],
+      [
+        [1000, 2000],
+        [1750, 4000],
+      ],
+    );
+    assert.deepEqual(fixed('priority', [cheap, model]), [1_000_000, 2_000_000]);
   });
 
   it('holdOf rises with the request, and costOf with the usage', () => {

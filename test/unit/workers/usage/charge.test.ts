@@ -43,6 +43,63 @@ describe('the charge of a job', () => {
     assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
   });
 
+  it('a charge is by the service tier that the vendor has used, which its usage names unless it is the standard one', () => {
+    const tiers = { flex: 0.5, priority: { input: 1750, output: 4000 } };
+    const tiered = madeUpModel({ id: 'm', capability: 'chat', prices: { input: 1000, output: 2000, tiers } });
+    const charge = (asked: string | undefined, tier?: string) => {
+      const { cost, usage: recorded = '' } = chargeFor(tiered, { fee: { tier: asked } }, { usage, tier });
+      return [cost, JSON.parse(recorded).service_tier];
+    };
+    assert.deepEqual(charge(undefined), [7, undefined]);
+    assert.deepEqual([charge(undefined, 'default'), charge(undefined, 'on_demand')], Array(2).fill([7, undefined]));
+    assert.deepEqual(charge(undefined, 'priority'), [14, 'priority'], 'a setting of its account there');
+    assert.deepEqual(
+      [charge('flex', 'flex'), charge('priority', 'priority')],
+      [
+        [4, 'flex'],
+        [14, 'priority'],
+      ],
+    );
+    assert.deepEqual([charge('priority', 'default'), charge('flex', 'default')], Array(2).fill([7, 'default']));
+    assert.deepEqual(
+      [charge('auto', 'default'), charge('auto', 'flex')],
+      [
+        [7, 'default'],
+        [4, 'flex'],
+      ],
+    );
+    // Nothing is said, or what has no price.
+    assert.deepEqual(
+      [charge('priority'), charge('auto'), charge('flex')],
+      [
+        [14, 'priority'],
+        [14, 'priority'],
+        [7, 'default'],
+      ],
+    );
+    assert.deepEqual(
+      [charge('priority', 'gold'), charge('flex', 'gold'), charge(undefined, 'gold')],
+      [
+        [14, 'gold'],
+        [7, 'gold'],
+        [7, 'gold'],
+      ],
+    );
+    const cut = (asked: string | undefined, tier?: string) =>
+      chargeForInterrupted(tiered, { fee: { tier: asked } }, { usage, tier }).cost;
+    assert.deepEqual([cut('priority', 'default'), cut('priority'), cut('flex'), cut('flex', 'flex')], [14, 14, 7, 4]);
+    assert.deepEqual([cut(undefined), cut(undefined, 'priority'), cut(undefined, 'flex')], [7, 14, 7]);
+    const saved = { ...usage, prompt_tokens_details: { cached_tokens: 2 } };
+    const caching = madeUpModel({
+      ...{ id: 'm', capability: 'chat' },
+      prices: { input: 1_000_000, cachedInput: 100_000, output: 1, tiers: { priority: 2 } },
+    });
+    assert.deepEqual(
+      ['default', 'priority'].map((tier) => chargeFor(caching, {}, { usage: saved, tier }).saved),
+      [1800, 3600],
+    );
+  });
+
   it('recordedUsage adds quantities when a price is for them or nothing else is known', () => {
     assert.deepEqual(recordedUsage(null, { seconds: 8 }, undefined), { seconds: 8 });
     assert.deepEqual(recordedUsage(usage, { images: 2 }, { image: 1 }), { ...usage, images: 2 });
