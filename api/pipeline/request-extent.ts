@@ -70,7 +70,7 @@ export function extentOf(outputTokens: number | null | undefined, choices?: numb
 export function feeExtent(request: object, requests = 1): Pick<Extent, 'fee'> {
   const { web_search_options: options, service_tier: asked } = request as Readonly<Record<string, unknown>>;
   const searchContext = options === undefined ? undefined : askedSearchContext(options);
-  const tier = isStandardTier(asked) ? undefined : tierName(asked);
+  const tier = asked == null || isStandardTier(asked) ? undefined : tierName(asked);
   if (searchContext === undefined && tier === undefined && requests === 1) return {};
   return {
     fee: { ...(searchContext && { searchContext }), ...(requests !== 1 && { requests }), ...(tier && { tier }) },

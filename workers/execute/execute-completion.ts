@@ -45,7 +45,7 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
 }
 
 /** The service tier of several answers; several tiers are an unknown one. */
-function sameTier(answers: readonly Pick<VendorAnswer, 'tier'>[]): string | undefined {
+function sameTier(answers: readonly Pick<VendorAnswer, 'tier'>[]): unknown {
   const tiers = new Set(answers.map(({ tier }) => tier));
   return tiers.size === 1 ? tiers.values().next().value : undefined;
 }

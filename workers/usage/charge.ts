@@ -1,7 +1,13 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { costOf, savedBy } from '../../shared/money/cost.ts';
-import { isStandardTier, type PricedTier, tiersToCharge } from '../../shared/money/service-tier.ts';
+import {
+  isStandardTier,
+  type PricedTier,
+  type TierFacts,
+  tierName,
+  tiersToCharge,
+} from '../../shared/money/service-tier.ts';
 import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
@@ -46,12 +52,12 @@ export function chargeFor(
 
 /**
  * The charge for a chat or embeddings that did not finish.
- * @param answer its usage is null if it could not be counted, and only a price per request is known; `tier`: of its first chunk
+ * @param answer its usage is null if it could not be counted, and only a price per request is known; `tier` is what its first chunk says
  */
 export function chargeForInterrupted(
   row: RoutedModel | undefined,
   job: Pick<QueuedJob, 'fee'>,
-  answer: { readonly usage: VendorUsage; readonly tier: string | undefined },
+  answer: { readonly usage: VendorUsage; readonly tier: unknown },
 ): Charge {
   return chargeAt(row, job, answer, true);
 }
@@ -59,19 +65,25 @@ export function chargeForInterrupted(
 function chargeAt(
   row: RoutedModel | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
-  { usage, quantities, tier: said }: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
+  { usage, quantities, tier }: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
   isInterrupted: boolean,
 ): Charge {
+  const { prices } = row ?? {};
   const counts = usage === null ? undefined : readTokenCounts(usage, false);
+  const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, prices);
+  // Nearly every answer is of the standard tier.
+  const isPlain = prices?.tiers === undefined && fee?.tier === undefined && (tier == null || tier === 'default');
+  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fee) });
+  const said = isPlain ? undefined : tierName(tier);
   const facts = { asked: fee?.tier, said, auto: row?.vendorRow.autoTier, isInterrupted };
-  const costs = tiersToCharge(row?.prices, facts).map((each) => ({
-    ...each,
-    cost: costOf(each.prices, usage, quantities, fee),
-  }));
-  const charged = costs.reduce((one, other) => ((other.cost ?? 0) > (one.cost ?? 0) ? other : one));
-  const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, row?.prices);
+  const charged = isPlain
+    ? priced({ tier: undefined, prices })
+    : tiersToCharge(prices, facts)
+        .map(priced)
+        .reduce((one, other) => ((other.cost ?? 0) > (one.cost ?? 0) ? other : one));
+  const shown = isPlain || recorded === null ? recorded : withTier(recorded, facts, charged);
   return {
-    usage: recorded === null ? undefined : JSON.stringify(withTier(recorded, said, fee?.tier, charged)),
+    usage: shown === null ? undefined : JSON.stringify(shown),
     cost: charged.cost,
     saved: savedBy(charged.prices, counts),
     tokens: sumOf(counts),
@@ -85,8 +97,7 @@ function chargeAt(
  */
 function withTier(
   usage: Record<string, unknown>,
-  said: string | undefined,
-  asked: string | undefined,
+  { asked, said }: Pick<TierFacts, 'asked' | 'said'>,
   { tier }: PricedTier,
 ): Record<string, unknown> {
   const used = said ?? tier ?? 'default';

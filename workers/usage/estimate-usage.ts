@@ -2,7 +2,6 @@ import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
-import { tierName } from '../../shared/money/service-tier.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -87,16 +86,13 @@ export async function estimateInterrupted(
   return counts === undefined ? null : toUsage(job, counts);
 }
 
-/** The service tier that the first frame of an answer names, if it does and can be read: for an answer that did not finish. */
-export async function tierInLog(
-  { redis }: Pick<EstimatedContext, 'redis'>,
-  jobId: string,
-): Promise<string | undefined> {
+/** What the first frame of an answer says of its service tier, if it can be read: for an answer that did not finish. */
+export async function tierInLog({ redis }: Pick<EstimatedContext, 'redis'>, jobId: string): Promise<unknown> {
   try {
     const { batches } = await readLog(redis, jobId, 0, 1);
     const first = batches[0]?.frames[0];
     if (first?.type !== 'delta' || first.isBlob) return undefined;
-    return tierName((JSON.parse(first.text) as { service_tier?: unknown }).service_tier);
+    return (JSON.parse(first.text) as { service_tier?: unknown }).service_tier;
   } catch {
     return undefined;
   }

@@ -72,8 +72,8 @@ export interface VendorAnswer<Body extends AnswerBody = string> {
   readonly usage: VendorUsage;
   /** Other billed quantities; omitted if only tokens are billed. */
   readonly quantities?: Quantities;
-  /** The service tier that the vendor says it has used, as `tierName` returns it; left out: it says none. */
-  readonly tier?: string | undefined;
+  /** What the vendor says of the service tier that it has used, as it came; left out: nothing. */
+  readonly tier?: unknown;
 }
 
 /** The answer to a job, of one call of its vendor or of several. */

@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
 
@@ -104,7 +103,7 @@ export function thinkingOffsets(blocks: readonly JsonObject[]): JsonObject {
 /** The end of a call without streaming. */
 export function toHeldAnswer({ message, finish, usage, tier }: AnthropicAnswer): VendorAnswer {
   const choices = [{ index: 0, message, ...finish, logprobs: null }];
-  return { body: JSON.stringify({ choices, usage, ...tier }), usage, tier: tierName(tier.service_tier) };
+  return { body: JSON.stringify({ choices, usage, ...tier }), usage, tier: tier.service_tier };
 }
 
 /** A thinking block in the form that requests return it in; undefined for other blocks. */

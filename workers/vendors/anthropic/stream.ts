@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
@@ -58,7 +57,7 @@ export class AnthropicStream extends DeltaStream {
     if (!this.hasStopped) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: tierName(this.tier.service_tier) };
+    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: this.tier.service_tier };
   }
 
   override failure(thrown: unknown): ApiError {

@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { thinkingOffsets } from '../anthropic/answer.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
@@ -108,7 +107,7 @@ export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer)
   return {
     body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }),
     usage,
-    tier: tierName(tier.service_tier),
+    tier: tier.service_tier,
   };
 }
 

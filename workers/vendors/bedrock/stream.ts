@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -56,7 +55,7 @@ export class BedrockStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     if (!this.isDone) this.writeDelta({}, this.finish);
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: tierName(this.tier.service_tier) };
+    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: this.tier.service_tier };
   }
 
   protected override take(bytes: Buffer): void {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import type { JsonObject } from '../support/json-object.ts';
@@ -63,7 +62,7 @@ function toCompletion(answer: JsonObject): VendorAnswer {
   return {
     body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }),
     usage,
-    tier: tierName(tier.service_tier),
+    tier: tier.service_tier,
   };
 }
 

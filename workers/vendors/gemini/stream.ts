@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -58,7 +57,7 @@ export class GeminiStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = toUsage(this.metadata);
-    return { body: JSON.stringify({ usage }), usage, tier: tierName(toTier(this.metadata).service_tier) };
+    return { body: JSON.stringify({ usage }), usage, tier: toTier(this.metadata).service_tier };
   }
 
   protected override take(bytes: Buffer): void {

@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer } from '../vendor.ts';
@@ -55,6 +54,6 @@ export class OpenAiAnswerReader {
     shape.whole(answer);
     const usage = shapeUsage(answer.usage);
     if (usage !== null) answer.usage = usage;
-    return { body: JSON.stringify(answer), usage, tier: tierName(answer.service_tier) };
+    return { body: JSON.stringify(answer), usage, tier: answer.service_tier };
   }
 }

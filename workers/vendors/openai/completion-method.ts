@@ -1,5 +1,4 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { requestText } from '../request-body.ts';
@@ -102,7 +101,7 @@ class ChunkStream extends DeltaStream {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = shapeUsage(this.usage);
-    return { body: JSON.stringify({ usage }), usage, tier: tierName(this.tier) };
+    return { body: JSON.stringify({ usage }), usage, tier: this.tier };
   }
 
   protected override take(bytes: Buffer): void {

@@ -1,6 +1,5 @@
 import type { NativeResponseEnd } from '../../../shared/capabilities/response.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { tierName } from '../../../shared/money/service-tier.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
@@ -51,5 +50,5 @@ function endOf(answer: JsonObject): VendorAnswer {
     incomplete_details: isObject(answer.incomplete_details) ? answer.incomplete_details : null,
     usage,
   } as NativeResponseEnd['response'];
-  return { body: JSON.stringify({ response } satisfies NativeResponseEnd), usage, tier: tierName(answer.service_tier) };
+  return { body: JSON.stringify({ response } satisfies NativeResponseEnd), usage, tier: answer.service_tier };
 }
