@@ -269,13 +269,9 @@ export function mediaExtras(capability: MediaCapability, given: readonly string[
     const name = rootOf(field);
     // Prices per image may include one for high definition.
     if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
-    // Only of text the answer says at which tier it was made.
-    return free.has(name) ? [] : extrasOf(name, fields).map((extra) => withoutTier(extra));
+    // Prices of searches and tiers are for text.
+    return free.has(name) ? [] : extrasOf(name, fields).map(({ coveredBy: _, ...extra }) => extra);
   });
-}
-
-function withoutTier({ coveredBy, ...extra }: BilledExtra): BilledExtra {
-  return coveredBy === undefined || coveredBy === 'tier' ? extra : { ...extra, coveredBy };
 }
 
 function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {

@@ -105,8 +105,8 @@ function dearer(
 export interface TierFacts {
   /** What the request has asked for (`FeeFacts.tier`); undefined for the standard tier. */
   readonly asked: string | undefined;
-  /** What the vendor says that it has used, as `tierName` returns it; undefined: it says nothing. */
-  readonly said: string | undefined;
+  /** What each call of the vendor says that it has used, as `tierName` returns it. */
+  readonly said: readonly (string | undefined)[];
   /** The dearest tier that the vendor may choose for `auto`. */
   readonly auto: string | undefined;
   /** Whether the answer was interrupted: then nothing that its vendor has said is final. */
@@ -121,8 +121,8 @@ export interface PricedTier {
 
 /**
  * The service tiers that an answer may be charged by, of which the dearest counts: the one that its vendor says it has used. If that
- * has no known price, or nothing is said, the standard tier and the requested one; if the answer was interrupted, what was said
- * until then (else the standard tier) and the requested one.
+ * has no known price, or nothing is said, also the standard tier and the requested one; if the answer was interrupted, also the
+ * requested one.
  */
 export function tiersToCharge(prices: Prices | undefined, facts: TierFacts): readonly PricedTier[] {
   const standard = { tier: undefined, prices };
@@ -132,9 +132,9 @@ export function tiersToCharge(prices: Prices | undefined, facts: TierFacts): rea
     const own = tier === undefined ? undefined : pricesAt(prices, tier);
     return own === undefined ? [] : [{ tier, prices: own }];
   };
-  const used = said !== undefined && standardTiers.has(said) ? [standard] : priced(said);
-  if (used.length > 0 && !isInterrupted) return used;
-  if (used.length === 0 && asked === undefined) return [standard];
-  const requested = asked === undefined ? [standard] : priced(asked === 'auto' ? auto : asked);
-  return [...(used.length > 0 ? used : [standard]), ...requested];
+  const used = said.map((tier) => (tier !== undefined && standardTiers.has(tier) ? [standard] : priced(tier)));
+  const isKnown = used.length > 0 && used.every((tiers) => tiers.length > 0);
+  if (isKnown && !isInterrupted) return used.flat();
+  const isStandardMeant = !isKnown || asked === undefined;
+  return [...used.flat(), ...(isStandardMeant ? [standard] : []), ...priced(asked === 'auto' ? auto : asked)];
 }

@@ -38,16 +38,10 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };
   });
   const usage = sumUsage(answers.map((answer) => answer.usage));
-  const tier = sameTier(answers);
+  const tier = new Set(answers.map((answer) => answer.tier));
   if (call.stream) return { body: JSON.stringify({ usage }), usage, tier };
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);
   return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage, tier };
-}
-
-/** The service tier of several answers; several tiers are an unknown one. */
-function sameTier(answers: readonly Pick<VendorAnswer, 'tier'>[]): unknown {
-  const tiers = new Set(answers.map(({ tier }) => tier));
-  return tiers.size === 1 ? tiers.values().next().value : undefined;
 }
 
 /** The prompts as texts. @throws ApiError for others, which the endpoint's check should have rejected. */

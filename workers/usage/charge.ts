@@ -74,7 +74,7 @@ function chargeAt(
   // Nearly every answer is of the standard tier.
   const isPlain = prices?.tiers === undefined && fee?.tier === undefined && (tier == null || tier === 'default');
   const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fee) });
-  const said = isPlain ? undefined : tierName(tier);
+  const said = isPlain ? [] : [...(tier instanceof Set ? tier : [tier])].map(tierName);
   const facts = { asked: fee?.tier, said, auto: row?.vendorRow.autoTier, isInterrupted };
   const charged = isPlain
     ? priced({ tier: undefined, prices })
@@ -100,7 +100,7 @@ function withTier(
   { asked, said }: Pick<TierFacts, 'asked' | 'said'>,
   { tier }: PricedTier,
 ): Record<string, unknown> {
-  const used = said ?? tier ?? 'default';
+  const used = (said.length === 1 ? said[0] : undefined) ?? tier ?? 'default';
   return asked === undefined && isStandardTier(used) ? usage : { ...usage, service_tier: used };
 }
 

@@ -72,7 +72,7 @@ export interface VendorAnswer<Body extends AnswerBody = string> {
   readonly usage: VendorUsage;
   /** Other billed quantities; omitted if only tokens are billed. */
   readonly quantities?: Quantities;
-  /** What the vendor says of the service tier that it has used, as it came; left out: nothing. */
+  /** What the vendor says of the service tier that it has used, as it came, of several calls in a set; left out: nothing. */
   readonly tier?: unknown;
 }
 

@@ -4,18 +4,11 @@ import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { readSse } from '../../support/sse-events.ts';
-import {
-  beginStream,
-  type FixtureVendor,
-  type ReceivedRequest,
-  sendJson,
-  sendStream,
-  startFixtureVendor,
-} from '../../vendors/contracts/fixture-vendor.ts';
+import { answerAsSaid, counts, type Said, saying, usage } from '../../support/tier-saying-vendor.ts';
+import { type FixtureVendor, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
 /** Nano-dollars of `gpt-5` in the catalogue, for a token; flex costs half, priority the double. */
 const [input, output] = [1250, 10_000];
-const counts = { prompt: 20, completion: 10 };
 const standard = counts.prompt * input + counts.completion * output;
 const factors = { default: 1, flex: 0.5, priority: 2 } as const;
 
@@ -23,75 +16,6 @@ const chat = { model: 'gpt-5', messages: [{ role: 'user', content: 'Who made Rub
 const credit = 1_000_000_000_000;
 
 type Json = Record<string, unknown>;
-
-/** What the vendor says of the tier: nothing, or this, whatever it is. */
-type Said = { readonly service_tier?: unknown };
-
-/** A prompt that has the vendor say this. */
-function saying(said: Said): string {
-  return `SAY ${JSON.stringify(said)}`;
-}
-
-/** What a request's prompt has the vendor say. */
-function saidIn({ body }: ReceivedRequest): Said {
-  const [, prompt = 'SAY {}'] = /"(SAY (?:[^"\\]|\\.)*)"/.exec(body) ?? [];
-  return JSON.parse((JSON.parse(`"${prompt}"`) as string).slice('SAY '.length));
-}
-
-const usage = {
-  ...{ prompt_tokens: counts.prompt, completion_tokens: counts.completion },
-  total_tokens: counts.prompt + counts.completion,
-};
-const head = { id: 'c', created: 1, model: 'gpt-5' };
-const sse = (data: Json) => `data: ${JSON.stringify(data)}\n\n`;
-
-function chunk(delta: Json, said: Said, more: Json = {}): string {
-  const choices = [{ index: 0, delta, finish_reason: null, ...more }];
-  return sse({ ...head, object: 'chat.completion.chunk', choices, ...said });
-}
-
-/** A chat or a response of the vendor, held or streamed. */
-function answerOf(request: ReceivedRequest): string | string[] {
-  const { url, body } = request;
-  const said = saidIn(request);
-  if (url?.includes('enerateContent')) return geminiAnswer(url, said);
-  const isStream = (JSON.parse(body) as { stream?: boolean }).stream === true;
-  if (url?.endsWith('/responses')) {
-    const content = [{ type: 'output_text', text: 'Matz', annotations: [] }];
-    const item = { type: 'message', id: 'm', role: 'assistant', status: 'completed', content };
-    const own = { input_tokens: counts.prompt, output_tokens: counts.completion, total_tokens: usage.total_tokens };
-    const response = { ...head, object: 'response', status: 'completed', output: [item], usage: own, ...said };
-    if (!isStream) return JSON.stringify(response);
-    const begun = { ...response, status: 'in_progress', output: [], usage: null, service_tier: 'auto' };
-    return [
-      sse({ type: 'response.created', response: begun }),
-      sse({ type: 'response.output_item.done', output_index: 0, item }),
-      sse({ type: 'response.completed', response }),
-    ];
-  }
-  if (!isStream) {
-    const choices = [{ index: 0, message: { role: 'assistant', content: 'Matz' }, finish_reason: 'stop' }];
-    return JSON.stringify({ ...head, object: 'chat.completion', choices, usage, ...said });
-  }
-  return [
-    chunk({ role: 'assistant', content: '' }, said),
-    ...['M', 'a', 't', 'z'].map((content) => chunk({ content }, said)),
-    chunk({}, said, { finish_reason: 'stop' }),
-    sse({ ...head, choices: [], usage, ...said }),
-    'data: [DONE]\n\n',
-  ];
-}
-
-/** The same on Gemini's wire. */
-function geminiAnswer(url: string, { service_tier: tier }: Said): string | string[] {
-  const metadata = { promptTokenCount: counts.prompt, candidatesTokenCount: counts.completion, totalTokenCount: 30 };
-  const event = (text: string, more: Json = {}) => ({
-    candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0, ...more }],
-    usageMetadata: { ...metadata, ...(tier !== undefined && { serviceTier: tier }) },
-  });
-  if (!url.includes('stream')) return JSON.stringify(event('Matz', { finishReason: 'STOP' }));
-  return [event('M'), event('at'), event('z', { finishReason: 'STOP' })].map(sse);
-}
 
 /** Calls all of these, some at a time. */
 async function each<Item>(items: readonly Item[], call: (item: Item) => Promise<void>): Promise<void> {
@@ -124,15 +48,7 @@ describe('prices per service tier', () => {
       },
       'gpt-5.2': { prices: { output: 20 } },
     };
-    vendor.answer((response, request) => {
-      const answer = answerOf(request);
-      if (request.body.includes('"user":"endless"')) {
-        beginStream(response);
-        response.write(answer[0]);
-        response.write(answer[1]);
-      } else if (typeof answer === 'string') sendJson(response, 200, answer);
-      else sendStream(response, answer);
-    });
+    vendor.answer(answerAsSaid);
     records = await JobRecords.start({ configuration: { vendors, models, routing: { breaker: { calls: 10_000 } } } });
     limited = (await makeLimitedAccount(records.gateway, { credit })).key;
   });
@@ -313,6 +229,19 @@ describe('prices per service tier', () => {
     assert.equal((await costOf('flex', { service_tier: 'flex' }))[0], 0.5);
     assert.deepEqual(await costOf(undefined, { service_tier: 'priority' }), [2, 'priority']);
     assert.deepEqual(await costOf(undefined, {}), [1, undefined]);
+  });
+
+  test('an answer whose vendor reports no usage is charged by its tier, and the answers to several prompts by the dearer one', async () => {
+    for (const stream of [false, true]) {
+      const { id, cost } = await ask({ ...chatServedAt('priority'), stream, user: 'uncounted' });
+      const { prompt_tokens: prompt, completion_tokens: completion } = JSON.parse(
+        (await records.ended(id)).usage ?? '',
+      );
+      assert.equal(cost, 2 * (prompt * input + completion * output));
+      const prompts = ['flex', 'priority'].map((tier) => saying({ service_tier: tier }));
+      const two = await ask({ model: 'gpt-5', prompt: prompts, stream, service_tier: 'flex' }, '/v1/completions');
+      assert.equal(two.cost, 2 * 2 * standard);
+    }
   });
 
   test('GET /v1/jobs names the service tier of a job that asked for one, or whose vendor used another', async () => {

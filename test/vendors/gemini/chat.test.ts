@@ -46,7 +46,7 @@ describe('chats with Gemini', () => {
   const held = async (body: object) => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
     const end = await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash', stream: false }), collect());
-    return { body: JSON.parse(end.body), usage: end.usage };
+    return { body: JSON.parse(end.body), usage: end.usage, tier: end.tier };
   };
   const saidInStream = (data: unknown[]): Said[] => normal(saidInChunks(data as OpenAI.Chat.ChatCompletionChunk[]));
   /** Nothing and an empty text are the same to who reads. */
@@ -146,6 +146,37 @@ describe('chats with Gemini', () => {
     assert.ok(!('usage' in body));
     const { end } = await stream(events([{ ...lastEvent([{ text: 'Hi' }]), usageMetadata: undefined }]));
     assert.deepEqual(end, { body: '{"usage":null}', usage: null, tier: undefined });
+  });
+
+  it('Gemini chat names the service tier that stands among the counts, in a stream once', async () => {
+    const tiers: readonly (readonly [metadata: object, tier: string | undefined])[] = [
+      [{ serviceTier: 'standard' }, 'default'],
+      [{ serviceTier: 'flex' }, 'flex'],
+      [{ serviceTier: 'PRIORITY' }, 'priority'],
+      [{ serviceTier: 'SERVICE_TIER_UNSPECIFIED' }, undefined],
+      [{ trafficType: 'ON_DEMAND' }, 'default'],
+      [{ trafficType: 'ON_DEMAND_PRIORITY' }, 'priority'],
+      [{ trafficType: 'PROVISIONED_THROUGHPUT' }, undefined],
+      ...[7, null, { a: 1 }, ['flex'], 'x'.repeat(100)].map((serviceTier) => [{ serviceTier }, undefined] as const),
+      [{}, undefined],
+    ];
+    for (const [more, tier] of tiers) {
+      const counted = (parts: Record<string, unknown>[]) => ({
+        ...event(parts),
+        usageMetadata: { ...usageMetadata, ...more },
+      });
+      const last = { ...lastEvent([{ text: 'c' }]), usageMetadata: { ...usageMetadata, ...more } };
+      const whole = await held(last);
+      assert.deepEqual([whole.tier, whole.body.service_tier], [tier, tier]);
+      const { sink, end } = await stream(events([counted([{ text: 'a' }]), counted([{ text: 'b' }]), last]));
+      const named = (sink.data() as { service_tier?: string }[]).map((frame) => frame.service_tier);
+      assert.deepEqual([end.tier, named], [tier, [tier, undefined, undefined]], JSON.stringify(more));
+    }
+    // The first events have none.
+    const { sink, end } = await stream(
+      events([event([{ text: 'a' }]), { ...lastEvent([]), usageMetadata: { ...usageMetadata, serviceTier: 'flex' } }]),
+    );
+    assert.deepEqual([end.tier, tierIn(sink.data())], ['flex', 'flex']);
   });
 
   it("Gemini countTokens counts all input with the model's own tokenizer", async () => {

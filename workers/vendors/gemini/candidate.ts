@@ -129,7 +129,9 @@ export function toTier(metadata: unknown): JsonObject {
   if (!isObject(metadata)) return {};
   const { serviceTier, trafficType } = metadata;
   const tier = tierName(serviceTier)?.toLowerCase() ?? trafficTiers.get(trafficType);
-  return tier === undefined ? {} : { service_tier: tier === 'standard' ? 'default' : tier };
+  return tier === undefined || tier.endsWith('unspecified')
+    ? {}
+    : { service_tier: tier === 'standard' ? 'default' : tier };
 }
 
 /** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null if missing. */

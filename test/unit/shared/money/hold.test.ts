@@ -170,7 +170,7 @@ describe('holdOf', () => {
           // What the vendor says, where it is no dearer tier than the requested one.
           for (const said of [undefined, 'default', 'who knows', asked]) {
             for (const isInterrupted of [false, true]) {
-              for (const charged of tiersToCharge(list, { asked, said, auto: 'priority', isInterrupted })) {
+              for (const charged of tiersToCharge(list, { asked, said: [said], auto: 'priority', isInterrupted })) {
                 const cost = costOf(charged.prices, usage, facts, facts.fee) ?? 0;
                 assert.ok(Number.isSafeInteger(cost) && cost >= 0);
                 assert.ok(cost <= amount, `${cost} > ${amount} at ${charged.tier}`);

@@ -70,7 +70,7 @@ describe('prices at service tiers', () => {
 describe('the service tier that an answer is charged by', () => {
   const auto = 'priority';
   const tiers = (asked: string | undefined, said: string | undefined, isInterrupted = false) =>
-    tiersToCharge(priced, { asked, said, auto, isInterrupted }).map(({ tier }) => tier ?? 'standard');
+    tiersToCharge(priced, { asked, said: [said], auto, isInterrupted }).map(({ tier }) => tier ?? 'standard');
 
   it('it is the one that the vendor says it has used', () => {
     for (const asked of [undefined, 'auto', 'flex', 'priority', 'scale']) {
@@ -90,12 +90,21 @@ describe('the service tier that an answer is charged by', () => {
       assert.deepEqual(tiers('scale', said), ['standard']);
     }
     assert.deepEqual(
-      tiersToCharge({ input: 1 }, { asked: 'priority', said: 'priority', auto }).map(({ tier }) => tier),
+      tiersToCharge({ input: 1 }, { asked: 'priority', said: ['priority'], auto }).map(({ tier }) => tier),
       [undefined],
     );
-    assert.deepEqual(tiersToCharge(undefined, { asked: undefined, said: undefined, auto }), [
+    assert.deepEqual(tiersToCharge(undefined, { asked: undefined, said: [undefined], auto }), [
       { tier: undefined, prices: undefined },
     ]);
+  });
+
+  it('it is the dearest of those that several calls of the vendor have used', () => {
+    const several = (asked: string | undefined, ...said: (string | undefined)[]) =>
+      tiersToCharge(priced, { asked, said, auto }).map(({ tier }) => tier ?? 'standard');
+    assert.deepEqual(several('flex', 'flex', 'default'), ['flex', 'standard']);
+    assert.deepEqual(several(undefined, 'priority', 'flex'), ['priority', 'flex']);
+    assert.deepEqual(several('flex', 'priority', undefined), ['priority', 'standard', 'flex']);
+    assert.deepEqual([several('flex'), several(undefined)], [['standard', 'flex'], ['standard']]);
   });
 
   it('an interrupted answer may cost what was said until then, and what was requested', () => {
@@ -109,7 +118,7 @@ describe('the service tier that an answer is charged by', () => {
 
   it('whatever a vendor says, it lowers no charge below what the named tier costs', () => {
     const costs = (asked: string | undefined, said: string | undefined): number =>
-      Math.max(...tiersToCharge(priced, { asked, said, auto }).map(({ prices }) => costOf(prices, usage) ?? 0));
+      Math.max(...tiersToCharge(priced, { asked, said: [said], auto }).map(({ prices }) => costOf(prices, usage) ?? 0));
     const named = fc.oneof(fc.constantFrom(undefined, 'default', 'flex', 'priority', 'ultrafast', 'auto'), fc.string());
     fc.assert(
       fc.property(fc.constantFrom(undefined, 'auto', 'flex', 'priority', 'scale'), named, (asked, said) => {
