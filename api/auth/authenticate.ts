@@ -227,6 +227,7 @@ function callerOf(key: ApiKey): Caller {
     onDisconnect: key.onDisconnect,
     unsupportedParameters: key.unsupportedParameters,
     cacheBreakpoints: key.cacheBreakpoints,
+    singleFlight: key.singleFlight,
     vendorIds: key.vendorIds,
   };
 }

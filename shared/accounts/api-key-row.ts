@@ -19,6 +19,7 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
     ['onDisconnect', { on_disconnect: settings.onDisconnect ?? null }],
     ['unsupportedParameters', { unsupported_parameters: settings.unsupportedParameters ?? null }],
     ['cacheBreakpoints', { cache_breakpoints: settings.cacheBreakpoints ?? null }],
+    ['singleFlight', { single_flight: settings.singleFlight === undefined ? null : Number(settings.singleFlight) }],
     ['vendorIds', { vendor_ids: json(settings.vendorIds) }],
   ];
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
@@ -66,6 +67,7 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     onDisconnect: row.on_disconnect ?? undefined,
     unsupportedParameters: row.unsupported_parameters ?? undefined,
     cacheBreakpoints: row.cache_breakpoints ?? undefined,
+    singleFlight: row.single_flight === null ? undefined : row.single_flight === 1,
     vendorIds: parsed<string[]>(row.vendor_ids),
   };
 }

@@ -144,6 +144,8 @@ export interface ApiKeysTable {
   unsupported_parameters: 'refuse' | 'drop' | null;
   /** Who sets the breakpoints of Anthropic's prompt cache; null: the caller. */
   cache_breakpoints: 'caller' | 'automatic' | null;
+  /** 1: identical requests at once share one job; 0 and null: only if they ask for it. */
+  single_flight: number | null;
   /** JSON list of ids in the operator's own vendor accounts; null: none. */
   vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */

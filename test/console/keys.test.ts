@@ -43,6 +43,7 @@ describe('API keys over HTTP', () => {
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
     cache_breakpoints: 'automatic',
+    single_flight: true,
     vendor_ids: ['file-1', 'vs_*'],
   };
 
@@ -103,6 +104,7 @@ describe('API keys over HTTP', () => {
       [{ on_disconnect: 'stay' }, 'on_disconnect'],
       [{ unsupported_parameters: 'ignore' }, 'unsupported_parameters'],
       [{ cache_breakpoints: 'always' }, 'cache_breakpoints'],
+      [{ single_flight: 1 }, 'single_flight'],
       [{ vendor_ids: [] }, 'vendor_ids'],
       [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],

@@ -43,6 +43,7 @@ const allSettings = {
   onDisconnect: 'continue',
   unsupportedParameters: 'drop',
   cacheBreakpoints: 'automatic',
+  singleFlight: true,
   vendorIds: ['file-1', 'vs_*'],
 } as const;
 

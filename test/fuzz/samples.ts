@@ -374,6 +374,7 @@ const keyFields = {
     on_disconnect: 'continue',
     unsupported_parameters: 'drop',
     cache_breakpoints: 'automatic',
+    single_flight: true,
     expires_at: 4_000_000_000,
   },
   ...{ models: ['sandbox-chat'], capabilities: ['chat'], budget: { amount: 5, period: 'day' }, rpm: 9, tpm: 9 },

@@ -44,6 +44,7 @@ const settings = {
   on_disconnect: z.enum(['cancel', 'continue']).nullable().optional(),
   unsupported_parameters: z.enum(['refuse', 'drop']).nullable().optional(),
   cache_breakpoints: z.enum(['caller', 'automatic']).nullable().optional(),
+  single_flight: z.boolean().nullable().optional(),
 };
 
 /** The body of `POST …/keys`. */
@@ -104,6 +105,7 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
     onDisconnect: fields.on_disconnect,
     unsupportedParameters: fields.unsupported_parameters,
     cacheBreakpoints: fields.cache_breakpoints,
+    singleFlight: fields.single_flight,
     vendorIds: fields.vendor_ids,
   });
 }

@@ -33,6 +33,7 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     on_disconnect: key.onDisconnect ?? null,
     unsupported_parameters: key.unsupportedParameters ?? null,
     cache_breakpoints: key.cacheBreakpoints ?? null,
+    single_flight: key.singleFlight ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
 }

@@ -36,6 +36,7 @@ export const key = z.object({
   on_disconnect: z.string().nullable(),
   unsupported_parameters: z.string().nullable(),
   cache_breakpoints: z.string().nullable(),
+  single_flight: z.boolean().nullable(),
   vendor_ids: texts,
 });
 

@@ -24,6 +24,7 @@ export interface ApiKey {
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
+  readonly single_flight: boolean | null;
   /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
@@ -44,6 +45,7 @@ export interface KeyValues {
   readonly on_disconnect: 'cancel' | 'continue' | null;
   readonly unsupported_parameters: 'refuse' | 'drop' | null;
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
+  readonly single_flight: boolean | null;
 }
 
 /** A newly created key: `key` is its text, which is never shown again. */

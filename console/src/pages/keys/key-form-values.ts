@@ -21,6 +21,7 @@ export interface KeyFormValues {
   readonly onDisconnect: string;
   readonly unsupportedParameters: string;
   readonly cacheBreakpoints: string;
+  readonly singleFlight: string;
 }
 
 /** One line of the limits per model. */
@@ -48,6 +49,7 @@ export const emptyKeyForm: KeyFormValues = {
   onDisconnect: '',
   unsupportedParameters: '',
   cacheBreakpoints: '',
+  singleFlight: '',
 };
 
 const dayMs = 86_400_000;
@@ -75,6 +77,7 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     onDisconnect: key.on_disconnect ?? '',
     unsupportedParameters: key.unsupported_parameters ?? '',
     cacheBreakpoints: key.cache_breakpoints === 'automatic' ? 'automatic' : '',
+    singleFlight: key.single_flight === true ? 'on' : '',
   };
 }
 
@@ -115,6 +118,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     unsupported_parameters:
       form.unsupportedParameters === '' ? null : (form.unsupportedParameters as 'refuse' | 'drop'),
     cache_breakpoints: form.cacheBreakpoints === '' ? null : (form.cacheBreakpoints as 'caller' | 'automatic'),
+    single_flight: form.singleFlight === '' ? null : true,
   };
 }
 

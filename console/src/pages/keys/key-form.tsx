@@ -269,6 +269,16 @@ function BehaviourFields({ values, onChange }: FieldsProps) {
             { value: 'automatic', label: 'Add breakpoints if it has none' },
           ]}
         />
+        <NativeSelect
+          label="Identical requests at once"
+          description="They get one answer, which is charged once"
+          value={values.singleFlight}
+          onChange={(event) => onChange({ singleFlight: event.currentTarget.value })}
+          data={[
+            { value: '', label: 'One call of a vendor each' },
+            { value: 'on', label: 'Share one call of a vendor' },
+          ]}
+        />
       </SimpleGrid>
     </Part>
   );
