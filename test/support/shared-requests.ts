@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { eventually } from './eventually.ts';
 import { GatedVendor } from './gated-vendor.ts';
-import { type GatewayOptions, TestGateway } from './gateway.ts';
+import type { GatewayOptions, TestGateway } from './gateway.ts';
 import { JobRecords } from './job-records.ts';
 import { MetricsPage } from './metrics-page.ts';
 
@@ -39,7 +39,12 @@ export class SharedRequests {
   static async start(options: Omit<GatewayOptions, 'configuration'> = {}): Promise<SharedRequests> {
     const vendor = await GatedVendor.start();
     const { configuration } = vendor;
-    return new SharedRequests(vendor, await JobRecords.start({ apis: 2, ...options, configuration }));
+    try {
+      return new SharedRequests(vendor, await JobRecords.start({ apis: 2, ...options, configuration }));
+    } catch (error) {
+      await vendor.close();
+      throw error;
+    }
   }
 
   async stop(): Promise<void> {
@@ -57,12 +62,14 @@ export class SharedRequests {
     return this.records.post(body, { 'x-sluice-single-flight': '1', ...headers }, { url, ...more });
   }
 
-  /** The same with a client that can leave. */
+  /** The same with a client that can leave. An api on a busy machine refuses some at first. */
   async open(body: object, asking: Asking = {}): Promise<OpenRequest> {
     const controller = new AbortController();
-    const response = await this.ask(body, { ...asking, signal: controller.signal });
-    assert.equal(response.status, 200, response.ok ? '' : await response.text());
-    return { response, leave: () => controller.abort() };
+    return await eventually(async () => {
+      const response = await this.ask(body, { ...asking, signal: controller.signal });
+      assert.equal(response.status, 200, response.ok ? '' : await response.text());
+      return { response, leave: () => controller.abort() };
+    }, 60_000);
   }
 
   /** Waits until the vendor has got so many calls of a test. */
