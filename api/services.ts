@@ -151,28 +151,23 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const tracer = await openTracer(config.tracing, 'api', log);
   if (tracer !== undefined) closers.use(tracer);
   const processId = newProcessId('api');
-  const ending = { redis: redis.client, isCluster: redis.isCluster, blobs, queue, log };
+  const own = { redis: redis.client, isCluster: redis.isCluster, processId, clock, blobs, queue, log };
   return {
     config,
-    processId,
-    redis: redis.client,
-    clock,
-    isCluster: redis.isCluster,
+    ...own,
     queues,
     shards,
-    queue,
     load,
     payingKeys: new PayingKeys(),
     accounts,
     readers: closers.use(new AnswerReaders({ redis: redis.client, blobs, log })),
     delivered: closers.use(new DeliveredLogs(redis.client, log)),
-    leftJobs: new LeftJobs(ending),
-    sharedJobs: new SharedJobs({ ...ending, clock, processId }),
+    leftJobs: new LeftJobs(own),
+    sharedJobs: new SharedJobs(own),
     refused: closers.use(new RefusedRequests(redis.client, log)),
     cacheHits: closers.use(new CacheHits({ db, log })),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
-    blobs,
     resultLinks: new ResultLinks(() => secrets.get('result-links')),
     callers,
     sessions: new UserSessions({ db, config, log, mailer, secret: sessionSecret, baseUrls: all, origins }),
@@ -193,7 +188,6 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     metrics,
     registry,
     scrapes: new Scrapes(registry),
-    log,
     tracer,
     handover: new Handover(),
     baseUrl: baseUrls.main,
