@@ -1,4 +1,4 @@
--- Notes that no request of a process waits for a shared job any more, and which sharers are dead.
+-- Notes that the last request of a process has left a shared job, and which other processes are dead.
 -- KEYS[1] job state (hash)
 -- ARGV[1] reader's process id   ARGV[2] number of the process's last join: if a later one has come, it stays
 -- ARGV[3…] reader's ids of processes that are dead
