@@ -95,23 +95,29 @@ describe('X-Sluice-Single-Flight', () => {
   it('a key joins only what it could send itself: not another model, nor beyond its budget or limits, nor once revoked', async () => {
     const body = streamed('Hi', { model, user: 'rights' });
     const first = await shared.open(body);
+    // One that joins all the same gets a stream that does not end by itself.
+    const refused = async (headers: Record<string, string>, status: number, code: string, api = 0): Promise<void> => {
+      const response = await shared.ask(body, { headers, api });
+      assert.equal(response.status, status);
+      await assertErrorAnswer(response, status, code);
+    };
     const refusals = [
       [{ models: ['sandbox-*'] }, 403, 'permission_denied'],
       [{ capabilities: ['embedding'] }, 403, 'permission_denied'],
       [{ budget: { amount: 0, period: 'month' } }, 429, 'insufficient_quota'],
     ] as const;
     for (const [settings, status, code] of refusals) {
-      await assertErrorAnswer(await shared.ask(body, { headers: await bearer(settings), api: 1 }), status, code);
+      await refused(await bearer(settings), status, code, 1);
     }
     const slow = await bearer({ rpm: 1 });
     const own = await shared.open(streamed('Hi', { model, user: 'slow' }), { headers: slow });
-    await assertErrorAnswer(await shared.ask(body, { headers: slow }), 429, 'rate_limit_exceeded');
+    await refused(slow, 429, 'rate_limit_exceeded');
     own.leave();
     const key = await makeApiKey(shared.gateway);
     const headers = { authorization: `Bearer ${key}` };
     const joined = await shared.open(body, { headers });
     await revokeKey(shared.gateway, key);
-    await assertErrorAnswer(await shared.ask(body, { headers }), 401, 'invalid_api_key');
+    await refused(headers, 401, 'invalid_api_key');
     shared.release('rights');
     assert.deepEqual([await textOfStream(first.response), await textOfStream(joined.response)], [gatedText, gatedText]);
     assert.equal(shared.vendor.callsOf('rights').length, 1);
