@@ -179,6 +179,32 @@ describe('X-Sluice-Single-Flight', () => {
     await eventually(async () => assert.deepEqual(await shared.records.redis.keys('*idempotency:shared-*'), []));
   });
 
+  it('an ended job is not joined, though a worker of the release before has left its binding', async () => {
+    const { redis } = shared.records;
+    const body = held('Hi', { model, user: 'left-bound' });
+    const first = shared.ask(body);
+    await shared.untilCalled('left-bound');
+    const [binding] = await redis.keys('*idempotency:shared-*');
+    const bound = await redis.hgetall(binding as string);
+    assert.ok((await redis.pttl(binding as string)) > 0);
+    shared.release('left-bound');
+    const id = jobIdOf(await first);
+    await eventually(async () => assert.equal(await redis.exists(binding as string), 0));
+    await redis.hset(binding as string, bound);
+    const next = shared.ask(body, { api: 1 });
+    await shared.untilCalled('left-bound', 2);
+    shared.release('left-bound');
+    const answer = await next;
+    assert.deepEqual([flightOf(answer), await heldText(answer)], ['first', gatedText]);
+    assert.notEqual(jobIdOf(answer), id);
+    // Redis may lose a job, too, and not its binding.
+    await redis.hset(binding as string, { ...bound, job: '0'.repeat(32) });
+    const last = shared.ask(body);
+    await shared.untilCalled('left-bound', 3);
+    shared.release('left-bound');
+    assert.equal(flightOf(await last), 'first');
+  });
+
   it('a key can have it on, and a request turns it off; what is bound another way is not shared', async () => {
     const headers = { ...(await bearer({ singleFlight: true })) };
     const plain = async (more: Record<string, string>): Promise<Record<string, string>> => ({ ...headers, ...more });
