@@ -95,6 +95,7 @@ async function start(): Promise<void> {
   startAtZero(swept, 'action', sweepActions);
   closers.use(new Sweeper(services, log, (action) => swept.inc({ action })));
   closers.use(services.leftJobs);
+  closers.use(services.sharedJobs);
   const housekeeping = startHousekeeping(services);
   closers.add(() => clearInterval(housekeeping));
   if (config.metricsPort !== undefined) {

@@ -50,6 +50,7 @@ import { AnswerReaders } from './replies/answer-readers.ts';
 import { Handover } from './replies/client-connection.ts';
 import { LeftJobs } from './replies/left-jobs.ts';
 import { DeliveredLogs } from './replies/open-reply.ts';
+import { SharedJobs } from './replies/shared/shared-jobs.ts';
 import { ResultLinks } from './results/result-links.ts';
 
 /** Everything that main.ts opens. Only route tables take all of it; other modules declare their own dependencies. */
@@ -68,6 +69,7 @@ export interface Services extends EndJobContext {
   readonly readers: AnswerReaders;
   readonly delivered: DeliveredLogs;
   readonly leftJobs: LeftJobs;
+  readonly sharedJobs: SharedJobs;
   readonly refused: RefusedRequests;
   readonly acceptedJobs: AcceptedJobs;
   readonly cacheHits: CacheHits;
@@ -148,26 +150,24 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const sessionSecret = (): Buffer => secrets.get('sessions');
   const tracer = await openTracer(config.tracing, 'api', log);
   if (tracer !== undefined) closers.use(tracer);
+  const processId = newProcessId('api');
+  const own = { redis: redis.client, isCluster: redis.isCluster, processId, clock, blobs, queue, log };
   return {
     config,
-    processId: newProcessId('api'),
-    redis: redis.client,
-    clock,
-    isCluster: redis.isCluster,
+    ...own,
     queues,
     shards,
-    queue,
     load,
     payingKeys: new PayingKeys(),
     accounts,
     readers: closers.use(new AnswerReaders({ redis: redis.client, blobs, log })),
     delivered: closers.use(new DeliveredLogs(redis.client, log)),
-    leftJobs: new LeftJobs({ redis: redis.client, isCluster: redis.isCluster, blobs, queue, log }),
+    leftJobs: new LeftJobs(own),
+    sharedJobs: new SharedJobs(own),
     refused: closers.use(new RefusedRequests(redis.client, log)),
     cacheHits: closers.use(new CacheHits({ db, log })),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
-    blobs,
     resultLinks: new ResultLinks(() => secrets.get('result-links')),
     callers,
     sessions: new UserSessions({ db, config, log, mailer, secret: sessionSecret, baseUrls: all, origins }),
@@ -188,7 +188,6 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     metrics,
     registry,
     scrapes: new Scrapes(registry),
-    log,
     tracer,
     handover: new Handover(),
     baseUrl: baseUrls.main,

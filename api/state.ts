@@ -19,8 +19,8 @@ export interface State {
   endpoint: string;
   /** Ignored fields by `serverName`, if they depend on which vendor serves the request. */
   ignored: ReadonlyMap<string, string> | undefined;
-  /** Its answer is a cached one, which costs nothing. */
-  isCached?: true;
+  /** Its answer is a cached one, or that of a job that another request made: it costs nothing. */
+  isFree?: true;
   /** The error it ended with, if the status does not show it (a stream's last frame). */
   streamError: ApiError | undefined;
   /** The error body, if it is not OpenAI's. */

@@ -11,6 +11,7 @@ export const keyOptions = {
   'on-disconnect': { type: 'string' },
   'unsupported-parameters': { type: 'string' },
   'cache-breakpoints': { type: 'string' },
+  'single-flight': { type: 'string' },
   'expires-in-days': { type: 'string' },
   capabilities: { type: 'string' },
   models: { type: 'string' },
@@ -30,6 +31,7 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
                    what becomes of parameters that change an answer and that the model's vendor does not know
   --cache-breakpoints
                    who sets the breakpoints of Anthropic's prompt cache: caller, or automatic where the caller sets none
+  --single-flight  whether identical requests at once share one call of a vendor: on or off
   --expires-in-days
                    after how many days it stops to be valid
   --capabilities   what it may be used for: chat,embedding,image,transcription,speech,video
@@ -68,6 +70,7 @@ export function readKeySettings(given: Given, now: number): Partial<KeySettings>
     onDisconnect,
     unsupportedParameters: unsupported,
     cacheBreakpoints: breakpoints,
+    singleFlight: readSwitch(given, 'single-flight'),
     expiresAt: days === undefined ? undefined : now + days * dayMs,
     capabilities: readCapabilities(given.capabilities),
     models: readModels(given.models),
@@ -91,6 +94,13 @@ function wholeNumber(given: Given, name: keyof Given, max: number): number | und
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,14}$/.test(text) && Number(text) <= max) return Number(text);
   throw new Error(`--${name} takes a whole number from 1 to ${max}`);
+}
+
+function readSwitch(given: Given, name: keyof Given): boolean | undefined {
+  const text = given[name];
+  if (text === undefined) return undefined;
+  if (text !== 'on' && text !== 'off') throw new Error(`--${name} takes on or off`);
+  return text === 'on';
 }
 
 function splitList(list: string | undefined): string[] | undefined {
@@ -168,6 +178,7 @@ function settingsText(key: ApiKey): string {
     ['cache-breakpoints', key.cacheBreakpoints],
     ['priority', key.priority],
     ['max-priority', key.maxPriority],
+    ['single-flight', key.singleFlight === undefined ? undefined : key.singleFlight ? 'on' : 'off'],
     ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
     ['vendor-ids', key.vendorIds?.join(' ').replace(/\p{C}/gu, ' ')],
     ['rotated-to', key.rotatedTo],

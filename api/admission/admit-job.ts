@@ -54,7 +54,7 @@ export interface Submitted {
 }
 
 /** Time limit for queueing a request in Redis before its caller gets a 503. */
-const queueingMs = 7000;
+export const queueingMs = 7000;
 /**
  * Time after which a request is neither admitted nor queued, so that what got a 503 never runs. The difference to
  * `queueingMs` covers the reply's latency and the clocks' skew.
@@ -76,7 +76,7 @@ const awayMs = 3000;
 export async function admitAndEnqueue(
   services: AdmitJobDependencies,
   submission: Submission,
-  connection: ClientConnection,
+  connection: Pick<ClientConnection, 'wait' | 'hasLeft'>,
 ): Promise<Submitted> {
   const wait = { isAbandoned: false, giveUpAt: performance.now() + queueableMs };
   const work = carryThrough(services, submission, wait);

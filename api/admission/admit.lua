@@ -17,7 +17,8 @@
 -- ARGV[13] process that waits for the answers
 -- Then twelve per job:
 --   1 job id
---   2 '' or hashes of its idempotency key and its body, and the binding's lifetime in ms: 'key body lifetime'
+--   2 '' or hashes of its idempotency key and its body, and the binding's lifetime in ms: 'key body lifetime'. With the name of a
+--     shared job (see single-flight.ts) as the key, it becomes that job only if it could be sent itself
 --   3 its hold: 'fixed price tokens least', in nano-dollars, nano-dollars per 1000 output tokens, their maximum, and the
 --     minimum to which they may be lowered; '' if the model has no price, '?' if not estimated
 --   4 '' or its share of limits per minute: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
@@ -35,7 +36,7 @@
 --   revoked      the key is no longer valid
 --   unloaded     the account, or the key's spending, is not in Redis: load it and retry
 --   suspended    the account is suspended
---   replay, job  the idempotency key is bound to this job, with the same body; or this is the job of an earlier try
+--   replay, job  the idempotency key is bound to this job, with the same body; or this is the job of an earlier try, or one to join
 --   reused, job  …with another body
 --   late         its time is up; a call may be resent long after its caller has disconnected
 --   shed, queue_full   refused for ARGV[8]
@@ -165,12 +166,12 @@ if ARGV[10] ~= '' then
 end
 
 -- Returns the amount to hold of balance and budget for a job, and its lowered output; or why it cannot be paid.
-local function price(hold)
+-- isAlone: as if nothing else were held.
+local function price(hold, isAlone)
   local spendable, short = math.huge, nil
-  if balance then spendable, short = balance - held, 'balance' end
-  if budget and maxBudget - budget.spent - budget.held < spendable then
-    spendable, short = maxBudget - budget.spent - budget.held, 'budget'
-  end
+  if balance then spendable, short = balance - (isAlone and 0 or held), 'balance' end
+  local rest = budget and maxBudget - budget.spent - (isAlone and 0 or budget.held)
+  if rest and rest < spendable then spendable, short = rest, 'budget' end
   if not short then return nil, 0 end
   if hold == '?' then return 'unasked' end
   if hold == '' then return 'unpriced' end
@@ -196,6 +197,18 @@ local function hasItsShare()
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 
+-- Why the key may not join the job of an identical request: it could not send this one itself, by its limits per minute and its
+-- money. A job that it joins counts against neither, nor as one of its unfinished ones. Nil if it may.
+local function refuseJoining(hold, limits)
+  if limits ~= '' then
+    local levels, left, tokens = fill(limits)
+    if not levels then return answer('rate', left, count, 0, 0, tokens) end
+  end
+  if budget == false then return answer('unloaded', 'budget') end
+  local short, cost = price(hold, true)
+  if short then return answer(short, cost, count) end
+end
+
 -- Queues a job without a priority, with the key of its state, so that its claimer can start it in the same step.
 local function enqueue(job, identity, rest, lowered, state)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
@@ -211,11 +224,14 @@ local function admit(at, state)
   local member = job .. ' ' .. ARGV[2] .. ' ' .. key .. ' ' .. capability
   local idempotency, body, bindingLifetime = string.match(bound, '^(%S+) (%S+) (%d+)$')
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
+  local isShared = idempotency and string.sub(idempotency, 1, 7) == 'shared-'
   if binding then
     -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
     local other = redis.call('HMGET', binding .. ':' .. ARGV[2], 'job', 'body')
     if not other[1] then other = redis.call('HMGET', binding, 'job', 'body') end
-    if other[1] and other[1] ~= job then return answer(other[2] == body and 'replay' or 'reused', other[1]) end
+    if other[1] and other[1] ~= job then
+      return isShared and refuseJoining(hold, limits) or answer(other[2] == body and 'replay' or 'reused', other[1])
+    end
   end
   local retryName, retryLifetime, isRetry = string.match(tried, '^(%S+) (%d+) (%d)$')
   if isRetry == '1' then
@@ -254,7 +270,8 @@ local function admit(at, state)
     if field ~= '' then redis.call('HSET', state, field, value) end
     redis.call('PEXPIRE', state, lifetime)
   end
-  if binding then
+  -- An answer that is shorter than requested is only for the request that funds were short for.
+  if binding and not (isShared and lowered > 0) then
     redis.call('HSET', binding, 'job', job, 'body', body)
     redis.call('PEXPIRE', binding, bindingLifetime)
   end

@@ -1,7 +1,7 @@
 import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
-import { completedRetryMs } from '../../shared/jobs/settlement/settle.ts';
+import { completedRetryMs, sharedPrefix } from '../../shared/jobs/settlement/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
 import { addJobScript, type QueuedJob, queueKeysPrefix, shardOf } from '../../shared/queue/queue.ts';
@@ -13,6 +13,9 @@ import type { Caller } from '../auth/caller.ts';
 
 /** Lifetime of an idempotency key's binding to its job. */
 export const idempotencyMs = 24 * 3_600_000;
+
+/** How long the binding of a shared job may outlive its deadline. */
+const unboundMs = 60_000;
 
 const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript, addJobScript);
 
@@ -76,6 +79,8 @@ export interface AdmitCall {
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
   readonly stored?: StoredRequest | undefined;
+  /** Another field of its state in the place of that. */
+  readonly stateField?: readonly [name: string, value: string] | undefined;
   /** The queue's further data of the job, if it is queued in the same step; only with `reader`. */
   readonly queued?: Omit<QueuedJob, keyof JobIdentity> | undefined;
 }
@@ -157,11 +162,11 @@ function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: numb
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {
-  const { job, stored, queued, notAfter } = call;
-  const [field, value] = storedField(stored);
+  const { job, stored, stateField, queued, notAfter } = call;
+  const [field, value] = stateField ?? storedField(stored);
   args.push(
     job.id,
-    job.idempotency ? `${job.idempotency} ${call.bodyHash} ${call.bindingMs ?? idempotencyMs}` : '',
+    job.idempotency ? `${job.idempotency} ${call.bodyHash} ${bindingMs(call)}` : '',
     holdText(call),
     limitsText(call),
     newStateLifetime(job),
@@ -173,6 +178,14 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
     notAfter,
     retryText(call),
   );
+}
+
+/** How long (ms) the job is bound. A shared one is until its end, so this only bounds what is left of a lost one. */
+function bindingMs({ job, bindingMs: given }: AdmitCall): number {
+  if (given !== undefined) return given;
+  return job.idempotency.startsWith(sharedPrefix)
+    ? Math.ceil(job.deadlineAt - job.createdAt) + unboundMs
+    : idempotencyMs;
 }
 
 /** The name under which the job's retries find it, while it runs and for a while after; '' if none do. */

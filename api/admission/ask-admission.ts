@@ -145,7 +145,7 @@ function ask(
   services: AskAdmissionDependencies,
   { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
 ): Promise<AdmitReply> {
-  const { job, bodyHash, cacheMs: bindingMs, isRetry, placed: stored, parsed } = submission;
+  const { job, bodyHash, cacheMs: bindingMs, isRetry, placed: stored, stateField, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
   const call: AdmitCall = {
     job,
@@ -163,6 +163,7 @@ function ask(
     tokens: Math.ceil((parsed?.request.length ?? 0) / bytesPerToken) + (parsed?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
+    stateField,
     queued,
   };
   return isCluster ? askBesideState(services, call) : admit(redis, call);
@@ -174,7 +175,7 @@ async function askBesideState({ redis, processId }: AskAdmissionDependencies, ca
   if (isMadeWhenQueued(job, true)) return await admit(redis, call);
   // The state is on another node. It may be written concurrently: without a hold it means nothing. A keyed job's is written
   // before: a repeat that finds the binding without the state would consider the job lost, and run it again.
-  const making = createJobState(redis, job, readerOf(processId), call.stored);
+  const making = createJobState(redis, job, readerOf(processId), call.stored, call.stateField);
   if (job.idempotency !== '') await making;
   const [reply] = await Promise.all([admit(redis, call), making]);
   return reply;

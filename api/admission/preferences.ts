@@ -18,6 +18,8 @@ export interface Preferences {
   readonly quote: boolean;
   /** From `X-Sluice-Cache` (seconds), in ms: how old a cached answer may be; undefined: none is wanted, and none is cached. */
   readonly cacheMs: number | undefined;
+  /** From `X-Sluice-Single-Flight`: whether identical requests at once share one job; undefined: as the key says. */
+  readonly singleFlight: boolean | undefined;
   /** From `X-Sluice-Start-By` (seconds), in ms: how long the request may wait until it begins; undefined: up to its deadline. */
   readonly startByMs: number | undefined;
   /** From `X-Sluice-Priority`; undefined: as its `service_tier` says, or else its key. */
@@ -46,6 +48,7 @@ export function readPreferences(headers: IncomingHttpHeaders): Preferences {
     waitMs: preferred.waitMs,
     quote: preferred.quote,
     cacheMs: readCache(headers['x-sluice-cache']),
+    singleFlight: readSingleFlight(headers['x-sluice-single-flight']),
     startByMs: readStartBy(headers['x-sluice-start-by']),
     priority: readPriority(headers['x-sluice-priority']),
     retries: readRetries(headers['x-stainless-retry-count']),
@@ -81,6 +84,12 @@ function readCache(value: Header): number | undefined {
     throw invalid('X-Sluice-Cache', `a whole number of seconds up to ${maxCacheSeconds}`);
   }
   return value === '0' ? undefined : Number(value) * 1000;
+}
+
+function readSingleFlight(value: Header): boolean | undefined {
+  if (value === undefined) return undefined;
+  if (value !== '0' && value !== '1') throw invalid('X-Sluice-Single-Flight', '"1" or "0"');
+  return value === '1';
 }
 
 function readStartBy(value: Header): number | undefined {

@@ -13,9 +13,15 @@ export interface Submission {
   parsed: ParsedRequest | undefined;
   /** Location of a request that is stored already. */
   placed?: StoredRequest;
+  /** Another field of the job's state in the place of that: a shared job's sharer, see `SharedJobs`. */
+  stateField?: readonly [name: string, value: string];
   readonly bodyHash: string;
   /** How old an answer may be that is taken from the cache, in ms, and how long it is cached; undefined: it is not. */
   readonly cacheMs?: number | undefined;
+  /** Whether it shares its job with identical requests that come while it runs. */
+  readonly isShared?: boolean;
+  /** When its caller gets a 504, if it shares its job: it ends no other's. */
+  readonly ownDeadlineAt?: number | undefined;
   /** Whether its client library has made it on its own as a retry; no longer once no job of an earlier try is there for it. */
   isRetry?: boolean;
   /** Whether the job is cancelled when its caller disconnects. */

@@ -229,6 +229,7 @@ function callerOf(key: ApiKey): Caller {
     cacheBreakpoints: key.cacheBreakpoints,
     priority: key.priority,
     maxPriority: key.maxPriority,
+    singleFlight: key.singleFlight,
     vendorIds: key.vendorIds,
   };
 }

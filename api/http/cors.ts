@@ -34,6 +34,7 @@ const exposedHeaders = [
     'x-sluice-ignored',
     'x-sluice-cost',
     'x-sluice-cache',
+    'x-sluice-single-flight',
     'age',
   ],
   ...rateLimits,

@@ -50,7 +50,7 @@ export function showServed({ res, state }: Context, { vendor, calls, model, cost
   state.facts.vendor = vendor;
   state.facts.calls = calls;
   if (model !== undefined) state.facts.served_model = model;
-  const dollars = state.isCached ? '0' : cost === undefined ? undefined : formatDollars(cost);
+  const dollars = state.isFree ? '0' : cost === undefined ? undefined : formatDollars(cost);
   if (dollars !== undefined) state.facts.cost = dollars;
   if (res.headersSent) return;
   res.setHeader('x-sluice-vendor', vendor);
@@ -156,6 +156,7 @@ export function recordRequest(
   if (!unmeasured.has(endpoint)) {
     metrics.requests.inc({ endpoint, status: String(status) });
     if (facts.cache !== undefined) metrics.cachedAnswers.inc({ endpoint, result: String(facts.cache) });
+    if (facts.single_flight !== undefined) metrics.singleFlights.inc({ endpoint, result: String(facts.single_flight) });
     metrics.duration.observe({ endpoint }, milliseconds / 1000, trace && traceIdOf(trace));
     if (streamError !== undefined) countError(metrics, endpoint, streamError);
   }

@@ -18,6 +18,7 @@ import { cacheName, showCache } from './answer-cache.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { ReadRequest } from './parse-request.ts';
 import type { ParsedRequest } from './parsed-request.ts';
+import { sharedName } from './single-flight.ts';
 
 /** Dependencies of `describeJob`. */
 export interface DescribeJobDependencies {
@@ -43,15 +44,19 @@ export async function describeJob(
   const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
   const cached = cacheName(ctx, endpoint, parsed, preferences);
   if (cached === undefined && preferences.cacheMs !== undefined) showCache(ctx, 'bypass');
-  // Background work is answered at once, and goes on without its caller.
-  const retried = parsed.background ? undefined : retryName;
+  const wantsSharing = preferences.singleFlight ?? ctx.state.caller.singleFlight;
+  const shared = wantsSharing ? sharedName(ctx, endpoint, parsed, preferences, lane) : undefined;
+  // Background work is answered at once, and goes on without its caller. A retry finds a shared job as any identical request does.
+  const retried = parsed.background || shared !== undefined ? undefined : retryName;
+  const names = { cached, shared, retryName: retried };
   return {
-    job: identify(services, ctx, endpoint, { parsed, viewOptions, cached, lane, retryName: retried }, preferences),
+    job: identify(services, ctx, endpoint, { parsed, viewOptions, lane, ...names }, preferences),
     caller: ctx.state.caller,
     parsed,
-    // The name of a cached answer says it all.
-    bodyHash: cached === undefined ? bodyHash : '-',
+    // The name of a cached answer, or of a shared job, says it all.
+    bodyHash: (cached ?? shared) === undefined ? bodyHash : '-',
     cacheMs: cached === undefined ? undefined : preferences.cacheMs,
+    ...(shared !== undefined && { isShared: true, ownDeadlineAt: ownDeadlineAt(services, preferences) }),
     isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
     isAwaited: !parsed.background && !preferences.respondAsync,
     cancelsOnLeave: !parsed.background && cached === undefined && cancelsOnLeave(ctx, preferences),
@@ -59,6 +64,11 @@ export async function describeJob(
     trace: ctx.state.trace,
     share,
   };
+}
+
+/** When the caller of a shared job stops waiting. */
+function ownDeadlineAt({ clock, config }: DescribeJobDependencies, { deadlineMs }: Preferences): number {
+  return clock.now() + (deadlineMs ?? config.deadlineMs);
 }
 
 /**
@@ -80,6 +90,7 @@ function affinityOf({ headers }: Context, { affinity }: ParsedRequest): string |
 interface DescribedBefore {
   readonly viewOptions: string;
   readonly cached: string | undefined;
+  readonly shared: string | undefined;
 }
 
 function identify(
@@ -89,8 +100,9 @@ function identify(
   {
     parsed,
     viewOptions,
-    cached,
     lane,
+    cached,
+    shared,
     retryName,
   }: Pick<ReadRequest, 'parsed' | 'retryName'> & Pick<JobIdentity, 'lane'> & DescribedBefore,
   preferences: Preferences,
@@ -103,7 +115,9 @@ function identify(
   const { cacheMs = 0 } = preferences;
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   // The caller's timeout does not apply to work that it does not wait for.
-  const deadlineMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
+  const ownMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
+  // Nor does a short one apply to a shared job, which others wait for.
+  const deadlineMs = shared === undefined ? ownMs : Math.max(ownMs, config.deadlineMs);
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
     v,
@@ -121,7 +135,7 @@ function identify(
     startBy: preferences.startByMs === undefined ? undefined : now + preferences.startByMs,
     lane,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
-    idempotency: cached ?? idempotencyHash(ctx, endpoint, preferences),
+    idempotency: cached ?? shared ?? idempotencyHash(ctx, endpoint, preferences),
     retryName,
     viewOptions,
     metadata: parsed.metadata,

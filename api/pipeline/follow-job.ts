@@ -31,6 +31,8 @@ export interface FollowJobDependencies extends AttachDependencies, OpenReplyDepe
 /** A request that follows a job. */
 export interface FollowContext extends ReplyContext {
   readonly services: FollowJobDependencies;
+  /** When the caller of a shared job gets a 504. */
+  readonly ownDeadlineAt?: number | undefined;
 }
 
 /**
@@ -39,7 +41,7 @@ export interface FollowContext extends ReplyContext {
  * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many followers.
  */
 export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
-  const { ctx, services, job, isCreator = false } = context;
+  const { ctx, services, job, isShared = false, isCreator = isShared } = context;
   const release = context.isWatcher ? takeWatcher(context) : undefined;
   try {
     const reply = await open(context);
@@ -49,7 +51,7 @@ export async function followJob(context: FollowContext, open = openReply): Promi
     });
     try {
       await attachTo(services, job, reader, context.resumeAfter);
-      if (isCreator) reader.begin(new WaitLimits(services, job, reply.receiver));
+      if (isCreator) reader.begin(new WaitLimits(services, job, reply.receiver, context.ownDeadlineAt));
       return await reply.finished();
     } finally {
       reader.close();

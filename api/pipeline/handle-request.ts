@@ -17,6 +17,7 @@ import { type FollowContext, type FollowJobDependencies, followEvents, followJob
 import { type ParseRequestDependencies, parseRequest } from './parse-request.ts';
 import { type QuoteDependencies, replyWithQuote } from './quote.ts';
 import { readResource } from './resource.ts';
+import { replyToShared, type SingleFlightDependencies } from './single-flight.ts';
 import { type SubmitOrAdoptDependencies, submitOrAdopt } from './submit-or-adopt.ts';
 import { type SubmitOrFindDependencies, submitOrFind } from './submit-or-find.ts';
 import { type ValidateRequestDependencies, validateRequest } from './validate-request.ts';
@@ -30,6 +31,7 @@ export interface HandleRequestDependencies
     FollowJobDependencies,
     LeaveJobDependencies,
     SubmitOrAdoptDependencies,
+    SingleFlightDependencies,
     QuoteDependencies,
     JobObjectDependencies {
   readonly handover: Handover;
@@ -61,6 +63,7 @@ export function handleRequest(services: HandleRequestDependencies, endpoint: End
     try {
       if (preferences.respondAsync) await replyLater(call);
       else if (submission.parsed?.background) await replyInBackground(call);
+      else if (submission.isShared) await replyToShared(call, endpoint.view);
       else if (submission.job.idempotency !== '') await replyToKeyed(call);
       else if (submission.isRetry) await replyToRetry(call);
       else await reply(call);

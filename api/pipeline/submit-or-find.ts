@@ -98,7 +98,7 @@ function takeCached(
 ): JobIdentity {
   showCache(ctx, 'hit');
   ctx.set('age', String(Math.max(0, Math.floor((clock.now() - bound.createdAt) / 1000))));
-  ctx.state.isCached = true;
+  ctx.state.isFree = true;
   return { ...bound, stream, viewOptions };
 }
 

@@ -7,6 +7,7 @@ const headers: readonly HeaderName[] = [
   'Idempotency-Key',
   'X-Sluice-On-Disconnect',
   'X-Sluice-Cache',
+  'X-Sluice-Single-Flight',
   'X-Sluice-Start-By',
   'X-Sluice-Priority',
 ];

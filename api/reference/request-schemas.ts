@@ -149,6 +149,11 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
         'Seconds: an answer of this age to an identical request of the account is returned at once, for nothing; else the answer is cached that long.',
       schema: z.int().min(0).max(604_800),
     },
+    'X-Sluice-Single-Flight': {
+      description:
+        '`1`: identical requests of the account that come while this one runs share its job, and are charged once. `0`: not, even if the API key has it on.',
+      schema: z.enum(['0', '1']),
+    },
     'X-Sluice-Priority': {
       description:
         '`low`: the request waits for spare capacity, behind all others; `high`: it is served before them, if its key and account may. By default as its `service_tier` (`flex`, `priority`) says, or else its key.',
@@ -170,6 +175,7 @@ export type HeaderName =
   | 'Idempotency-Key'
   | 'X-Sluice-On-Disconnect'
   | 'X-Sluice-Cache'
+  | 'X-Sluice-Single-Flight'
   | 'X-Sluice-Start-By'
   | 'X-Sluice-Priority'
   | 'Last-Event-ID';

@@ -141,6 +141,10 @@ function late(): ApiError {
   });
 }
 
+function overdue(): ApiError {
+  return new ApiError('timeout', 'The request was not answered within its deadline.');
+}
+
 /** Dependencies of `WaitLimits`. */
 export interface WaitLimitsDependencies extends EndJobContext {
   readonly config: Config;
@@ -161,11 +165,19 @@ export class WaitLimits {
   readonly #services: WaitLimitsDependencies;
   readonly #job: JobIdentity;
   readonly #reply: { fail(error: ApiError): void };
+  readonly #ownDeadlineAt: number;
   #queueCheckAt: number;
   #startBy: number;
   #endedAt: number | undefined;
 
-  constructor(services: WaitLimitsDependencies, job: JobIdentity, reply: { fail(error: ApiError): void }) {
+  /** @param ownDeadlineAt when this caller gets its 504, if the job goes on for others */
+  constructor(
+    services: WaitLimitsDependencies,
+    job: JobIdentity,
+    reply: { fail(error: ApiError): void },
+    ownDeadlineAt = Number.POSITIVE_INFINITY,
+  ) {
+    this.#ownDeadlineAt = ownDeadlineAt;
     this.#services = services;
     this.#job = job;
     this.#reply = reply;
@@ -177,10 +189,12 @@ export class WaitLimits {
   tick(): void {
     const now = this.#services.clock.now();
     if (now >= this.#job.deadlineAt) {
-      const error = new ApiError('timeout', 'The request was not answered within its deadline.');
+      const error = overdue();
       if (this.#endedAt === undefined) this.#end(error, 'overdue');
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
+    } else if (now >= this.#ownDeadlineAt) {
+      this.#reply.fail(overdue());
     } else if (now >= this.#startBy) {
       this.#startBy = Number.POSITIVE_INFINITY;
       this.#end(startedTooLate(), 'queued');

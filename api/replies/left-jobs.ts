@@ -7,7 +7,7 @@ import { type CancelJobDependencies, callerLeft, tryToEnd } from './try-to-end.t
  * How long a job waits for a retry once its caller is gone: the first two retries of OpenAI's and Anthropic's libraries come
  * within 0.5 s and 1 s.
  */
-const patienceMs = 2000;
+export const patienceMs = 2000;
 
 const script = loadScript<number>(new URL('./leave-job.lua', import.meta.url));
 

@@ -46,6 +46,8 @@ export interface ReplyContext {
   readonly resumeAfter?: EventPosition | undefined;
   /** Whether the request made the job: its limits apply here. */
   readonly isCreator?: boolean;
+  /** Whether other requests may wait for the same answer, each as long as it likes. */
+  readonly isShared?: boolean;
   /** Whether the request made no job and only follows one, which is free: the number of followers is bounded. */
   readonly isWatcher?: boolean;
   /** Maximum wait for an answer that is not a stream of events, in ms; undefined: to its end. */
@@ -200,8 +202,8 @@ function incomplete({ bytes, missingBytes }: StreamedReply): ApiError | undefine
 }
 
 /** Whether a plain job was made for this answer: nobody needs the job's log once it is sent. */
-function isDelivery({ job, isCreator }: ReplyContext): boolean {
-  return job.retentionMs === 0 && isCreator === true;
+function isDelivery({ job, isCreator, isShared }: ReplyContext): boolean {
+  return job.retentionMs === 0 && isCreator === true && !isShared;
 }
 
 function handedOver(job: JobIdentity): ApiError {

@@ -21,6 +21,7 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
     ['cacheBreakpoints', { cache_breakpoints: settings.cacheBreakpoints ?? null }],
     ['priority', { priority: settings.priority ?? null }],
     ['maxPriority', { max_priority: settings.maxPriority ?? null }],
+    ['singleFlight', { single_flight: settings.singleFlight === undefined ? null : Number(settings.singleFlight) }],
     ['vendorIds', { vendor_ids: json(settings.vendorIds) }],
   ];
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
@@ -70,6 +71,7 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     cacheBreakpoints: row.cache_breakpoints ?? undefined,
     priority: row.priority ?? undefined,
     maxPriority: row.max_priority ?? undefined,
+    singleFlight: row.single_flight === null ? undefined : row.single_flight === 1,
     vendorIds: parsed<string[]>(row.vendor_ids),
   };
 }

@@ -53,6 +53,8 @@ export interface KeySettings {
   readonly priority: Priority | undefined;
   /** The highest priority of its requests, if its account may have it, too; undefined: normal. */
   readonly maxPriority: Priority | undefined;
+  /** Whether its identical requests at once share one job, see the header `X-Sluice-Single-Flight`. Undefined: no. */
+  readonly singleFlight: boolean | undefined;
   /**
    * Ids of objects in the operator's own vendor accounts (files, vector stores, containers, …) that requests may name; a
    * trailing star matches any suffix. Only operators set it. Undefined: none.

@@ -4,7 +4,8 @@
 -- ARGV[1] PUBLISH or SPUBLISH, then fifteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
 --   3 guard: '' always; 'queued' only before any attempt has begun; 'abandoned' only while no lease is alive; 'overdue' only
---     once its deadline has passed by this clock; 'left' only while its caller is gone and no retry has adopted it
+--     once its deadline has passed by this clock; 'left' only while its caller is gone and no retry has adopted it;
+--     'unshared' only while no process has requests that wait for it, unless it goes on without any
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
 --   7 frame lines ending with the terminal one   8 number of lines
 --   9 inbox channel prefix   10 log lifetime in ms
@@ -25,6 +26,15 @@ local function answer(verdict, outcome, attempt, alive)
   return table.concat({verdict, outcome or '', attempt or '', alive or ''}, '\t')
 end
 
+-- Whether requests wait for a shared job (see join-shared.lua), or it goes on without any.
+local function isShared(key, readers)
+  if redis.call('HEXISTS', key, 'kept') == 1 then return true end
+  for reader in string.gmatch(readers, '%S+') do
+    if redis.call('HEXISTS', key, 'sharer:' .. reader) == 1 then return true end
+  end
+  return false
+end
+
 local function finish(key, log, job, caller, guard, outcome, usage, code, lines, count, inboxes, logLifetime, lifetime, served, cost,
     expected, saved)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker', 'deadline',
@@ -36,6 +46,7 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if guard == 'queued' and attempt then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
   if guard == 'overdue' and now < tonumber(state[7] or 0) then return answer('refused') end
+  if guard == 'unshared' and isShared(key, state[4]) then return answer('refused') end
   if guard == 'left' and not redis.call('HGET', key, 'left') then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
   if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end

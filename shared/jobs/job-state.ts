@@ -100,7 +100,7 @@ const createScript = loadScript<number>(new URL('./create-state.lua', import.met
 /** How long an unsettled job's state outlives its deadline. */
 const unsettledMs = 3_600_000;
 
-/** State field of a new job that holds a resource's request or its blob; two empty strings if not a resource. */
+/** Another state field of a new job: the one that holds a resource's request or its blob; two empty strings if not a resource. */
 export function storedField({ request, requestBlob }: StoredRequest = {}): [name: string, value: string] {
   if (request !== undefined) return ['request', request];
   return requestBlob === undefined ? ['', ''] : ['requestBlob', requestBlob];
@@ -125,8 +125,8 @@ export async function createJobState(
   job: JobIdentity,
   reader: string,
   stored?: StoredRequest,
+  [name, value]: readonly [name: string, value: string] = storedField(stored),
 ): Promise<void> {
-  const [name, value] = storedField(stored);
   const args = newState(job, reader);
   if (name !== '') args.push(name, value);
   await untilAccepted(() => createScript(redis, [jobKeys.state(job.id)], args));

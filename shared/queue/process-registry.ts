@@ -6,7 +6,7 @@ import { readVersions, type VersionRange, writeFor } from '../runtime/wire-versi
 /** Interval of reports. */
 const everyMs = 5000;
 /** A process silent for this long is gone: three reports. */
-const silenceMs = 15_000;
+export const silenceMs = 15_000;
 
 export interface ProcessReportsOptions {
   readonly redis: RedisClient;
@@ -76,6 +76,12 @@ export class ProcessReports {
   get #member(): string {
     return `${this.#options.processId} ${this.#versions.oldest} ${this.#versions.newest}`;
   }
+}
+
+/** Ids of the processes that run. @param now by Redis's clock */
+export async function runningProcesses(redis: RedisClient, now: number): Promise<string[]> {
+  const members = await redis.zrangebyscore(processesKey, now - silenceMs, '+inf');
+  return members.map((member) => member.split(' ', 1)[0] as string);
 }
 
 function readMember(member: unknown): VersionRange {

@@ -175,6 +175,7 @@ export interface ApiMetrics {
   readonly refusals: Counter<'endpoint' | 'reason'>;
   /** Answered requests that asked for a cached answer, by the result that their header says. */
   readonly cachedAnswers: Counter<'endpoint' | 'result'>;
+  readonly singleFlights: Counter<'endpoint' | 'result'>;
   /** Verdicts of admissions. */
   readonly admissions: Counter<'capability' | 'verdict'>;
   readonly firstFrame: SecondsHistogram<'endpoint' | 'stream'>;
@@ -218,6 +219,11 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     cachedAnswers: counter(
       'sluice_answer_cache_total',
       'Answered requests with X-Sluice-Cache, by result: hit, miss or bypass. A hit has no job of its own.',
+      ...(['endpoint', 'result'] as const),
+    ),
+    singleFlights: counter(
+      'sluice_single_flight_total',
+      'Answered requests that share their job with identical ones at once, by result: first made the job, joined has none of its own, bypass is not shared.',
       ...(['endpoint', 'result'] as const),
     ),
     firstFrame: histogram(

@@ -45,6 +45,7 @@ describe('API keys over HTTP', () => {
     cache_breakpoints: 'automatic',
     priority: 'low',
     max_priority: 'high',
+    single_flight: true,
     vendor_ids: ['file-1', 'vs_*'],
   };
 
@@ -107,6 +108,7 @@ describe('API keys over HTTP', () => {
       [{ cache_breakpoints: 'always' }, 'cache_breakpoints'],
       [{ priority: 'highest' }, 'priority'],
       [{ max_priority: 2 }, 'max_priority'],
+      [{ single_flight: 1 }, 'single_flight'],
       [{ vendor_ids: [] }, 'vendor_ids'],
       [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],

@@ -45,6 +45,7 @@ const allSettings = {
   cacheBreakpoints: 'automatic',
   priority: 'low',
   maxPriority: 'high',
+  singleFlight: true,
   vendorIds: ['file-1', 'vs_*'],
 } as const;
 

@@ -376,6 +376,7 @@ const keyFields = {
     cache_breakpoints: 'automatic',
     priority: 'low',
     max_priority: 'high',
+    single_flight: true,
     expires_at: 4_000_000_000,
   },
   ...{ models: ['sandbox-chat'], capabilities: ['chat'], budget: { amount: 5, period: 'day' }, rpm: 9, tpm: 9 },

@@ -9,7 +9,13 @@ export const unlimitedCaller: Caller = {
   ...{ account: 'account', apiKeyId: 'key', hash: 'hash', kind: 'standard', revision: 1, expiresAt: undefined },
   ...{ capabilities: undefined, models: undefined, rpm: undefined, tpm: undefined, modelLimits: undefined },
   ...{ budget: undefined, concurrency: undefined, onDisconnect: undefined, unsupportedParameters: undefined },
-  ...{ cacheBreakpoints: undefined, priority: undefined, maxPriority: undefined, vendorIds: undefined },
+  ...{
+    cacheBreakpoints: undefined,
+    singleFlight: undefined,
+    priority: undefined,
+    maxPriority: undefined,
+    vendorIds: undefined,
+  },
 };
 
 /** An asking for admission, as a process that is not on a Cluster asks for a job whose state is there already. */

@@ -33,7 +33,8 @@ export class JobRecords {
   private constructor(gateway: TestGateway, db: Database) {
     this.gateway = gateway;
     this.db = db;
-    this.redis = new Redis(gateway.redisUrl);
+    // Of a Cluster its first node.
+    this.redis = new Redis(gateway.redisUrl.split(',')[0] as string);
   }
 
   static async start(...options: Parameters<typeof TestGateway.start>): Promise<JobRecords> {

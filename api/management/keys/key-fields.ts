@@ -47,6 +47,7 @@ const settings = {
   cache_breakpoints: z.enum(['caller', 'automatic']).nullable().optional(),
   priority: z.enum(priorities).nullable().optional(),
   max_priority: z.enum(priorities).nullable().optional(),
+  single_flight: z.boolean().nullable().optional(),
 };
 
 /** The body of `POST …/keys`. */
@@ -109,6 +110,7 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
     cacheBreakpoints: fields.cache_breakpoints,
     priority: fields.priority,
     maxPriority: fields.max_priority,
+    singleFlight: fields.single_flight,
     vendorIds: fields.vendor_ids,
   });
 }

@@ -35,6 +35,7 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     cache_breakpoints: key.cacheBreakpoints ?? null,
     priority: key.priority ?? null,
     max_priority: key.maxPriority ?? null,
+    single_flight: key.singleFlight ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
 }

@@ -38,6 +38,7 @@ export const key = z.object({
   cache_breakpoints: z.string().nullable(),
   priority: z.string().nullable(),
   max_priority: z.string().nullable(),
+  single_flight: z.boolean().nullable(),
   vendor_ids: texts,
 });
 

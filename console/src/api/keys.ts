@@ -27,6 +27,7 @@ export interface ApiKey {
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
   readonly priority: Priority | null;
   readonly max_priority: Priority | null;
+  readonly single_flight: boolean | null;
   /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
@@ -49,6 +50,7 @@ export interface KeyValues {
   readonly cache_breakpoints: 'caller' | 'automatic' | null;
   readonly priority: Priority | null;
   readonly max_priority: Priority | null;
+  readonly single_flight: boolean | null;
 }
 
 /** A newly created key: `key` is its text, which is never shown again. */

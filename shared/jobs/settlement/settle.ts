@@ -106,12 +106,18 @@ export const completedRetryMs = 30_000;
 /** Names of cached answers begin with it, in the place of the hash of an idempotency key. */
 export const cachePrefix = 'cache-';
 
+/** Names of requests that share their job while it runs begin with it, in the same place; admit.lua knows it, too. */
+export const sharedPrefix = 'shared-';
+
 /**
  * Whether the idempotency key is freed: if the job ended before the vendor was called, and for 429 and 5xx outcomes, which are
- * not replayed, so that the caller's retry is a new try. The name of a cached answer is freed unless it completed.
+ * not replayed, so that the caller's retry is a new try. The name of a cached answer is freed unless it completed, and
+ * that of a shared job always.
  */
 export function freesIdempotencyKey(job: Pick<Settlement, 'idempotency' | 'outcome' | 'errorCode' | 'began'>): boolean {
-  if (job.idempotency === '' || job.outcome === 'completed') return false;
+  if (job.idempotency === '') return false;
+  if (job.idempotency.startsWith(sharedPrefix)) return true;
+  if (job.outcome === 'completed') return false;
   if (!job.began || job.idempotency.startsWith(cachePrefix)) return true;
   const status = job.errorCode === undefined ? 500 : errorTable[job.errorCode].status;
   return status === 429 || status >= 500;

@@ -17,6 +17,7 @@ export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/attach'],
   ['api/replies/leave-job'],
   ['api/replies/adopt-job'],
+  ...['join-shared', 'leave-shared'].map((name) => [`api/replies/shared/${name}`]),
   ['shared/jobs/leases/lease', 'shared/queue/pause'],
   ['shared/jobs/settlement/settle'],
   ...['append', 'finish'].map((name) => ['shared/redis/refusal', 'shared/jobs/leases/lease', `shared/jobs/${name}`]),

@@ -7,13 +7,15 @@ import { admit } from '../../../api/admission/admit.ts';
 import { adoptJob } from '../../../api/replies/adopt-job.ts';
 import type { AnswerReaders } from '../../../api/replies/answer-readers.ts';
 import { LeftJobs } from '../../../api/replies/left-jobs.ts';
+import { SharedJobs, type SharedJobsDependencies } from '../../../api/replies/shared/shared-jobs.ts';
 import { budgetPeriodAt, loadAccount, loadBudget } from '../../../shared/accounts/account-money.ts';
 import { writeKeyFlag } from '../../../shared/accounts/key-flag.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { finishWithError, releaseLease, withdrawAttempt } from '../../../shared/jobs/attempt.ts';
 import { forgetResource } from '../../../shared/jobs/forget.ts';
+import { readerOf } from '../../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity, readJobState } from '../../../shared/jobs/job-state.ts';
-import { settlementOf, settleNow } from '../../../shared/jobs/settlement/settle.ts';
+import { settlementOf, settleNow, sharedPrefix } from '../../../shared/jobs/settlement/settle.ts';
 import { storeTask } from '../../../shared/jobs/store-task.ts';
 import { storeUsage } from '../../../shared/jobs/store-usage.ts';
 import { ClaimedQueue } from '../../../shared/queue/claimed-queue.ts';
@@ -140,7 +142,8 @@ describe('docs/redis.md and a Redis in use', () => {
   const stateFields = new Set<string>();
 
   const keepFields = async ({ id }: JobIdentity): Promise<void> => {
-    for (const field of Object.keys(await queues.jobs.redis.hgetall(keys.jobKeys.state(id)))) stateFields.add(field);
+    for (const field of Object.keys(await queues.jobs.redis.hgetall(keys.jobKeys.state(id))))
+      stateFields.add(field.replace(/^sharer:.*/, 'sharer:<>'));
   };
 
   before(async () => {
@@ -156,6 +159,7 @@ describe('docs/redis.md and a Redis in use', () => {
       await runParked();
       await runHigh();
       await runRetry();
+      await runShared();
       await redis.echo('all is seen');
       await eventually(() =>
         assert.ok(
@@ -318,6 +322,23 @@ describe('docs/redis.md and a Redis in use', () => {
     const readers = { isLongSubscribed: true } as AnswerReaders;
     assert.equal(await adoptJob({ redis, isCluster: false, processId: 'api', readers }, job.id, 'retry'), true);
     await keepFields(job);
+  }
+
+  /** A job that requests of two processes share. */
+  async function runShared(): Promise<void> {
+    const { redis } = queues.jobs;
+    const { log } = createLogger('silent', 'test');
+    const open = (processId: string) =>
+      new SharedJobs({ redis, isCluster: false, log, processId } as SharedJobsDependencies);
+    const job = queues.jobs.identity({ idempotency: `${sharedPrefix}hash` });
+    const [first, other] = [open('api-first'), open('api-other')];
+    const hold = { fixed: 0, outputPrice: 0, outputTokens: 10, isGiven: false };
+    const stateField = first.make(job.id, false);
+    const admitted = await admit(redis, admission(job, { hold, reader: readerOf('api-first'), stateField }));
+    assert.equal(admitted.verdict, 'admitted');
+    assert.equal(await other.join(job, true), true);
+    await keepFields(job);
+    for (const jobs of [first, other]) await jobs.leave(job, { error: new ApiError('cancelled', 'Its caller left.') });
   }
 
   /** The keys and channels of a command. Those of a script are in the commands that it gives, which Redis tells of, too. */

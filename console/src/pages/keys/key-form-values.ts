@@ -23,6 +23,7 @@ export interface KeyFormValues {
   readonly cacheBreakpoints: string;
   readonly priority: string;
   readonly maxPriority: string;
+  readonly singleFlight: string;
 }
 
 /** One line of the limits per model. */
@@ -52,6 +53,7 @@ export const emptyKeyForm: KeyFormValues = {
   cacheBreakpoints: '',
   priority: '',
   maxPriority: '',
+  singleFlight: '',
 };
 
 const dayMs = 86_400_000;
@@ -81,6 +83,7 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     cacheBreakpoints: key.cache_breakpoints === 'automatic' ? 'automatic' : '',
     priority: key.priority ?? '',
     maxPriority: key.max_priority ?? '',
+    singleFlight: key.single_flight === true ? 'on' : '',
   };
 }
 
@@ -123,6 +126,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     cache_breakpoints: form.cacheBreakpoints === '' ? null : (form.cacheBreakpoints as 'caller' | 'automatic'),
     priority: form.priority === '' ? null : (form.priority as Priority),
     max_priority: form.maxPriority === '' ? null : (form.maxPriority as Priority),
+    single_flight: form.singleFlight === '' ? null : true,
   };
 }
 

@@ -299,6 +299,16 @@ function BehaviourFields({ values, onChange }: FieldsProps) {
           ]}
         />
         <PriorityFields values={values} onChange={onChange} />
+        <NativeSelect
+          label="Identical requests at once"
+          description="They get one answer, which is charged once"
+          value={values.singleFlight}
+          onChange={(event) => onChange({ singleFlight: event.currentTarget.value })}
+          data={[
+            { value: '', label: 'One call of a vendor each' },
+            { value: 'on', label: 'Share one call of a vendor' },
+          ]}
+        />
       </SimpleGrid>
     </Part>
   );

@@ -221,3 +221,12 @@ test('a body in which one value is another has another name', () => {
     assert.equal(one === other, isSame, JSON.stringify(bodies));
   }
 });
+
+test('whole numbers that differ in digits beyond those that a parsed number keeps make different requests', () => {
+  const asked = { account: 'a', endpoint: 'chat', model: 'm', drops: false } as const;
+  const seeds = ['9007199254740992', '9007199254740993', '9223372036854775807', '9223372036854775806', '9'.repeat(400)];
+  const names = seeds.map((seed) => nameOf(asked, `{"seed":${seed},"user":"u"}`));
+  assert.equal(new Set(names).size, seeds.length);
+  assert.equal(nameOf(asked, '{"user":"u","seed":9007199254740993}'), names[1]);
+  assert.equal(nameOf(asked, '{"user":"u","seed":9.007199254740992e15}'), names[0]);
+});
