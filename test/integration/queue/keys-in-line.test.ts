@@ -135,7 +135,10 @@ describe('keys that share the turns of their account', () => {
     const [a, b] = [await putAll('a', 3, low), await putAll('b', 1, low)];
     assert.deepEqual(await claim(2), [a[0], b[0]]);
     const c = await put('c', low);
-    for (const id of [a[1], a[2], c]) await queues.jobs.redis.zadd(`${root()}flex:due`, '0', `job_${id}`);
+    // Due one after the other: those of one time join in the order of their ids.
+    for (const [due, id] of [a[1], a[2], c].entries()) {
+      await queues.jobs.redis.zadd(`${root()}flex:due`, due, `job_${id}`);
+    }
     assert.deepEqual(await claim(2), [a[1], c]);
     assert.deepEqual(await claim(2), [a[2]]);
     assert.deepEqual(await leftInRedis(), []);
