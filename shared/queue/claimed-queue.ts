@@ -3,16 +3,14 @@ import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import { leaseScript } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { flexLaneScript, highLaneScript, linesScripts, queueKeysPrefix, queueRoot } from './queue.ts';
+import { laneScripts, queueKeysPrefix, queueRoot } from './queue.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),
   refusalScript,
   leaseScript,
   beginJobScript,
-  ...linesScripts,
-  flexLaneScript,
-  highLaneScript,
+  ...laneScripts,
 );
 const requeueScript = loadScript<number>(new URL('./requeue-job.lua', import.meta.url));
 const renewScript = loadScript<number>(new URL('./renew-claims.lua', import.meta.url));

@@ -107,34 +107,18 @@ const highScores = 2 ** 32;
 
 /** The script fragment that enqueues jobs. */
 export const addJobScript = new URL('./add-job.lua', import.meta.url);
-/** The script fragment for jobs of low priority; preceded by `linesScripts`. */
-export const flexLaneScript = new URL('./flex-lane.lua', import.meta.url);
 /** The script fragments that keep the queue fair between accounts, and between an account's keys. */
 export const linesScripts = [new URL('./keys-in-line.lua', import.meta.url), new URL('./lines.lua', import.meta.url)];
 /** The script fragment for jobs of high priority; preceded by `linesScripts`. */
 export const highLaneScript = new URL('./high-lane.lua', import.meta.url);
+/** The script fragments that know every lane of the queue. */
+export const laneScripts = [...linesScripts, new URL('./flex-lane.lua', import.meta.url), highLaneScript];
 
-const enqueueScript = loadScript<Enqueued>(
-  new URL('./enqueue.lua', import.meta.url),
-  ...linesScripts,
-  flexLaneScript,
-  highLaneScript,
-  addJobScript,
-);
-const removeScript = loadScript<number>(
-  new URL('./remove-job.lua', import.meta.url),
-  ...linesScripts,
-  flexLaneScript,
-  highLaneScript,
-);
+const enqueueScript = loadScript<Enqueued>(new URL('./enqueue.lua', import.meta.url), ...laneScripts, addJobScript);
+const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...laneScripts);
 const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), ...linesScripts);
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number>(
-  new URL('./jobs-ahead.lua', import.meta.url),
-  ...linesScripts,
-  flexLaneScript,
-  highLaneScript,
-);
+const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...laneScripts);
 
 /**
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
