@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import type OpenAI from 'openai';
 import { eventually } from './eventually.ts';
 import { GatedVendor } from './gated-vendor.ts';
 import type { GatewayOptions, TestGateway } from './gateway.ts';
 import { JobRecords } from './job-records.ts';
+import { makeApiKey } from './make-api-key.ts';
 import { MetricsPage } from './metrics-page.ts';
+import { sseEvents, textOf } from './sse-events.ts';
 
 /** How a request is sent. */
 export interface Asking {
@@ -24,6 +27,16 @@ export interface OpenRequest {
 /** What became of a request that wanted to share its job. */
 export function flightOf({ headers }: Response): string | null {
   return headers.get('x-sluice-single-flight');
+}
+
+/** The text of a streamed answer, once it has ended. */
+export async function textOfStream(response: Response): Promise<string> {
+  return textOf(sseEvents(await response.text()));
+}
+
+/** The text of a held answer. */
+export async function heldText(response: Response): Promise<string | null | undefined> {
+  return ((await response.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
 }
 
 /** A gateway of two apis whose vendor answers when a test lets it, and requests that share their jobs. */
@@ -54,6 +67,11 @@ export class SharedRequests {
 
   get gateway(): TestGateway {
     return this.records.gateway;
+  }
+
+  /** Headers of a new key with these settings. */
+  async bearer(...settings: [Parameters<typeof makeApiKey>[1]?]): Promise<Record<string, string>> {
+    return { authorization: `Bearer ${await makeApiKey(this.gateway, ...settings)}` };
   }
 
   /** Sends a request; of a stream it resolves once the first half of the answer is there. */

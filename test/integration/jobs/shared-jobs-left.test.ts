@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type OpenAI from 'openai';
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
 import { held, streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
@@ -8,9 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { gatedText } from '../../support/gated-vendor.ts';
 import { jobIdOf } from '../../support/job-records.ts';
 import { leftovers } from '../../support/leftovers.ts';
-import { makeApiKey } from '../../support/make-api-key.ts';
-import { flightOf, SharedRequests } from '../../support/shared-requests.ts';
-import { sseEvents, textOf } from '../../support/sse-events.ts';
+import { flightOf, heldText, SharedRequests, textOfStream } from '../../support/shared-requests.ts';
 
 const model = 'gated';
 
@@ -20,13 +17,6 @@ describe('callers that leave a shared job', () => {
     shared = await SharedRequests.start();
   });
   after(() => shared?.stop());
-
-  const textOfStream = async (response: Response): Promise<string> => textOf(sseEvents(await response.text()));
-  const heldText = async (response: Response): Promise<string | null | undefined> =>
-    ((await response.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
-  const bearer = async (...settings: [Parameters<typeof makeApiKey>[1]?]): Promise<Record<string, string>> => ({
-    authorization: `Bearer ${await makeApiKey(shared.gateway, ...settings)}`,
-  });
 
   it('whoever leaves ends only itself: the call goes on for the others, and is cancelled when the last one has left', async () => {
     const body = streamed('Hi', { model, user: 'leaving' });
@@ -142,7 +132,7 @@ describe('callers that leave a shared job', () => {
     const user = 'churn';
     const body = streamed('Hi', { model, user });
     const { id } = { id: 'churn-account' };
-    const headers = await bearer({ accountId: id });
+    const headers = await shared.bearer({ accountId: id });
     const steady = await shared.open(body, { headers });
     const leaving = Array.from({ length: 60 }, async (_, index) => {
       const signal = AbortSignal.timeout(1 + 3 * index);

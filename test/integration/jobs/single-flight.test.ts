@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { gatedText } from '../../support/gated-vendor.ts';
 import { jobIdOf } from '../../support/job-records.ts';
 import { accountOfTag, makeApiKey, revokeKey } from '../../support/make-api-key.ts';
-import { flightOf, SharedRequests } from '../../support/shared-requests.ts';
+import { flightOf, heldText, SharedRequests, textOfStream } from '../../support/shared-requests.ts';
 import { sseEvents, textOf } from '../../support/sse-events.ts';
 
 const model = 'gated';
@@ -18,13 +18,6 @@ describe('X-Sluice-Single-Flight', () => {
     shared = await SharedRequests.start();
   });
   after(() => shared?.stop());
-
-  const textOfStream = async (response: Response): Promise<string> => textOf(sseEvents(await response.text()));
-  const heldText = async (response: Response): Promise<string | null | undefined> =>
-    ((await response.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
-  const bearer = async (...settings: [Parameters<typeof makeApiKey>[1]?]): Promise<Record<string, string>> => ({
-    authorization: `Bearer ${await makeApiKey(shared.gateway, ...settings)}`,
-  });
 
   it('streamed and held requests share one vendor call on any instance, each with its own events, whichever is first', async () => {
     for (const isFirstStreamed of [true, false]) {
@@ -83,7 +76,7 @@ describe('X-Sluice-Single-Flight', () => {
     const body = streamed('Hi', { model, user: 'mine' });
     const first = await shared.open(body);
     for (const [index, accountId] of ['stranger', accountOfTag()].entries()) {
-      const other = await shared.open(body, { headers: await bearer({ accountId }) });
+      const other = await shared.open(body, { headers: await shared.bearer({ accountId }) });
       assert.equal(flightOf(other.response), 'first');
       assert.notEqual(jobIdOf(other.response), jobIdOf(first.response));
       assert.equal(shared.vendor.callsOf('mine').length, 2 + index);
@@ -107,9 +100,9 @@ describe('X-Sluice-Single-Flight', () => {
       [{ budget: { amount: 0, period: 'month' } }, 429, 'insufficient_quota'],
     ] as const;
     for (const [settings, status, code] of refusals) {
-      await refused(await bearer(settings), status, code, 1);
+      await refused(await shared.bearer(settings), status, code, 1);
     }
-    const slow = await bearer({ rpm: 1 });
+    const slow = await shared.bearer({ rpm: 1 });
     const own = await shared.open(streamed('Hi', { model, user: 'slow' }), { headers: slow });
     await refused(slow, 429, 'rate_limit_exceeded');
     own.leave();
@@ -125,7 +118,7 @@ describe('X-Sluice-Single-Flight', () => {
 
   it('a join counts against no limit, and a budget that suffices for one call is enough for all that share it', async () => {
     const body = streamed('Hi', { model, user: 'frugal', max_tokens: 100 });
-    const headers = await bearer({ rpm: 2, concurrency: 1, budget: { amount: 400_000, period: 'month' } });
+    const headers = await shared.bearer({ rpm: 2, concurrency: 1, budget: { amount: 400_000, period: 'month' } });
     const open = await Promise.all([0, 1, 0, 1, 0].map((api) => shared.open(body, { headers, api })));
     assert.deepEqual(open.map(({ response }) => flightOf(response)).sort(), ['first', ...Array(4).fill('joined')]);
     shared.release('frugal');
@@ -134,7 +127,7 @@ describe('X-Sluice-Single-Flight', () => {
 
   it('an answer that is shortened for its key’s budget is not shared', async () => {
     const body = streamed('Hi', { model, user: 'lowered', max_completion_tokens: undefined });
-    const poor = await bearer({ budget: { amount: 400_000, period: 'month' } });
+    const poor = await shared.bearer({ budget: { amount: 400_000, period: 'month' } });
     const lowered = await shared.open(body, { headers: poor });
     const rich = await shared.open(body);
     assert.notEqual(jobIdOf(lowered.response), jobIdOf(rich.response));
@@ -206,7 +199,7 @@ describe('X-Sluice-Single-Flight', () => {
   });
 
   it('a key can have it on, and a request turns it off; what is bound another way is not shared', async () => {
-    const headers = { ...(await bearer({ singleFlight: true })) };
+    const headers = { ...(await shared.bearer({ singleFlight: true })) };
     const plain = async (more: Record<string, string>): Promise<Record<string, string>> => ({ ...headers, ...more });
     const post = (body: object, more: Record<string, string> = {}) =>
       shared.records.post(body, { ...headers, ...more });
