@@ -35,4 +35,4 @@ EXPOSE 8080
 # A worker answers on WORKER_PORT where that is set.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.WORKER_PORT || process.env.PORT) + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=8", "--no-minor-gc-task", "dist/api/main.js"]
+CMD ["node", "--max-semi-space-size=16", "--no-minor-gc-task", "dist/api/main.js"]

@@ -38,7 +38,7 @@ function options() {
       cases: { type: 'string', default: allCases.map((each) => each.name).join(',') },
       targets: { type: 'string', default: defaultTargets.map((each) => each.name).join(',') },
       seconds: { type: 'string', default: '6' },
-      rounds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '4' },
       'events-per-write': { type: 'string', default: '10' },
       profile: { type: 'boolean', default: false },
       'profile-dir': { type: 'string' },
@@ -63,7 +63,7 @@ function options() {
     withTranslation: named.includes(translation),
     targets,
     times: { seconds, warmupSeconds: seconds / 2 },
-    rounds: wholeNumber('rounds', values.rounds, 20),
+    rounds: evenNumber('rounds', values.rounds, 20),
     eventsPerWrite: wholeNumber('events-per-write', values['events-per-write'], 60),
     profileDirectory,
     write: whole && !values['no-write'],
@@ -78,6 +78,13 @@ function shareOf(text: string): number {
   const share = Number(text);
   if (!(share >= 0 && share <= 1)) throw new Error(`--traced takes a share from 0 to 1, not ${text}`);
   return share;
+}
+
+/** Each order of the targets occurs as often as the other, as who comes first is slower. */
+function evenNumber(name: string, text: string, maximum: number): number {
+  const value = wholeNumber(name, text, maximum);
+  if (value % 2 !== 0) throw new Error(`--${name} takes an even number, not ${text}`);
+  return value;
 }
 
 function wholeNumber(name: string, text: string, maximum: number): number {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -7,10 +7,6 @@ import { pathToFileURL } from 'node:url';
 import { benchChatRequest } from '../bench-requests.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
 import type { Target, TargetKind, TargetOptions } from './target.ts';
-
-/** As in package.json, Dockerfile and docker-compose.yml. */
-const apiFlags = ['--max-semi-space-size=8', '--no-minor-gc-task'];
-const workerFlags = ['--max-semi-space-size=16', '--no-minor-gc-task'];
 
 /** Sluice of this checkout. */
 export const sluice = sluiceOf('sluice', projectRoot, 'api, worker, Redis with AOF');
@@ -84,8 +80,8 @@ async function startSluice({ name, root, settings }: Checkout, options: TargetOp
       started.push(child);
       return child;
     };
-    const worker = run('worker', ...workerFlags, workerFile, 'chat', 'embedding', 'image');
-    const api = run('api', ...apiFlags, apiFile);
+    const worker = run('worker', ...nodeFlags(root, 'worker'), workerFile, 'chat', 'embedding', 'image');
+    const api = run('api', ...nodeFlags(root, 'api'), apiFile);
     const target = {
       name,
       origin: `http://127.0.0.1:${port}`,
@@ -109,6 +105,15 @@ async function startSluice({ name, root, settings }: Checkout, options: TargetOp
     await close();
     throw error;
   }
+}
+
+/** Node's flags with which that checkout starts a role. */
+function nodeFlags(root: string, role: 'api' | 'worker'): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return String(scripts[role])
+    .split(' ')
+    .slice(1)
+    .filter((word) => word.startsWith('--'));
 }
 
 /** A key of a prepaid account, with limits for a minute, on tokens too, and with a budget: all are far away. */
