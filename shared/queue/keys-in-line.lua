@@ -16,14 +16,18 @@ local function openKeys(root)
 
   local function lineOf(account, key) return root .. 'key:' .. account .. ':' .. key end
 
+  -- The start tag of a key that has none.
+  local function startTagOf(keys, finished, key)
+    local lowest = tonumber(redis.call('ZRANGE', keys, 0, 0, 'WITHSCORES')[2] or 0)
+    return math.max(lowest, tonumber(redis.call('HGET', finished, key) or 0))
+  end
+
   -- Notes the job of a key that has joined its account's line.
   local function join(account, key, id)
     local keys, finished = namesOf(account)
     local line = lineOf(account, key)
     if redis.call('RPUSH', line, id) > 1 then return end
-    local lowest = tonumber(redis.call('ZRANGE', keys, 0, 0, 'WITHSCORES')[2] or 0)
-    local own = tonumber(redis.call('HGET', finished, key) or 0)
-    redis.call('ZADD', keys, exact(math.max(lowest, own)), key)
+    redis.call('ZADD', keys, exact(startTagOf(keys, finished, key)), key)
     redis.call('PEXPIRE', line, lineMs)
     redis.call('PEXPIRE', keys, lineMs)
   end
@@ -55,7 +59,9 @@ local function openKeys(root)
   -- A job has been claimed: the next one of its key follows by its work.
   local function serve(account, key, id, work)
     local keys, finished = namesOf(account)
-    local endsAt = exact(tonumber(redis.call('ZSCORE', keys, key) or 0) + work)
+    -- A key whose last job BullMQ's Worker has claimed may have been dropped before that is noted.
+    local startTag = tonumber(redis.call('ZSCORE', keys, key) or nil) or startTagOf(keys, finished, key)
+    local endsAt = exact(startTag + work)
     redis.call('ZADD', keys, 'XX', endsAt, key)
     redis.call('HSET', finished, key, endsAt)
     redis.call('PEXPIRE', finished, lineMs)

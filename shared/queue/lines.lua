@@ -32,6 +32,8 @@ local function openLines(root, jobs, parked, isHigh)
   -- Lines that are read for a job's place, the longest first.
   local maxLines = 1000
   local now, base
+  -- Whether BullMQ's Worker claims the jobs, among them those of accounts whose keys share turns.
+  local isNoted = false
   local hasClaimed = false
   local keys = openKeys(root)
 
@@ -46,9 +48,10 @@ local function openLines(root, jobs, parked, isHigh)
   -- Reads virtual time and base. There is no priority below 1.
   local function readClock()
     if now then return end
-    local times = redis.call('HMGET', clock, 'now', 'base')
+    local times = redis.call('HMGET', clock, 'now', 'base', 'noted')
     base = tonumber(times[2] or 0)
     now = math.max(tonumber(times[1] or 0), base + 1)
+    isNoted = times[3] == '1'
   end
 
   -- The start tag of the first job of a line.
@@ -62,29 +65,54 @@ local function openLines(root, jobs, parked, isHigh)
     return priority * unit + redis.call('INCR', counter) % places
   end
 
-  -- The first or last job of a line that waits indeed: its id, when it was queued in ms, and its score.
+  -- Scores behind those of all start tags, in the order of the calls.
+  local function scoreBehind() return last * unit + redis.call('INCR', counter) % unit end
+
+  local function waits(id) return redis.call('ZSCORE', prioritized, id) end
+
+  -- The first or last job of a line that waits indeed: its id, when it was queued in ms, its score, and whether some that no longer
+  -- wait were dropped.
   -- known: a job that waits, and its score
-  local function endOfLine(line, command, known, knownScore)
-    for _ = 1, maxStale do
+  local function endOfLine(account, command, known, knownScore)
+    local line = lineOf(account)
+    for met = 1, maxStale do
       local found = redis.call(command, line, 0, 0, 'WITHSCORES')
       if not found[1] then return end
-      local score = found[1] == known and knownScore or read(redis.call('ZSCORE', prioritized, found[1]))
-      if score then return found[1], tonumber(found[2]) / 1000, score end
+      local score = found[1] == known and knownScore or read(waits(found[1]))
+      if score then return found[1], tonumber(found[2]) / 1000, score, met > 1 end
       redis.call('ZREM', line, found[1])
+      redis.call('ZINCRBY', lines, -1, account)
     end
   end
 
-  -- Gives the first job of a line its start tag.
-  -- tag: if it is known
-  local function bringForward(account, tag)
-    local first = endOfLine(lineOf(account), 'ZRANGE')
-    if first then redis.call('ZADD', prioritized, written(scoreOf(tag or startTagOf(account))), first) end
+  -- BullMQ's Worker claims the job that has the start tag. So this makes the job of the key whose turn it is the first of its line,
+  -- which has the tag. Returns it.
+  -- first, at, score: the present first job
+  local function makeFirst(account, first, at, score)
+    -- One from before the account's setting runs as the first.
+    if redis.call('HEXISTS', jobs .. first, 'key') == 0 then return first end
+    local chosen = keys.next(account, waits)
+    if not chosen or chosen == first then return first end
+    -- The line may have got a tag between the claim of a job and its note.
+    if score < last * unit then redis.call('ZADD', prioritized, written(scoreBehind()), first) end
+    redis.call('ZADD', lineOf(account), string.format('%.0f', at * 1000 - 1), chosen)
+    return chosen
   end
 
-  -- One job less waits in a line. Its next job sets the number right if other tools have removed some.
-  -- key: the job's, if its account shares its turns between keys
-  local function countDown(account, key)
-    if tonumber(redis.call('ZINCRBY', lines, -1, account)) > 0 then return end
+  -- Gives the first job of a line its start tag.
+  -- tag: if it is known   key: if keys of the account share its turns, and all claims of the line are noted
+  local function bringForward(account, tag, key)
+    local first, at, score = endOfLine(account, 'ZRANGE')
+    if not first then return end
+    readClock()
+    if key and isNoted then first = makeFirst(account, first, at, score) end
+    redis.call('ZADD', prioritized, written(scoreOf(tag or startTagOf(account))), first)
+  end
+
+  -- So many jobs less wait in a line.
+  -- key: of one of them, if its account shares its turns between keys
+  local function countDown(account, key, number)
+    if tonumber(redis.call('ZINCRBY', lines, -number, account)) > 0 then return end
     redis.call('ZREM', lines, account)
     if key then keys.clear(account) end
     redis.call('HDEL', left, account)
@@ -115,10 +143,10 @@ local function openLines(root, jobs, parked, isHigh)
     reach(tag)
     if key then keys.serve(account, key, id, work) end
     redis.call('ZREM', prioritized, id)
-    redis.call('ZREM', lineOf(account), id)
+    local number = redis.call('ZREM', lineOf(account), id)
     redis.call('ZADD', finished, exact(endsAt), account)
-    bringForward(account, math.max(now, endsAt))
-    countDown(account, key)
+    bringForward(account, math.max(now, endsAt), key)
+    countDown(account, key, number)
   end
 
   -- Puts a job at the end of its account's line. Returns its priority.
@@ -126,10 +154,11 @@ local function openLines(root, jobs, parked, isHigh)
   -- key: its API key, if its account shares its turns between keys
   local function join(account, id, time, key)
     local line = lineOf(account)
-    local first, _, score = endOfLine(line, 'ZRANGE')
-    -- A line is without a start tag if its first job has left otherwise: to a worker of the release before, to BullMQ's tools.
+    local first, _, score = endOfLine(account, 'ZRANGE')
+    -- A line is without a start tag if its first job has left otherwise: to BullMQ's Worker, which notes it after, to a worker of the
+    -- release before, to BullMQ's tools.
     if first and score >= last * unit then bringForward(account) end
-    local own = last * unit + redis.call('INCR', counter) % unit
+    local own = scoreBehind()
     if not first then own = scoreOf(startTagOf(account)) end
     redis.call('ZADD', prioritized, written(own), id)
     redis.call('ZADD', line, string.format('%.0f', time[1] * 1000000 + time[2]), id)
@@ -150,9 +179,10 @@ local function openLines(root, jobs, parked, isHigh)
     if redis.call('ZREM', line, id) == 0 then return end
     if key then keys.leave(account, key, id) end
     if givenUpAt then redis.call('HSET', left, account, string.format('%.0f', givenUpAt)) end
-    local _, _, score = endOfLine(line, 'ZRANGE')
-    if score and score >= last * unit then bringForward(account) end
-    countDown(account, key)
+    local _, _, score, hadStale = endOfLine(account, 'ZRANGE')
+    -- One that has left otherwise may have been claimed, and is not noted yet.
+    if score and score >= last * unit then bringForward(account, nil, not hadStale and key) end
+    countDown(account, key, 1)
   end
 
   -- Whether the newest job of a line runs first: its oldest has waited longer than the target (CoDel), and callers have given up
@@ -177,12 +207,11 @@ local function openLines(root, jobs, parked, isHigh)
       reach(tagOfScore(score))
       return id
     end
-    local line = lineOf(account)
-    local chosen, oldestAt = endOfLine(line, 'ZRANGE', id, score)
+    local chosen, oldestAt = endOfLine(account, 'ZRANGE', id, score)
     if chosen and isNewestFirst(account, oldestAt, time, target) then
-      chosen = endOfLine(line, 'ZREVRANGE')
+      chosen = endOfLine(account, 'ZREVRANGE')
     elseif key then
-      chosen = keys.next(account, function(other) return redis.call('ZSCORE', prioritized, other) end) or chosen
+      chosen = keys.next(account, waits) or chosen
     end
     chosen = chosen or id
     if chosen ~= id then work, key = unpack(redis.call('HMGET', jobs .. chosen, 'work', 'key')) end
@@ -190,10 +219,17 @@ local function openLines(root, jobs, parked, isHigh)
     return chosen
   end
 
-  -- Records that BullMQ's Worker has claimed a job at a priority.
+  -- Records that BullMQ's Worker has claimed a job at a priority. Its line may have dropped it since, so its hash tells whether it has
+  -- been noted; or the hash may have ended.
   local function note(account, id, priority)
-    if redis.call('ZSCORE', lineOf(account), id) then
-      local work, key = unpack(redis.call('HMGET', jobs .. id, 'work', 'key'))
+    local job = jobs .. id
+    local work, key = unpack(redis.call('HMGET', job, 'work', 'key'))
+    readClock()
+    if key and not isNoted then
+      isNoted = true
+      redis.call('HSET', clock, 'noted', '1')
+    end
+    if redis.call('HDEL', job, 'account') == 1 or redis.call('ZSCORE', lineOf(account), id) then
       serve(account, id, work, startTagOf(account), key)
     else
       reach(tagOfScore(priority * unit))

@@ -11,11 +11,14 @@ local function noteFirst(lowest)
   for _, job in ipairs(first) do note(redis.call('HGET', jobs .. job, 'timestamp')) end
   return first[1]
 end
--- Newest-first leaves old jobs behind those. A line may begin with a job that another tool has removed.
+-- Newest-first leaves old jobs behind those. A line may begin with a job that another tool has removed, or with a newer one that has
+-- the place of its oldest (see makeFirst in lines.lua).
 local function noteLines(root)
   for _, account in ipairs(redis.call('ZREVRANGE', root .. 'lines', 0, last)) do
-    local first = redis.call('ZRANGE', root .. 'line:' .. account, 0, 0)[1]
-    if first then note(redis.call('HGET', jobs .. first, 'timestamp')) end
+    local first, place = unpack(redis.call('ZRANGE', root .. 'line:' .. account, 0, 0, 'WITHSCORES'))
+    local added = first and redis.call('HGET', jobs .. first, 'timestamp')
+    note(added)
+    note(added and string.format('%.0f', math.floor(place / 1000)))
   end
 end
 local first = noteFirst('-inf')

@@ -96,11 +96,6 @@ function consumeTasks(
     capability,
     async (job, token) => {
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
-      // Not stalled jobs: they were claimed before, and their priority may refer to an outdated base. A lost call leaves the clock
-      // behind until the next one.
-      if (job.priority > 0 && job.stalledCounter === 0) {
-        queue.noteClaimed(job.data, job.priority).catch(() => undefined);
-      }
       const run = (): Promise<RunOutcome> => runReadable(context, job.data, token ?? job.data.id);
       const outcome = await slots.run(run).catch((error): RunOutcome => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
@@ -125,6 +120,13 @@ function consumeTasks(
       shard,
     ),
   );
+  // The worker fills its slots with claims before it runs the first of them. This comes in between, on the same connection, so
+  // that each claim finds the one before it noted. Not stalled jobs: they were claimed before, and their priority may refer to an
+  // outdated base. A lost call leaves the clock behind until the next one.
+  worker.on('active', ({ data, priority, stalledCounter }) => {
+    if (typeof data?.id !== 'string' || priority === 0 || stalledCounter > 0) return;
+    queue.noteClaimed(data, priority).catch(() => undefined);
+  });
   worker.on('error', (error) => context.log.warn({ err: error.message, capability }, 'queue'));
   worker.on('failed', (job, error) => {
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');

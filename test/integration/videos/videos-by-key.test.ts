@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AdminKeys } from '../../support/admin-keys.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { createVideo } from '../../support/sandbox-videos.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+const patience = { timeout: 60_000 };
+
+/** Queues a video with a key, by which the vendor's journal tells it. */
+async function ask(gateway: TestGateway, apiKey: string, user: string): Promise<void> {
+  const video = { duration_ms: 600_000 };
+  const { status } = await createVideo(gateway.client({ apiKey }), { user, sandbox: { video } });
+  assert.equal(status, 'queued');
+}
+
+/** Waits until the queue is seen to wait: what is queued before has no priority. */
+async function untilItWaits(gateway: TestGateway): Promise<void> {
+  await eventually(async () => {
+    await ask(gateway, gateway.apiKey, 'before');
+    const metrics = await (await gateway.fetch('/metrics')).text();
+    const waits = /^sluice_queue_oldest_wait_seconds\{.*capability="video".*\} (\S+)/m.exec(metrics)?.[1];
+    assert.ok(Number(waits) > 0.1, `it waits for ${waits} s`);
+  });
+}
+
+test(
+  'videos of a key with few come in turn beside those of another key of its account, if that wants it',
+  patience,
+  async (t) => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    t.after(() => gateway.stop());
+    const admin = await AdminKeys.open(gateway);
+    await untilItWaits(gateway);
+    const ids: string[] = [];
+    for (const [accountId, queue_by_key] of [
+      ['team', true],
+      ['alone', false],
+    ] as const) {
+      const [many, few] = [await makeApiKey(gateway, { accountId }), await makeApiKey(gateway, { accountId })];
+      assert.equal(
+        (await admin.answer(200, 'PATCH', `/accounts/${accountId}`, { queue_by_key })).queue_by_key,
+        queue_by_key,
+      );
+      for (let count = 0; count < 20; count++) await ask(gateway, many, `${accountId} many`);
+      for (let count = 0; count < 4; count++) await ask(gateway, few, `${accountId} few`);
+      ids.push(`${accountId} many`, `${accountId} few`);
+    }
+    // It claims that many before it runs the first.
+    await gateway.startWorker({ WORKER_CONCURRENCY_VIDEO: '10' }, 'video');
+    const order = await eventually(async () => {
+      const calls = (await vendorCalls(gateway)).map(({ test_id }) => String(test_id)).filter((id) => ids.includes(id));
+      assert.ok(calls.length >= 24, `${calls.length} calls`);
+      return calls.slice(0, 24);
+    }, 50_000);
+    const counts = Object.fromEntries(ids.map((id) => [id, order.filter((one) => one === id).length]));
+    assert.equal(counts['team few'], 4, JSON.stringify(counts));
+    assert.equal(counts['alone few'], 0, JSON.stringify(counts));
+    // Ten calls at a time may overtake each other.
+    assert.ok(Math.abs((counts['alone many'] as number) - 12) <= 4, JSON.stringify(counts));
+  },
+);
