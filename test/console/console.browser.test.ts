@@ -235,6 +235,41 @@ describe('the console', () => {
     assert.deepEqual(page.troubles, []);
     await context.close();
   });
+
+  test('the console keeps the priority of a key, and whether it shares identical requests, and takes them back', async () => {
+    const context = await browser.context(gateway.url, 'light', session);
+    const page = await openPage(context);
+    const names = ['Priority', 'Highest priority', 'Identical requests at once'];
+    const field = (name: string) => page.getByRole('dialog').getByRole('combobox', { name, exact: true });
+    const values = async (): Promise<string[]> => await Promise.all(names.map((name) => field(name).inputValue()));
+    const edit = async (): Promise<void> => {
+      await page.getByRole('button', { name: 'Actions for Nightly' }).click();
+      await page.getByRole('menuitem', { name: 'Edit' }).click();
+      await field('Priority').waitFor();
+    };
+    const save = async (): Promise<void> => {
+      await page.getByRole('button', { name: 'Save changes' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    };
+    await createKey(page, 'Nightly');
+    for (const chosen of [
+      ['low', 'high', 'on'],
+      ['high', 'high', 'on'],
+      ['', '', ''],
+    ]) {
+      await edit();
+      for (const [index, name] of names.entries()) await field(name).selectOption(chosen[index] as string);
+      await save();
+      await page.reload();
+      await settled(page);
+      await edit();
+      assert.deepEqual(await values(), chosen);
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    assert.deepEqual(page.troubles, []);
+    await context.close();
+  });
 });
 
 describe('two-step sign-in', () => {

@@ -210,6 +210,29 @@ describe('operation', () => {
     });
   });
 
+  test('an account gets a weight in queues, high priority and turns by key, which stay until they are taken back', async () => {
+    await onPage('/operator/accounts', async (page) => {
+      await page.getByRole('button', { name: 'New account' }).click();
+      await page.getByLabel('Name').fill('Queues');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Queues' }).waitFor();
+      const weight = page.getByRole('textbox', { name: 'Weight in queues' });
+      await weight.fill('4');
+      await page.getByRole('button', { name: 'Set', exact: true }).click();
+      const fields = ['High priority', 'Turns by key'];
+      for (const checked of [true, false]) {
+        for (const name of fields) {
+          await page.getByRole('switch', { name, checked: !checked, disabled: false }).click();
+          await page.getByRole('switch', { name, checked }).waitFor();
+        }
+        await page.reload();
+        await settled(page);
+        for (const name of fields) await page.getByRole('switch', { name, checked }).waitFor();
+        assert.equal(await weight.inputValue(), '4');
+      }
+    });
+  });
+
   test("an account's key is made, and rotated at once", async () => {
     const status = async (key: string): Promise<number> =>
       (await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status;
