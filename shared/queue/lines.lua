@@ -70,16 +70,15 @@ local function openLines(root, jobs, parked, isHigh)
 
   local function waits(id) return redis.call('ZSCORE', prioritized, id) end
 
-  -- The first or last job of a line that waits indeed: its id, when it was queued in ms, its score, and whether some that no longer
-  -- wait were dropped.
+  -- The first or last job of a line that waits indeed: its id, when it was queued in ms, and its score.
   -- known: a job that waits, and its score
   local function endOfLine(account, command, known, knownScore)
     local line = lineOf(account)
-    for met = 1, maxStale do
+    for _ = 1, maxStale do
       local found = redis.call(command, line, 0, 0, 'WITHSCORES')
       if not found[1] then return end
       local score = found[1] == known and knownScore or read(waits(found[1]))
-      if score then return found[1], tonumber(found[2]) / 1000, score, met > 1 end
+      if score then return found[1], tonumber(found[2]) / 1000, score end
       redis.call('ZREM', line, found[1])
       redis.call('ZINCRBY', lines, -1, account)
     end
@@ -100,7 +99,7 @@ local function openLines(root, jobs, parked, isHigh)
   end
 
   -- Gives the first job of a line its start tag.
-  -- tag: if it is known   key: if keys of the account share its turns, and all claims of the line are noted
+  -- tag: if it is known   key: of the job that has left, if its account shares its turns between keys
   local function bringForward(account, tag, key)
     local first, at, score = endOfLine(account, 'ZRANGE')
     if not first then return end
@@ -179,9 +178,8 @@ local function openLines(root, jobs, parked, isHigh)
     if redis.call('ZREM', line, id) == 0 then return end
     if key then keys.leave(account, key, id) end
     if givenUpAt then redis.call('HSET', left, account, string.format('%.0f', givenUpAt)) end
-    local _, _, score, hadStale = endOfLine(account, 'ZRANGE')
-    -- One that has left otherwise may have been claimed, and is not noted yet.
-    if score and score >= last * unit then bringForward(account, nil, not hadStale and key) end
+    local _, _, score = endOfLine(account, 'ZRANGE')
+    if score and score >= last * unit then bringForward(account, nil, key) end
     countDown(account, key, 1)
   end
 

@@ -10,6 +10,9 @@ import { SeededRandom } from '../../support/seeded-random.ts';
 
 const { queueOptions } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 
+const { ClaimedQueue } =
+  await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
+
 const isSoak = Boolean(process.env.SLUICE_SOAK);
 /** The score from which on a job has no start tag. */
 const behind = (2 ** 21 - 1) * 2 ** 32;
@@ -138,19 +141,26 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     for (const key of ['a', 'b', 'c', 'd']) assert.equal(served.split(key).length - 1, 2, served);
   });
 
-  test('the turn of a job that leaves is that of the key whose turn it is then, also if a key gives up one after the other', async () => {
-    await putAll('a', 12);
+  test('the turn of a job that leaves is that of the key whose turn it is then, not that of the oldest job', async () => {
+    const a = await putAll('a', 6);
     await claim(2);
-    const c = await putAll('c', 2);
-    const b: string[] = [];
-    for (let round = 0; round < 3; round++) {
-      b.push(await put('b'), await put('b'));
-      const first = (await queues.jobs.redis.zrange(`${queues.keysPrefix}prioritized`, 0, '0'))[0]?.slice(4) as string;
-      if (b.includes(first)) assert.equal(await queues.queue.remove(first), true);
-    }
-    const order = keysOf(await claim(4));
-    assert.equal(new Set(order.slice(0, 3)).size, 3, order);
-    assert.ok(c.length === 2 && order.includes('c'), order);
+    const [b, c] = [await putAll('b', 1), await putAll('c', 1)];
+    assert.deepEqual(await claim(1), [a[2]]);
+    assert.equal(await queues.queue.remove(b[0] as string), true);
+    assert.deepEqual(await claim(9), [c[0], ...a.slice(3)]);
+    assert.deepEqual(await leftInRedis(), []);
+  });
+
+  test('a key whose last job is claimed as another one leaves is charged for all that it had', async () => {
+    await putAll('a', 2, { work: 10 });
+    const b = await putAll('b', 23);
+    assert.equal(keysOf(await claim(11)), 'abbbbbbbbbb');
+    const claimed = (await claimOne()) as Job<QueuedJob>;
+    assert.equal(keyOf.get(claimed.data.id), 'a');
+    assert.equal(await queues.queue.remove(b[22] as string), true);
+    await note(claimed);
+    await put('a');
+    assert.equal(keysOf(await claim(11)), 'bbbbbbbbbba');
   });
 
   test('a job that leaves before the claim of the first is noted moves no key out of its turn', async () => {
@@ -177,6 +187,19 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     }
     const counts = ['a', 'b', 'z'].map((key) => order.split(key).length - 1);
     assert.deepEqual(counts, [6, 6, 12], order);
+  });
+
+  test('lines whose jobs our own consumer claims keep their order', async () => {
+    const ids = [...(await putAll('a', 4)), ...(await putAll('b', 2))];
+    const call = { token: 'claim', wanted: 1, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
+    const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
+    assert.equal(entries[0]?.id, `job_${ids.shift()}`);
+    assert.equal(await queues.queue.remove(ids.shift() as string), true);
+    const line = await queues.jobs.redis.zrange(`${root()}line:account`, 0, '-1');
+    assert.deepEqual(
+      line,
+      ids.map((id) => `job_${id}`),
+    );
   });
 
   test('a note that is sent again changes nothing, also if its job had left the line before', async () => {
