@@ -51,3 +51,16 @@ export function isRequestId(id: string): boolean {
 export function newProcessId(role: string): string {
   return `${role}-${randomBytes(9).toString('hex')}`;
 }
+
+/** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
+const entryPrefix = 'job_';
+
+/** The id of a job in the queue. */
+export function entryIdOf(jobId: string): string {
+  return `${entryPrefix}${jobId}`;
+}
+
+/** The job of an id in the queue. */
+export function jobIdOfEntry(entryId: string): string {
+  return entryId.slice(entryPrefix.length);
+}

@@ -1,9 +1,10 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
 import { leaseScript } from '../jobs/job-state.ts';
+import { queueKeysPrefix, queueRoot } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, refusalScript } from '../redis/script.ts';
-import { laneScripts, queueKeysPrefix, queueRoot } from './queue.ts';
+import { laneScripts } from './script-fragments.ts';
 
 const claimScript = loadScript<[isMore: number, ...fields: string[]]>(
   new URL('./claim-jobs.lua', import.meta.url),

@@ -2,13 +2,16 @@ import { Queue } from 'bullmq';
 import type { Blobs } from '../blobs/blobs.ts';
 import type { UploadRecord } from '../blobs/upload.ts';
 import type { Capability } from '../capabilities/capability.ts';
+import { entryIdOf } from '../ids.ts';
 import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
 import type { FeeFacts } from '../money/cost.ts';
-import { jobKeys, queuePrefix, shardOfJob } from '../redis/keys.ts';
+import { jobKeys, queueKeysPrefix, queuePrefix, queueRoot, shardOfJob } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import { isReadable } from '../runtime/wire-version.ts';
 import type { TraceContext } from '../tracing/trace-context.ts';
+import { QueueReader } from './reading/queue-reader.ts';
+import { addJobScript, laneScripts, linesScripts } from './script-fragments.ts';
 
 /** A job's data in BullMQ: its identity, and its request, inline or (over 64 KiB, or with media) as a blob. */
 export interface QueuedJob extends JobIdentity, StoredRequest {
@@ -64,61 +67,14 @@ export const inlineLimit = 65_536;
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept minimal. */
 const streams = { events: { maxLen: 10 } };
 
-/** Start of the keys of a queue, as BullMQ names them. */
-export function queueKeysPrefix(capability: Capability, shard = 0): string {
-  return `${queuePrefix(capability, shard)}:${capability}:`;
-}
-
-/** Start of the gateway's own keys of a queue; see lines.lua. */
-export function queueRoot(capability: Capability, shard = 0): string {
-  return `${queuePrefix(capability, shard)}:`;
-}
-
 /** The shard of its capability's queue that a job belongs to, as it was when the job was accepted. */
 export function shardOf(job: Pick<JobIdentity, 'id' | 'shards'>): number {
   return shardOfJob(job.id, job.shards ?? 0);
 }
 
-/** The job of an id in the queue. */
-export function jobIdOfEntry(entryId: string): string {
-  return entryId.slice(queueId('').length);
-}
-
-/** The id of a job in the queue. */
-export function entryIdOf(jobId: string): string {
-  return queueId(jobId);
-}
-
-/** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */
-function queueId(jobId: string): string {
-  return `job_${jobId}`;
-}
-
-/** Number of next jobs, and of the longest lines, among which the oldest job is searched. */
-const jobsExamined = 100;
-/** Maximum number of lines that are read, the longest first. */
-const maxLines = 1000;
-
-/** Maximum number of routes whose parked jobs are counted. */
-const maxRoutes = 100;
-
-/** Scores of jobs of high priority are below this one; see high-lane.lua. */
-const highScores = 2 ** 32;
-
-/** The script fragment that enqueues jobs. */
-export const addJobScript = new URL('./add-job.lua', import.meta.url);
-/** The script fragments that keep the queue fair between accounts, and between an account's keys. */
-export const linesScripts = [new URL('./keys-in-line.lua', import.meta.url), new URL('./lines.lua', import.meta.url)];
-/** The script fragment for jobs of high priority; preceded by `linesScripts`. */
-export const highLaneScript = new URL('./high-lane.lua', import.meta.url);
-/** The script fragments that know every lane of the queue. */
-export const laneScripts = [...linesScripts, new URL('./flex-lane.lua', import.meta.url), highLaneScript];
-
 const enqueueScript = loadScript<Enqueued>(new URL('./enqueue.lua', import.meta.url), ...laneScripts, addJobScript);
 const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...laneScripts);
 const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), ...linesScripts);
-const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...laneScripts);
 
 /**
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
@@ -143,28 +99,12 @@ export function sharingKeyOf({
   return sharesByKey && apiKeyId;
 }
 
-/** Depth of a queue. */
-export interface QueueDepth {
-  readonly waiting: number;
-  readonly active: number;
-  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 if none waits. */
-  readonly oldestWaitMs: number;
-}
-
-/** The progress of a queue whose jobs wait. */
-export interface QueueProgress {
-  /** Number of jobs that workers have claimed while others waited, since the queue exists. */
-  readonly claimed: number;
-  /** Number of jobs that wait with a priority, by account: the longest lines. */
-  readonly lines: ReadonlyMap<string, number>;
-  /** The same of jobs of high priority, which are not among those. */
-  readonly highLines: ReadonlyMap<string, number>;
-}
-
 /** The producer's side of one queue: a shard of a capability's, which most have one of. */
 export class CapabilityQueue {
   readonly capability: Capability;
   readonly shard: number;
+  /** What is read of it: how many jobs wait, how long, and where. */
+  readonly reader: QueueReader;
   readonly #root: string;
   readonly #queue: Queue<QueuedJob>;
   readonly #redis: RedisClient;
@@ -172,6 +112,7 @@ export class CapabilityQueue {
   constructor(capability: Capability, redis: RedisClient, shard = 0) {
     this.capability = capability;
     this.shard = shard;
+    this.reader = new QueueReader(capability, redis, shard);
     this.#root = queueRoot(capability, shard);
     this.#redis = redis;
     this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }, shard));
@@ -199,7 +140,7 @@ export class CapabilityQueue {
     lane?: FlexTerms | 'high',
   ): Promise<Enqueued> {
     const { '': jobs, wait, prioritized, marker } = this.#queue.keys as Record<string, string>;
-    const id = queueId(job.id);
+    const id = entryIdOf(job.id);
     const keys = [`${jobs}${id}`, wait, prioritized, marker] as string[];
     if (this.makesStates) keys.push(jobKeys.state(job.id));
     const account = hasPriority || lane ? job.account : '';
@@ -215,7 +156,7 @@ export class CapabilityQueue {
    */
   async remove(jobId: string, isGivenUp = false): Promise<boolean> {
     const { '': jobs, prioritized } = this.#queue.keys as Record<string, string>;
-    const id = queueId(jobId);
+    const id = entryIdOf(jobId);
     const args = [id, this.#root, jobs as string, isGivenUp ? '1' : '0'];
     if ((await removeScript(this.#redis, [`${jobs}${id}`, prioritized as string], args)) === 1) return true;
     return (await this.#queue.remove(id)) === 1;
@@ -223,117 +164,19 @@ export class CapabilityQueue {
 
   /** Records that BullMQ's Worker has claimed a job with this priority. */
   async noteClaimed({ id, account }: Pick<QueuedJob, 'id' | 'account'>, priority: number): Promise<void> {
-    const args = [queueId(id), account, priority, this.#root, queueKeysPrefix(this.capability, this.shard)];
+    const args = [entryIdOf(id), account, priority, this.#root, queueKeysPrefix(this.capability, this.shard)];
     await noteClaimedScript(this.#redis, [`${this.#root}fairness`], args);
   }
 
   /** Whether a job is in the queue: waiting, or claimed by a worker. */
   async has(jobId: string): Promise<boolean> {
-    return (await this.#redis.exists(`${this.#queue.keys['']}${queueId(jobId)}`)) === 1;
+    return (await this.#redis.exists(`${this.#queue.keys['']}${entryIdOf(jobId)}`)) === 1;
   }
 
   /** The queued data of a waiting or active job; undefined otherwise. */
   async find(jobId: string): Promise<QueuedJob | undefined> {
-    const data = await this.#redis.hget(`${this.#queue.keys['']}${queueId(jobId)}`, 'data');
+    const data = await this.#redis.hget(`${this.#queue.keys['']}${entryIdOf(jobId)}`, 'data');
     return data === null ? undefined : (JSON.parse(data) as QueuedJob);
-  }
-
-  /** Returns how many jobs wait and run, and how long the oldest has waited. */
-  async depth(): Promise<QueueDepth> {
-    const keys = this.#queue.keys;
-    const [time, waiting, active, first, prioritizedSince] = await Promise.all([
-      this.#redis.time(),
-      this.waiting(),
-      this.active(),
-      this.#redis.lindex(keys.wait as string, -1),
-      oldestQueued(this.#redis, [keys.prioritized as string], [jobsExamined, keys[''] as string, this.#root]),
-    ]);
-    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
-    const since = Math.min(
-      await this.#waitsSince(first, now),
-      prioritizedSince === '' ? now : Number(prioritizedSince),
-    );
-    return { waiting, active, oldestWaitMs: now - since };
-  }
-
-  /** Since when a job without a priority waits: since it was queued, or its poll was due. */
-  async #waitsSince(queued: string | null, now: number): Promise<number> {
-    if (queued === null) return now;
-    const [added, due] = await Promise.all([
-      this.#redis.hget(`${this.#queue.keys['']}${queued}`, 'timestamp'),
-      this.#redis.hget(jobKeys.state(jobIdOfEntry(queued)), 'due'),
-    ]);
-    return Math.min(Number(due ?? added ?? now), now);
-  }
-
-  /** Number of jobs that workers have claimed. */
-  async active(): Promise<number> {
-    return await this.#redis.llen(this.#queue.keys.active as string);
-  }
-
-  /** Number of waiting jobs. Two cheap commands, for admission. */
-  async waiting(): Promise<number> {
-    const { wait, prioritized } = this.#queue.keys;
-    const counts = [this.#redis.llen(wait as string), this.#redis.zcard(prioritized as string)];
-    const [untimed = 0, timed = 0] = await Promise.all(counts);
-    return untimed + timed;
-  }
-
-  /** Number of waiting jobs that have a priority. */
-  async prioritized(): Promise<number> {
-    return await this.#redis.zcard(this.#queue.keys.prioritized as string);
-  }
-
-  /** Number of jobs of low priority that wait for spare slots; see flex-lane.lua. */
-  async flex(): Promise<number> {
-    return await this.#redis.zcard(`${this.#root}flex:prioritized`);
-  }
-
-  /** Number of jobs of high priority that wait; they are among `waiting`. See high-lane.lua. */
-  async high(): Promise<number> {
-    return await this.#redis.zcount(this.#queue.keys.prioritized as string, '-inf', `(${highScores}`);
-  }
-
-  /** Number of jobs that wait for a time: for their next poll. */
-  async delayed(): Promise<number> {
-    return await this.#redis.zcard(this.#queue.keys.delayed as string);
-  }
-
-  /** Number of jobs that wait for their vendors' capacity; see park-job.lua. */
-  async parked(): Promise<number> {
-    const routes = await this.#redis.zrange(`${this.#root}parked`, 0, String(maxRoutes - 1));
-    const counts = routes.map((route) => this.#redis.zcard(`${this.#root}parked:${route}:prioritized`));
-    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
-  }
-
-  /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
-  async progress(): Promise<QueueProgress> {
-    const [[claimed, owed], lines] = await Promise.all([
-      this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
-      this.#lines(this.#root),
-    ]);
-    // Most queues have never had jobs of high priority.
-    const highLines = typeof owed === 'string' ? await this.#lines(`${this.#root}high:`) : new Map();
-    return { claimed: Number(claimed ?? 0), lines, highLines };
-  }
-
-  async #lines(root: string): Promise<Map<string, number>> {
-    const lines = await this.#redis.zrevrange(`${root}lines`, 0, maxLines - 1, 'WITHSCORES');
-    const waiting = new Map<string, number>();
-    for (let at = 0; at < lines.length; at += 2) waiting.set(lines[at] as string, Number(lines[at + 1]));
-    return waiting;
-  }
-
-  /**
-   * Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait.
-   * @param highShare share of the claims that jobs of high priority may have while others wait; left out: all
-   */
-  async position(jobId: string, highShare = 1): Promise<number | undefined> {
-    const { '': jobs, wait, prioritized } = this.#queue.keys as Record<string, string>;
-    const id = queueId(jobId);
-    const keys = [`${jobs}${id}`, prioritized as string, wait as string];
-    const ahead = await jobsAhead(this.#redis, keys, [id, this.#root, jobs as string, highShare]);
-    return ahead < 0 ? undefined : ahead;
   }
 
   /** The BullMQ queue, for the operator's views of it. */

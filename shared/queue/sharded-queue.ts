@@ -2,7 +2,8 @@ import { type Capability, capabilities } from '../capabilities/capability.ts';
 import type { JobIdentity } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import type { Closers } from '../runtime/closers.ts';
-import { CapabilityQueue, type QueueDepth, type QueueProgress, shardOf } from './queue.ts';
+import { CapabilityQueue, shardOf } from './queue.ts';
+import type { QueueDepth, QueueProgress, QueueReader } from './reading/queue-reader.ts';
 
 /** The producer's side of one capability's queue with all its shards. What is read of it is the sum over them. */
 export class ShardedQueue {
@@ -49,35 +50,35 @@ export class ShardedQueue {
   }
 
   async waiting(): Promise<number> {
-    return await this.#sum((queue) => queue.waiting());
+    return await this.#sum((reader) => reader.waiting());
   }
 
   async active(): Promise<number> {
-    return await this.#sum((queue) => queue.active());
+    return await this.#sum((reader) => reader.active());
   }
 
   async delayed(): Promise<number> {
-    return await this.#sum((queue) => queue.delayed());
+    return await this.#sum((reader) => reader.delayed());
   }
 
   async parked(): Promise<number> {
-    return await this.#sum((queue) => queue.parked());
+    return await this.#sum((reader) => reader.parked());
   }
 
   async flex(): Promise<number> {
-    return await this.#sum((queue) => queue.flex());
+    return await this.#sum((reader) => reader.flex());
   }
 
   async high(): Promise<number> {
-    return await this.#sum((queue) => queue.high());
+    return await this.#sum((reader) => reader.high());
   }
 
   async prioritized(): Promise<number> {
-    return await this.#sum((queue) => queue.prioritized());
+    return await this.#sum((reader) => reader.prioritized());
   }
 
   async depth(): Promise<QueueDepth> {
-    const depths = await Promise.all(this.all.map((queue) => queue.depth()));
+    const depths = await Promise.all(this.all.map((queue) => queue.reader.depth()));
     return {
       waiting: depths.reduce((sum, { waiting }) => sum + waiting, 0),
       active: depths.reduce((sum, { active }) => sum + active, 0),
@@ -86,7 +87,7 @@ export class ShardedQueue {
   }
 
   async progress(): Promise<QueueProgress> {
-    const all = await Promise.all(this.all.map((queue) => queue.progress()));
+    const all = await Promise.all(this.all.map((queue) => queue.reader.progress()));
     return {
       claimed: all.reduce((sum, { claimed }) => sum + claimed, 0),
       lines: sumOf(all.map(({ lines }) => lines)),
@@ -98,8 +99,8 @@ export class ShardedQueue {
     await Promise.all(this.#queues.map((queue) => queue?.close()));
   }
 
-  async #sum(read: (queue: CapabilityQueue) => Promise<number>): Promise<number> {
-    const counts = await Promise.all(this.all.map(read));
+  async #sum(read: (reader: QueueReader) => Promise<number>): Promise<number> {
+    const counts = await Promise.all(this.all.map(({ reader }) => read(reader)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
 }

@@ -1,9 +1,11 @@
+import type { Capability } from '../capabilities/capability.ts';
+
 /**
  * Every Redis key the gateway uses, laid out for Redis Cluster: keys used by one script share one hash tag. docs/redis.md
  * describes each of them.
  * - `{a0}`…`{a63}` by job: state, log, inboxes and leases (begin, append, finish, renew, attach).
  * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
- * - one tag per queue, for BullMQ's keys (see queue.ts), the lines of accounts and the virtual clock (see lines.lua).
+ * - one tag per queue, for BullMQ's keys (see queuePrefix), the lines of accounts and the virtual clock (see lines.lua).
  * - `{v0}`…`{v63}` by vendor: what of its capacity is used (reserve-call, return-calls).
  * - `{refused}`: refused requests.
  * - keys that share no script with another have no tag.
@@ -153,6 +155,16 @@ export function attemptsKey(hash: string): string {
  */
 export function queuePrefix(queue: string, shard = 0): string {
   return shard === 0 ? `${root}:{q-${queue}}` : `${root}:{a${shardTags[shard - 1]}}:q-${queue}`;
+}
+
+/** Start of the keys of a queue, as BullMQ names them. */
+export function queueKeysPrefix(capability: Capability, shard = 0): string {
+  return `${queuePrefix(capability, shard)}:${capability}:`;
+}
+
+/** Start of the gateway's own keys of a queue; see lines.lua. */
+export function queueRoot(capability: Capability, shard = 0): string {
+  return `${queuePrefix(capability, shard)}:`;
 }
 
 /**

@@ -65,7 +65,7 @@ describe('work that arrives too late', () => {
         assert.equal(await queue.enqueue(job, hasPriority, Date.now() - 1), 'there');
         assert.deepEqual(await queue.find(job.id), JSON.parse(JSON.stringify(job)));
       }
-      assert.equal(await queue.waiting(), 2);
+      assert.equal(await queue.reader.waiting(), 2);
       assert.equal((await queue.bull.getJobs(['waiting', 'prioritized'])).length, 2);
     } finally {
       await queue.close();

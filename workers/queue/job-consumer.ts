@@ -1,7 +1,8 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { jobIdOfEntry } from '../../shared/ids.ts';
 import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
 import { ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
-import { jobIdOfEntry, readQueuedJob } from '../../shared/queue/queue.ts';
+import { readQueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { SwapRemoveSet } from '../../shared/runtime/collections.ts';

@@ -1,8 +1,9 @@
 import { readQueueTerms } from '../../shared/accounts/account-money.ts';
 import { isMedia } from '../../shared/capabilities/capability.ts';
+import { entryIdOf } from '../../shared/ids.ts';
 import { withdrawAttempt } from '../../shared/jobs/attempt.ts';
 import type { ParkCall } from '../../shared/queue/parking/parked-jobs.ts';
-import { entryIdOf, inlineLimit, type QueuedJob, sharingKeyOf } from '../../shared/queue/queue.ts';
+import { inlineLimit, type QueuedJob, sharingKeyOf } from '../../shared/queue/queue.ts';
 import { workOfText } from '../../shared/queue/work.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import type { SaturatedError } from '../pacing/saturated-error.ts';

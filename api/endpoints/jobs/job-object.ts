@@ -66,7 +66,7 @@ export async function jobObject(
 ): Promise<JobObject> {
   const status = jobStatus(state);
   const { queue, load } = services;
-  const position = status === 'queued' ? await queue(state).position(state.id, load.highShare) : undefined;
+  const position = status === 'queued' ? await queue(state).reader.position(state.id, load.highShare) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
   const vendorCost = usage === null ? undefined : readVendorCost(usage);

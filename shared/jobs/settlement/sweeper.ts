@@ -157,7 +157,7 @@ export class Sweeper {
   async #isAbandoned(state: JobState, now: number): Promise<boolean> {
     const { id, hasDelta, leaseUntil } = state;
     if (leaseUntil === 0 || now <= leaseUntil + abandonedMs) return false;
-    return hasDelta || (await this.#context.queue(state).position(id)) === undefined;
+    return hasDelta || (await this.#context.queue(state).reader.position(id)) === undefined;
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Capability } from '../../capabilities/capability.ts';
+import { queueKeysPrefix, queueRoot } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript, untilAccepted } from '../../redis/script.ts';
 import type { QueueClaim } from '../claimed-queue.ts';
-import { highLaneScript, linesScripts, queueKeysPrefix, queueRoot } from '../queue.ts';
+import { highLaneScript, linesScripts } from '../script-fragments.ts';
 
 const parkScript = loadScript<[verdict: 'parked' | 'late' | 'lost', ms: string, waiting: number]>(
   new URL('./park-job.lua', import.meta.url),

@@ -9,7 +9,8 @@ import { admission, knowCaller, unlimitedCaller } from '../../support/admission.
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 
-const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { accountKeys, jobKeys, queueKeysPrefix } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { settle } = await loadProduct<typeof import('../../../shared/jobs/settlement/settle.ts')>(
   'shared/jobs/settlement/settle',
 );
@@ -22,7 +23,6 @@ const { askAdmission } =
   await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
 const { PayingKeys } =
   await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
-const { queueKeysPrefix } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 
 let jobs: JobFixture;
 let made = 0;

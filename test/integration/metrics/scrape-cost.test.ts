@@ -12,7 +12,7 @@ import { addSharedGauges } from '../../../api/metrics/shared-gauges.ts';
 import { type Capability, capabilities } from '../../../shared/capabilities/capability.ts';
 import { tryDatabase } from '../../../shared/database/database.ts';
 import { DatabaseActivity } from '../../../shared/database/database-activity.ts';
-import { CapabilityQueue } from '../../../shared/queue/queue.ts';
+import { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
 import { accountKeys } from '../../../shared/redis/keys.ts';
 import {
   createApiMetrics,
@@ -44,10 +44,10 @@ describe('the cost of a scrape', () => {
   });
 
   /** Fills every queue and every outbox. */
-  async function fill(queues: ReadonlyMap<Capability, CapabilityQueue>): Promise<void> {
+  async function fill(queues: ReadonlyMap<Capability, ShardedQueue>): Promise<void> {
     for (const [capability, queue] of queues) {
       for (let made = 0; made < jobsPerQueue; made++) {
-        await queue.enqueue({ ...jobs.identity({ capability }), request: '{}' }, made % 2 === 1);
+        await queue.shard(0).enqueue({ ...jobs.identity({ capability }), request: '{}' }, made % 2 === 1);
       }
     }
     for (const outbox of accountKeys.allOutboxes()) {
@@ -58,7 +58,7 @@ describe('the cost of a scrape', () => {
   /** An api's metrics, over a Redis that nothing else uses: without its timers, every command is a scrape's. */
   async function apiRegistry(): Promise<Registry> {
     const { redis } = jobs;
-    const queues = new Map(capabilities.map((name) => [name, new CapabilityQueue(name, redis)]));
+    const queues = new Map(capabilities.map((name) => [name, new ShardedQueue(name, redis)]));
     for (const queue of queues.values()) closers.push(() => queue.close());
     await fill(queues);
     const load = new LoadGauge(redis, queues, { queueLimit: 1000, queueWaitMs: 60_000, highShare: 0.8 });

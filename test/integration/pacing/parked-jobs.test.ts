@@ -58,11 +58,11 @@ describe('parked jobs', () => {
     assert.equal((await claim(10)).ids.length, 6);
     await parkAll(many, 'many', notDue);
     await parkAll(few, 'few', notDue);
-    assert.equal(await queues.queue.parked(), 6);
+    assert.equal(await queues.reader.parked(), 6);
     const released = await releaseAll(6);
     assert.deepEqual(released, [many[0], few[0], many[1], few[1], many[2], many[3]]);
     assert.deepEqual(await parked.unpark(), []);
-    assert.equal(await queues.queue.parked(), 0);
+    assert.equal(await queues.reader.parked(), 0);
   });
 
   test('a job that was released too early is the first of its route again', async () => {
@@ -94,7 +94,7 @@ describe('parked jobs', () => {
     assert.equal(await queues.jobs.redis.llen(`${queues.keysPrefix}active`), 2);
     // It has left no gap in the line of its account.
     await parkAll(ids.slice(3), 'account', { ...times, latestMs: 60_000 });
-    assert.equal(await queues.queue.parked(), 3);
+    assert.equal(await queues.reader.parked(), 3);
   });
 
   test('no more jobs of a route are parked than allowed', async () => {
@@ -111,7 +111,7 @@ describe('parked jobs', () => {
     await parkAll([ids[1] as string], 'account', { ...notDue, route: 'other/model' });
     assert.equal(await queues.queue.remove(ids[0] as string, true), true);
     assert.equal(await queues.queue.has(ids[0] as string), false);
-    assert.equal(await queues.queue.parked(), 1);
+    assert.equal(await queues.reader.parked(), 1);
     const left = await parked.unpark(one(route));
     assert.deepEqual(
       left.map((each) => [each.route, each.waiting]),
@@ -126,7 +126,7 @@ describe('parked jobs', () => {
     const [id] = await queues.put(1);
     await claim(1);
     assert.equal((await park(id as string, 'account', { token: 'another' })).verdict, 'lost');
-    assert.equal(await queues.queue.parked(), 0);
+    assert.equal(await queues.reader.parked(), 0);
   });
 
   test('a withdrawn attempt leaves its job queued: what may not run twice may run, and a cancelled one has not begun', async () => {

@@ -7,10 +7,10 @@ import { admission, knowCaller, unlimitedCaller } from '../../support/admission.
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 
-const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { accountKeys, jobKeys, queueKeysPrefix } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { admit } = await loadProduct<typeof import('../../../api/admission/admit.ts')>('api/admission/admit');
-const { CapabilityQueue, queueKeysPrefix } =
-  await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { CapabilityQueue } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const money = await loadProduct<typeof import('../../../shared/accounts/account-money.ts')>(
   'shared/accounts/account-money',
 );

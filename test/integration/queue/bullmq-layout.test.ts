@@ -135,7 +135,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       // A second one that starts while it is paused looks at the queue before it waits.
       await queues.consume(again.run).close();
       assert.deepEqual([ran, again.ran], [[], []]);
-      assert.equal((await queues.queue.depth()).waiting, 3);
+      assert.equal((await queues.reader.depth()).waiting, 3);
       await theirs.resume();
       await eventually(() => assert.deepEqual([...ran].sort(), [...ids].sort()));
     });
@@ -158,7 +158,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       await eventually(() => assert.deepEqual(ran, [id]));
       await consumer.close();
       assert.deepEqual(ran, [id]);
-      assert.equal((await queues.queue.depth()).waiting, 0);
+      assert.equal((await queues.reader.depth()).waiting, 0);
       assert.equal(await theirs.getDelayedCount(), 1);
       const theirRan = await work();
       await eventually(() => assert.deepEqual(theirRan, [delayed]));
@@ -168,7 +168,7 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       const ids = [...(await queues.put(2)), ...(await queues.put(2, { hasPriority: true }))];
       await theirs.drain();
       for (const id of ids) assert.equal(await queues.queue.has(id), false);
-      assert.deepEqual(await queues.queue.depth(), { waiting: 0, active: 0, oldestWaitMs: 0 });
+      assert.deepEqual(await queues.reader.depth(), { waiting: 0, active: 0, oldestWaitMs: 0 });
       // BullMQ leaves the counter of its priorities, and so does the gateway until a claim finds nothing.
       assert.deepEqual(await queues.leftovers(), [`${queues.keysPrefix}pc`]);
     });
@@ -200,11 +200,15 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       const last = await add({ priority: 3 });
       const { queue } = queues;
       assert.equal(
-        await queue.waiting(),
+        await queue.reader.waiting(),
         await theirs.getWaitingCount().then(async (n) => n + (await theirs.getPrioritizedCount())),
       );
       assert.deepEqual(
-        [await queue.position(ours as string), await queue.position(other), await queue.position(last)],
+        [
+          await queue.reader.position(ours as string),
+          await queue.reader.position(other),
+          await queue.reader.position(last),
+        ],
         [0, 1, 2],
       );
       assert.equal((await queue.find(other))?.id, other);

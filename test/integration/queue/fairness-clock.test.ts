@@ -77,19 +77,19 @@ describe('fairness clock of a queue', () => {
     const ids = [await queues.putAt(7), await queues.putAt(3), ...(await queues.put(1)), await queues.putAt(7)];
     ids.push(...(await queues.put(1)));
     const order = [ids[2], ids[4], ids[1], ids[0], ids[3]];
-    const positions = await Promise.all(order.map((id) => queues.queue.position(id as string)));
+    const positions = await Promise.all(order.map((id) => queues.reader.position(id as string)));
     assert.deepEqual(positions, [0, 1, 2, 3, 4]);
-    assert.equal(await queues.queue.waiting(), 5);
-    assert.equal((await queues.queue.depth()).waiting, 5);
+    assert.equal(await queues.reader.waiting(), 5);
+    assert.equal((await queues.reader.depth()).waiting, 5);
     assert.equal(await queues.queue.remove(order[2] as string), true);
-    assert.equal(await queues.queue.position(order[3] as string), 2);
+    assert.equal(await queues.reader.position(order[3] as string), 2);
   });
 
   test('the depth of a queue reports the wait of the oldest job also when that has a priority and is not next', async () => {
     await queues.putAt(2);
     const old = await queues.putAt(3);
     await queues.jobs.redis.hset(`${queues.keysPrefix}job_${old}`, 'timestamp', Date.now() - 60_000);
-    const { oldestWaitMs } = await queues.queue.depth();
+    const { oldestWaitMs } = await queues.reader.depth();
     assert.ok(oldestWaitMs >= 60_000 && oldestWaitMs < 120_000, `${oldestWaitMs} ms`);
   });
 
@@ -167,7 +167,7 @@ describe('fairness clock of a queue', () => {
     await eventually(() => assert.equal(ran.length, count + 20, 'jobs that ran'), 50_000);
     await adding;
     assert.deepEqual(ran, ids);
-    assert.equal(await queues.queue.waiting(), 0);
+    assert.equal(await queues.reader.waiting(), 0);
     assert.equal((await time()).base, raise);
   });
 
@@ -185,7 +185,7 @@ describe('fairness clock of a queue', () => {
     queues.closeLater(worker);
     await eventually(() => assert.deepEqual(ran, ids));
     assert.deepEqual(await time(), { now: 3, base: 0 });
-    assert.equal((await queues.queue.progress()).lines.size, 0);
+    assert.equal((await queues.reader.progress()).lines.size, 0);
   });
 
   test('the fairness clock lowers many waiting jobs gradually, a thousand at a time', async (t) => {
@@ -226,7 +226,7 @@ describe('fairness clock on a Redis Cluster', () => {
     for (const id of ['1', '2', '3']) assert.equal(await queue.enqueue(job(id), true), 'queued');
     assert.equal(await queue.remove('1'), true);
     await queue.noteClaimed(job('2'), 1);
-    assert.deepEqual([...(await queue.progress()).lines], [['one', 1]]);
-    assert.equal(await queue.position('3'), 0);
+    assert.deepEqual([...(await queue.reader.progress()).lines], [['one', 1]]);
+    assert.equal(await queue.reader.position('3'), 0);
   });
 });

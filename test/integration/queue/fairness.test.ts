@@ -49,7 +49,7 @@ describe('accounts that share a queue', () => {
     await line.sendAll('heavy', 600);
     await line.backUp();
     const light = await line.send('light');
-    const position = (await line.queue.position(light.id)) as number;
+    const position = (await line.queue.reader.position(light.id)) as number;
     assert.ok(position <= unseen + 2, `${position} jobs before it`);
   });
 
@@ -108,7 +108,7 @@ describe('accounts that share a queue', () => {
     await line.sendAll('light', 600);
     await line.backUp();
     const next = await line.send('heavy');
-    const position = (await line.queue.position(next.id)) as number;
+    const position = (await line.queue.reader.position(next.id)) as number;
     assert.ok(position <= unseen + 2, `${position} jobs before it`);
   });
 
@@ -171,7 +171,7 @@ describe('accounts that share a queue', () => {
     // Past those that went without a turn, and with the queue as full as it was.
     await Promise.all(sent.slice(0, unseen).map(({ done }) => done));
     const busy = await measure();
-    assert.ok((await line.queue.waiting()) > 1000, 'the others wait still');
+    assert.ok((await line.queue.reader.waiting()) > 1000, 'the others wait still');
     const p95 = (times: number[]): number => times[Math.floor(times.length * 0.95)] as number;
     t.diagnostic(`p95 of ${jobMs} ms jobs: idle ${p95(idle).toFixed(0)} ms, busy ${p95(busy).toFixed(0)} ms`);
     assert.ok(p95(busy) < 2 * p95(idle));

@@ -72,8 +72,8 @@ describe('jobs of low priority in a queue', () => {
     const low = await putFlex('a', 5);
     assert.deepEqual(await claim(4, 0), []);
     assert.deepEqual(await claim(4, 3), low.slice(0, 3));
-    assert.equal(await queues.queue.flex(), 2);
-    assert.equal(await queues.queue.waiting(), 0, 'they are not among those that wait');
+    assert.equal(await queues.reader.flex(), 2);
+    assert.equal(await queues.reader.waiting(), 0, 'they are not among those that wait');
   });
 
   test('a job of low priority that has waited too long joins the queue, where it is in turn', async () => {
@@ -81,7 +81,7 @@ describe('jobs of low priority in a queue', () => {
     const [second] = await putFlex('a', 1);
     const others = await queues.put(2, { hasPriority, account: 'b' });
     assert.deepEqual(await claim(0), []);
-    assert.equal(await queues.queue.flex(), 1);
+    assert.equal(await queues.reader.flex(), 1);
     assert.deepEqual(await claim(2, 0), [others[0], first], 'beside the first of another account');
     assert.deepEqual(await claim(3), [others[1], second]);
     assert.deepEqual(await leftInRedis(), []);
@@ -97,7 +97,7 @@ describe('jobs of low priority in a queue', () => {
     );
     for (const { id } of refused) assert.equal(await queues.queue.has(id), false);
     assert.equal((await putOne('a', { accountMost: 2 })).verdict, 'queued');
-    assert.equal(await queues.queue.flex(), 3);
+    assert.equal(await queues.reader.flex(), 3);
   });
 
   test('a repeated enqueueing of a job of low priority changes nothing', async () => {
@@ -106,18 +106,18 @@ describe('jobs of low priority in a queue', () => {
     assert.deepEqual([await enqueue(), await enqueue()], ['queued', 'there']);
     assert.deepEqual(await claim(3), [job.id]);
     assert.equal(await enqueue(), 'there', 'claimed');
-    assert.equal(await queues.queue.flex(), 0);
+    assert.equal(await queues.reader.flex(), 0);
   });
 
   test('the place of a job of low priority is behind all others, and it can be removed until it is claimed', async () => {
     const low = await putFlex('a', 3);
     await queues.put(2, { hasPriority, account: 'b' });
     await queues.put(1);
-    const places = await Promise.all(low.map((id) => queues.queue.position(id)));
+    const places = await Promise.all(low.map((id) => queues.reader.position(id)));
     assert.deepEqual(places, [3, 4, 5]);
     assert.equal(await queues.queue.remove(low[1] as string, true), true);
     assert.equal(await queues.queue.has(low[1] as string), false);
-    assert.equal(await queues.queue.position(low[2] as string), 4);
+    assert.equal(await queues.reader.position(low[2] as string), 4);
     assert.equal((await claim(4)).at(-1), low[0]);
     assert.equal(await queues.queue.remove(low[0] as string), false, 'claimed');
     assert.equal(await queues.queue.remove(low[2] as string), true);
@@ -167,7 +167,7 @@ describe('jobs of low priority in a queue', () => {
     assert.deepEqual(await claim(1), [id]);
     await queues.jobs.redis.del(`${queues.keysPrefix}job_${id}:lock`);
     assert.equal(await new ClaimedQueue(queues.capability).returnStalled(queues.redis.client, 1, 3), 1);
-    assert.equal(await queues.queue.position(id as string), 0);
+    assert.equal(await queues.reader.position(id as string), 0);
     assert.deepEqual(await claim(1, 0), [id]);
   });
 
@@ -196,7 +196,7 @@ describe('jobs of low priority in a queue', () => {
       }
       while (waiting.size > 0) await takeSome();
       assert.deepEqual(await leftInRedis(), []);
-      assert.equal(await queues.queue.waiting(), 0);
+      assert.equal(await queues.reader.waiting(), 0);
     }
   });
 });

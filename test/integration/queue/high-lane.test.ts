@@ -135,10 +135,10 @@ describe('jobs of high priority in a queue', () => {
     const untimed = await queues.put(1, { account: 'c' });
     const timed = await queues.put(2, { hasPriority, account: 'b' });
     const high = await putHigh('a', 6);
-    assert.equal(await queues.queue.waiting(), 9);
-    assert.equal(await queues.queue.prioritized(), 8);
-    assert.equal(await queues.queue.high(), 6);
-    const { lines, highLines } = await queues.queue.progress();
+    assert.equal(await queues.reader.waiting(), 9);
+    assert.equal(await queues.reader.prioritized(), 8);
+    assert.equal(await queues.reader.high(), 6);
+    const { lines, highLines } = await queues.reader.progress();
     assert.deepEqual([[...lines], [...highLines]], [[['b', 2]], [['a', 6]]]);
     const { redis } = queues.jobs;
     for (const [id, age] of [
@@ -146,25 +146,25 @@ describe('jobs of high priority in a queue', () => {
       [timed[0], 5000],
     ] as const) {
       await redis.hincrby(`${queues.keysPrefix}job_${id}`, 'timestamp', -age);
-      const { oldestWaitMs } = await queues.queue.depth();
+      const { oldestWaitMs } = await queues.reader.depth();
       assert.ok(oldestWaitMs >= age && oldestWaitMs < age + 1000, `${oldestWaitMs}`);
     }
     const waiting = [...untimed, ...timed, ...high];
     const places = new Map<string, number | undefined>();
-    for (const id of waiting) places.set(id, await queues.queue.position(id, highShare));
+    for (const id of waiting) places.set(id, await queues.reader.position(id, highShare));
     const order = [...(await claimOneByOne(4)), ...(await claim(9))];
     assert.deepEqual(
       order.map((id) => places.get(id)),
       order.map((_, index) => index),
     );
-    assert.equal(await queues.queue.position(high[0] as string, highShare), undefined);
+    assert.equal(await queues.reader.position(high[0] as string, highShare), undefined);
   });
 
   test('the oldest of all others is known behind hundreds of jobs of high priority', async () => {
     const [other] = await queues.put(1, { hasPriority, account: 'b' });
     await queues.jobs.redis.hincrby(`${queues.keysPrefix}job_${other}`, 'timestamp', -9000);
     await putHigh('a', 150);
-    assert.ok((await queues.queue.depth()).oldestWaitMs >= 9000);
+    assert.ok((await queues.reader.depth()).oldestWaitMs >= 9000);
   });
 
   test('a repeated enqueueing of a job of high priority changes nothing, and it can be removed until it is claimed', async () => {
@@ -174,7 +174,7 @@ describe('jobs of high priority in a queue', () => {
     const [second] = await putHigh('b', 1);
     assert.equal(await queues.queue.remove(job.id, true), true);
     assert.equal(await queues.queue.has(job.id), false);
-    assert.deepEqual((await queues.queue.progress()).highLines, new Map([['b', 1]]));
+    assert.deepEqual((await queues.reader.progress()).highLines, new Map([['b', 1]]));
     assert.deepEqual(await claim(3), [second]);
     assert.equal(await queues.queue.remove(second as string), false, 'claimed');
     assert.deepEqual(await leftInRedis(), []);
@@ -188,8 +188,8 @@ describe('jobs of high priority in a queue', () => {
     await queue.requeue(queues.redis.client, { id: `job_${second}`, token: 'claim' });
     await queues.jobs.redis.del(`${queues.keysPrefix}job_${first}:lock`);
     assert.equal(await queue.returnStalled(queues.redis.client, 1, 3), 1);
-    assert.equal(await queues.queue.position(first as string, 1), 0);
-    assert.equal(await queues.queue.position(more[0] as string, 1), 2);
+    assert.equal(await queues.reader.position(first as string, 1), 0);
+    assert.equal(await queues.reader.position(more[0] as string, 1), 2);
     assert.deepEqual(await claim(10, 1), [first, second, ...more, ...others]);
   });
 
@@ -239,7 +239,7 @@ describe('jobs of high priority in a queue', () => {
     await claim(1);
     await queues.put(3);
     await redis.config('RESETSTAT');
-    const [waiting, { highLines }] = [await queues.queue.waiting(), await queues.queue.progress()];
+    const [waiting, { highLines }] = [await queues.reader.waiting(), await queues.reader.progress()];
     assert.deepEqual([waiting, highLines.size], [3, 0]);
     assert.equal((await claim(2)).length, 2);
     const calls = Object.fromEntries(
@@ -276,7 +276,7 @@ describe('jobs of high priority in a queue', () => {
       const high = await putHigh('a', 9);
       assert.equal((await claim(20)).length, 12);
       for (const id of [...others, ...high]) assert.equal(await park(id, 'a'), 'parked');
-      assert.equal(await queues.queue.parked(), 12);
+      assert.equal(await queues.reader.parked(), 12);
       const order = await releaseAll(12);
       assert.deepEqual(
         order.filter((id) => high.includes(id)),
@@ -311,9 +311,9 @@ describe('jobs of high priority in a queue', () => {
       assert.equal(await park(ids[0] as string, 'a', times), 'parked');
       assert.equal(await park(ids[1] as string, 'a', times), 'parked');
       assert.equal(await park(ids[2] as string, 'a', times), 'late');
-      assert.equal(await queues.queue.parked(), 2);
+      assert.equal(await queues.reader.parked(), 2);
       for (const id of ids.slice(0, 2)) assert.equal(await queues.queue.remove(id, true), true);
-      assert.equal(await queues.queue.parked(), 0);
+      assert.equal(await queues.reader.parked(), 0);
       assert.deepEqual(await queues.jobs.redis.keys(`${root()}parked:*:high*`), []);
     });
   });
@@ -373,7 +373,7 @@ describe('jobs of high priority in a queue', () => {
         left.filter((key) => /(high|flex|parked|lines?|finished|left)(:|$)|prioritized|wait$/.test(key)),
         [],
       );
-      assert.equal(await queues.queue.waiting(), 0);
+      assert.equal(await queues.reader.waiting(), 0);
     }
   });
 });

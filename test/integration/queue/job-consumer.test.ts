@@ -277,7 +277,7 @@ describe('JobConsumer', () => {
     await eventually(() => assert.equal(ran.length, 1));
     const closed = consumer.close();
     const [waiting] = await queues.put(1);
-    assert.equal(await Promise.race([closed.then(() => 'closed'), queues.queue.waiting()]), 1);
+    assert.equal(await Promise.race([closed.then(() => 'closed'), queues.reader.waiting()]), 1);
     end();
     await closed;
     assert.deepEqual(ran, [running]);

@@ -188,7 +188,7 @@ describe('keys that share the turns of their account', () => {
       }
       while (waiting.size > 0) await takeOne();
       assert.deepEqual(await leftInRedis(), []);
-      assert.equal(await queues.queue.waiting(), 0);
+      assert.equal(await queues.reader.waiting(), 0);
     }
   });
 });

@@ -43,7 +43,7 @@ describe('lines of accounts in a queue', () => {
     assert.ok(removed.every(Boolean));
   }
 
-  const lines = async () => Object.fromEntries((await queues.queue.progress()).lines);
+  const lines = async () => Object.fromEntries((await queues.reader.progress()).lines);
   const lineKey = (account: string) => `${queues.clockKey.replace(/fairness$/, '')}line:${account}`;
 
   /** Makes waiting jobs older than they are. */
@@ -281,13 +281,13 @@ describe('lines of accounts in a queue', () => {
       }
       while (waiting.size > 0) await takeOne();
       assert.deepEqual(await queues.jobs.redis.keys(`${queues.clockKey.replace(/fairness$/, '')}[fl]i*`), []);
-      assert.equal(await queues.queue.prioritized(), 0);
+      assert.equal(await queues.reader.prioritized(), 0);
     }
   });
 
   test('the place of a job counts those of each line that are served before it', async () => {
     const [a, b] = [await put('a', 5), await put('b', 2)];
-    const place = async (id: string | undefined) => await queues.queue.position(id as string);
+    const place = async (id: string | undefined) => await queues.reader.position(id as string);
     assert.deepEqual(await Promise.all(a.map(place)), [0, 3, 4, 5, 6]);
     assert.deepEqual(await Promise.all(b.map(place)), [1, 3]);
     await queues.put(3);
@@ -314,7 +314,7 @@ describe('lines of accounts in a queue', () => {
   test('what is claimed while others wait is counted', async () => {
     await put('a', 3);
     await queues.put(3);
-    const counted = async () => (await queues.queue.progress()).claimed;
+    const counted = async () => (await queues.reader.progress()).claimed;
     await claim(2, { wanted: 2 });
     assert.equal(await counted(), 2);
     await claim(4);

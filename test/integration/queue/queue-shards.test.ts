@@ -145,8 +145,8 @@ describe('the shards of a queue', () => {
     const queue = newQueue();
     const all = await put(queue, 40);
     const prior = await put(queue, 20, { hasPriority: true, account: 'a' });
-    const waiting = await Promise.all(numbers.slice(1).map((shard) => queue.shard(shard).waiting()));
-    assert.equal(await queue.shard(0).waiting(), 0);
+    const waiting = await Promise.all(numbers.slice(1).map((shard) => queue.shard(shard).reader.waiting()));
+    assert.equal(await queue.shard(0).reader.waiting(), 0);
     assert.ok(
       waiting.every((count) => count > 4),
       String(waiting),
@@ -168,7 +168,7 @@ describe('the shards of a queue', () => {
     const queue = newQueue();
     const old = await put(queue, 5, { shards: undefined });
     const fewer = await put(queue, 5, { shards: 2 });
-    assert.equal(await queue.shard(0).waiting(), 5 + fewer.filter((job) => queue.of(job).shard === 0).length);
+    assert.equal(await queue.shard(0).reader.waiting(), 5 + fewer.filter((job) => queue.of(job).shard === 0).length);
     assert.ok(fewer.every((job) => queue.of(job).shard <= 2));
     for (const job of [...old, ...fewer]) assert.equal(await queue.of(job).has(job.id), true);
     const { ran } = startWorker(queue, 'worker-a');

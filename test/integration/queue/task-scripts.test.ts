@@ -6,7 +6,8 @@ import type { VendorTask } from '../../../shared/jobs/vendor-task.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 
-const { jobKeys, accountKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { jobKeys, accountKeys, queueKeysPrefix } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { createJobState, readJobState } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { settlementOf, holdMember } = await loadProduct<typeof import('../../../shared/jobs/settlement/settle.ts')>(
@@ -22,8 +23,7 @@ const { pause } = await loadProduct<typeof import('../../../shared/queue/pause.t
 const { Sweeper } = await loadProduct<typeof import('../../../shared/jobs/settlement/sweeper.ts')>(
   'shared/jobs/settlement/sweeper',
 );
-const { CapabilityQueue, queueKeysPrefix } =
-  await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { CapabilityQueue } = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { readVersions } =
   await loadProduct<typeof import('../../../shared/runtime/wire-version.ts')>('shared/runtime/wire-version');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
@@ -220,7 +220,7 @@ describe('depth of a queue', () => {
         [Date.now() + 60_000, 0, 0],
       ] as const) {
         await pauseAt(job, 1, 20, dueAt);
-        const { waiting, oldestWaitMs } = await queue.depth();
+        const { waiting, oldestWaitMs } = await queue.reader.depth();
         assert.equal(waiting, 1);
         assert.ok(oldestWaitMs >= least && oldestWaitMs <= most, `${oldestWaitMs} ms`);
       }
@@ -249,7 +249,7 @@ describe('Sweeper', () => {
       await pauseAt(job, 1, 20);
       await sweep(job, queue);
       await sweep(job, queue);
-      assert.equal(await queue.waiting(), 1);
+      assert.equal(await queue.reader.waiting(), 1);
       assert.deepEqual(await queue.find(job.id), job);
       assert.deepEqual(await jobs.take(job, once), poll(2, 1, 20));
     } finally {

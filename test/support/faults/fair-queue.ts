@@ -49,7 +49,7 @@ export class FairQueue {
     this.#jobs = jobs;
     this.#redis = redis;
     this.queue = new Queue('chat', redis.client);
-    this.load = new gauges.LoadGauge(redis.client, new Map([['chat', this.queue]]), {
+    this.load = new gauges.LoadGauge(redis.client, new Map([['chat', this.queue.reader]]), {
       queueLimit: 100_000,
       queueWaitMs: 600_000,
       highShare: 0.8,

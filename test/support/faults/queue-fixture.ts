@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
+import type { QueueReader } from '../../../shared/queue/reading/queue-reader.ts';
 import type { RedisClient, RedisHandle } from '../../../shared/redis/redis.ts';
 import type { JobConsumerOptions } from '../../../workers/queue/consumer.ts';
 import type { JobConsumer } from '../../../workers/queue/job-consumer.ts';
@@ -16,7 +17,7 @@ const { ClaimSlots } =
 const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
-const { jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const keys = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 
 const log = createLogger('silent', 'test').log;
 
@@ -59,9 +60,13 @@ export class QueueFixture {
     return this.#queue;
   }
 
+  get reader(): QueueReader {
+    return this.queue.reader;
+  }
+
   /** Start of the keys of the queue. */
   get keysPrefix(): string {
-    return shared.queueKeysPrefix(this.capability);
+    return keys.queueKeysPrefix(this.capability);
   }
 
   closeLater<One extends { close(): Promise<void> }>(one: One): One {
@@ -124,18 +129,18 @@ export class QueueFixture {
 
   /** The virtual clock of the queue. */
   get clockKey(): string {
-    return `${shared.queueRoot(this.capability)}fairness`;
+    return `${keys.queueRoot(this.capability)}fairness`;
   }
 
   /** The workers of the queue that have reported. */
   get workersKey(): string {
-    return `${shared.queueRoot(this.capability)}workers`;
+    return `${keys.queueRoot(this.capability)}workers`;
   }
 
   /** Queues a job as admission does, but for the word of it. */
   async queueWithState(identity: JobIdentity): Promise<string> {
     const name = `job_${identity.id}`;
-    const fields = { data: JSON.stringify(identity), state: jobKeys.state(identity.id) };
+    const fields = { data: JSON.stringify(identity), state: keys.jobKeys.state(identity.id) };
     await this.jobs.redis.hset(this.keysPrefix + name, fields);
     await this.jobs.redis.lpush(`${this.keysPrefix}wait`, name);
     return identity.id;

@@ -250,8 +250,8 @@ describe('docs/redis.md and a Redis in use', () => {
   async function runTurn(): Promise<void> {
     const [job, left, noted] = [queues.jobs.identity(), queues.jobs.identity(), queues.jobs.identity()];
     for (const each of [job, left, noted]) await queue.enqueue({ ...each, request: '{}' }, true);
-    await queue.depth();
-    await queue.progress();
+    await queue.reader.depth();
+    await queue.reader.progress();
     assert.equal(await queue.remove(left.id, true), true);
     let claims = 0;
     const consumer = queues.consume(async () => (claims++ === 0 ? 'requeued' : 'done'), {
@@ -275,7 +275,7 @@ describe('docs/redis.md and a Redis in use', () => {
     const times = { waitMs: 0, intervalMs: 1, latestMs: 60_000, maxParked: 10, work: 1 };
     const jobs = new ParkedJobs('chat', client);
     assert.equal((await jobs.park({ ...parked, ...times })).verdict, 'parked');
-    assert.equal(await queue.parked(), 1);
+    assert.equal(await queue.reader.parked(), 1);
     assert.equal(await queue.remove(job.id), true);
     assert.deepEqual(await jobs.unpark(), []);
     const limits = { rpm: 10, tpm: 1000, maxParallelRequests: 1 };
@@ -292,8 +292,8 @@ describe('docs/redis.md and a Redis in use', () => {
     const [left, job, other] = [queues.jobs.identity(), queues.jobs.identity(), queues.jobs.identity()];
     for (const each of [left, job]) await queue.enqueue({ ...each, request: '{}' }, false, undefined, [], 'high');
     await queue.enqueue({ ...other, request: '{}' }, true);
-    await queue.depth();
-    assert.equal((await queue.progress()).highLines.get(job.account), 2);
+    await queue.reader.depth();
+    assert.equal((await queue.reader.progress()).highLines.get(job.account), 2);
     assert.equal(await queue.remove(left.id, true), true);
     const terms = { token: 'claim', lockMs: 60_000, workerId: '', targetWaitMs: 1, highShare: 0.8 };
     const claim = (wanted: number) => new ClaimedQueue('chat').claim(client, { ...terms, wanted, ended: [] });

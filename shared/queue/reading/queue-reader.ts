@@ -1,0 +1,145 @@
+import type { Capability } from '../../capabilities/capability.ts';
+import { entryIdOf, jobIdOfEntry } from '../../ids.ts';
+import { jobKeys, queueKeysPrefix, queueRoot } from '../../redis/keys.ts';
+import type { RedisClient } from '../../redis/redis.ts';
+import { loadScript } from '../../redis/script.ts';
+import { laneScripts } from '../script-fragments.ts';
+
+/** Number of next jobs, and of the longest lines, among which the oldest job is searched. */
+const jobsExamined = 100;
+/** Maximum number of lines that are read, the longest first. */
+const maxLines = 1000;
+/** Maximum number of routes whose parked jobs are counted. */
+const maxRoutes = 100;
+
+/** Scores of jobs of high priority are below this one; see high-lane.lua. */
+const highScores = 2 ** 32;
+
+const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
+const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...laneScripts);
+
+/** Depth of a queue. */
+export interface QueueDepth {
+  readonly waiting: number;
+  readonly active: number;
+  /** How long the oldest waiting job has waited, in ms, since it was queued or its next poll was due; 0 if none waits. */
+  readonly oldestWaitMs: number;
+}
+
+/** The progress of a queue whose jobs wait. */
+export interface QueueProgress {
+  /** Number of jobs that workers have claimed while others waited, since the queue exists. */
+  readonly claimed: number;
+  /** Number of jobs that wait with a priority, by account: the longest lines. */
+  readonly lines: ReadonlyMap<string, number>;
+  /** The same of jobs of high priority, which are not among those. */
+  readonly highLines: ReadonlyMap<string, number>;
+}
+
+/** Reads how many jobs wait in one queue, how long they have waited, and where one of them stands. It changes nothing. */
+export class QueueReader {
+  readonly #redis: RedisClient;
+  readonly #root: string;
+  readonly #jobs: string;
+
+  constructor(capability: Capability, redis: RedisClient, shard: number) {
+    this.#redis = redis;
+    this.#root = queueRoot(capability, shard);
+    this.#jobs = queueKeysPrefix(capability, shard);
+  }
+
+  /** Returns how many jobs wait and run, and how long the oldest has waited. */
+  async depth(): Promise<QueueDepth> {
+    const [time, waiting, active, first, prioritizedSince] = await Promise.all([
+      this.#redis.time(),
+      this.waiting(),
+      this.active(),
+      this.#redis.lindex(`${this.#jobs}wait`, -1),
+      oldestQueued(this.#redis, [`${this.#jobs}prioritized`], [jobsExamined, this.#jobs, this.#root]),
+    ]);
+    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    const since = Math.min(
+      await this.#waitsSince(first, now),
+      prioritizedSince === '' ? now : Number(prioritizedSince),
+    );
+    return { waiting, active, oldestWaitMs: now - since };
+  }
+
+  /** Since when a job without a priority waits: since it was queued, or its poll was due. */
+  async #waitsSince(queued: string | null, now: number): Promise<number> {
+    if (queued === null) return now;
+    const [added, due] = await Promise.all([
+      this.#redis.hget(`${this.#jobs}${queued}`, 'timestamp'),
+      this.#redis.hget(jobKeys.state(jobIdOfEntry(queued)), 'due'),
+    ]);
+    return Math.min(Number(due ?? added ?? now), now);
+  }
+
+  /** Number of jobs that workers have claimed. */
+  async active(): Promise<number> {
+    return await this.#redis.llen(`${this.#jobs}active`);
+  }
+
+  /** Number of waiting jobs. Two cheap commands, for admission. */
+  async waiting(): Promise<number> {
+    const counts = [this.#redis.llen(`${this.#jobs}wait`), this.#redis.zcard(`${this.#jobs}prioritized`)];
+    const [untimed = 0, timed = 0] = await Promise.all(counts);
+    return untimed + timed;
+  }
+
+  /** Number of waiting jobs that have a priority. */
+  async prioritized(): Promise<number> {
+    return await this.#redis.zcard(`${this.#jobs}prioritized`);
+  }
+
+  /** Number of jobs of low priority that wait for spare slots; see flex-lane.lua. */
+  async flex(): Promise<number> {
+    return await this.#redis.zcard(`${this.#root}flex:prioritized`);
+  }
+
+  /** Number of jobs of high priority that wait; they are among `waiting`. See high-lane.lua. */
+  async high(): Promise<number> {
+    return await this.#redis.zcount(`${this.#jobs}prioritized`, '-inf', `(${highScores}`);
+  }
+
+  /** Number of jobs that wait for a time: for their next poll. */
+  async delayed(): Promise<number> {
+    return await this.#redis.zcard(`${this.#jobs}delayed`);
+  }
+
+  /** Number of jobs that wait for their vendors' capacity; see park-job.lua. */
+  async parked(): Promise<number> {
+    const routes = await this.#redis.zrange(`${this.#root}parked`, 0, String(maxRoutes - 1));
+    const counts = routes.map((route) => this.#redis.zcard(`${this.#root}parked:${route}:prioritized`));
+    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
+  async progress(): Promise<QueueProgress> {
+    const [[claimed, owed], lines] = await Promise.all([
+      this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
+      this.#lines(this.#root),
+    ]);
+    // Most queues have never had jobs of high priority.
+    const highLines = typeof owed === 'string' ? await this.#lines(`${this.#root}high:`) : new Map();
+    return { claimed: Number(claimed ?? 0), lines, highLines };
+  }
+
+  async #lines(root: string): Promise<Map<string, number>> {
+    const lines = await this.#redis.zrevrange(`${root}lines`, 0, maxLines - 1, 'WITHSCORES');
+    const waiting = new Map<string, number>();
+    for (let at = 0; at < lines.length; at += 2) waiting.set(lines[at] as string, Number(lines[at + 1]));
+    return waiting;
+  }
+
+  /**
+   * Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait.
+   * @param highShare share of the claims that jobs of high priority may have while others wait; left out: all
+   */
+  async position(jobId: string, highShare = 1): Promise<number | undefined> {
+    const id = entryIdOf(jobId);
+    const keys = [id, 'prioritized', 'wait'].map((name) => `${this.#jobs}${name}`);
+    const ahead = await jobsAhead(this.#redis, keys, [id, this.#root, this.#jobs, highShare]);
+    return ahead < 0 ? undefined : ahead;
+  }
+}
