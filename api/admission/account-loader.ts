@@ -5,7 +5,8 @@ import {
   loadBudget,
   readMaxPriority,
 } from '../../shared/accounts/account-money.ts';
-import { readMoneyOfAccount, tellRedis } from '../../shared/accounts/accounts.ts';
+import { readMoneyOfAccount } from '../../shared/accounts/accounts.ts';
+import { tellRedis } from '../../shared/accounts/sync-accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
 import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';

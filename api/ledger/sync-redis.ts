@@ -1,6 +1,6 @@
 import type { BudgetPeriod } from '../../shared/accounts/account-money.ts';
-import { syncAccounts } from '../../shared/accounts/accounts.ts';
 import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
+import { syncAccounts } from '../../shared/accounts/sync-accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';

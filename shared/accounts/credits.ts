@@ -3,7 +3,8 @@ import { PostgresAdapter, type Selectable } from 'kysely';
 import type { Database } from '../database/database.ts';
 import type { CreditsTable } from '../database/tables.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { findAccount, tellRedis } from './accounts.ts';
+import { findAccount } from './accounts.ts';
+import { tellRedis } from './sync-accounts.ts';
 
 /** Credit added to or removed from an account. Nano-dollars; the time is milliseconds since 1970. */
 export interface Credit {

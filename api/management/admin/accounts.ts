@@ -2,12 +2,12 @@ import type { Middleware } from 'koa';
 import { z } from 'zod';
 import {
   type AccountWithMoney,
-  changeAccount,
   ensureAccount,
   findAccount,
   listAccounts,
   newAccountId,
 } from '../../../shared/accounts/accounts.ts';
+import { changeAccount } from '../../../shared/accounts/change-account.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';

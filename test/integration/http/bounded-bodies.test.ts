@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { WebSocket } from 'ws';
-import { changeAccount } from '../../../shared/accounts/accounts.ts';
+import { changeAccount } from '../../../shared/accounts/change-account.ts';
 import { openDatabase } from '../../../shared/database/database.ts';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';

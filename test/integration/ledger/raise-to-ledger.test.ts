@@ -37,8 +37,11 @@ const money = await loadProduct<typeof import('../../../shared/accounts/account-
 );
 const { raiseBudgets, raiseCharges } =
   await loadProduct<typeof import('../../../shared/money/raise-to-ledger.ts')>('shared/money/raise-to-ledger');
-const { ensureAccount, changeAccount } =
+const { ensureAccount } =
   await loadProduct<typeof import('../../../shared/accounts/accounts.ts')>('shared/accounts/accounts');
+const { changeAccount } = await loadProduct<typeof import('../../../shared/accounts/change-account.ts')>(
+  'shared/accounts/change-account',
+);
 const { createApiKey } =
   await loadProduct<typeof import('../../../shared/accounts/api-keys.ts')>('shared/accounts/api-keys');
 const { changeApiKey, rotateApiKey } = await loadProduct<typeof import('../../../shared/accounts/change-api-key.ts')>(
