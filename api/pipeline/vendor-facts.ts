@@ -2,7 +2,6 @@ import type { KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../shared/capabilities/response-request.ts';
 import { chosenTools } from '../../shared/capabilities/response-tools.ts';
-import type { MediaCapability } from '../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isStandardTier } from '../../shared/money/service-tier.ts';
 
@@ -151,7 +150,8 @@ export interface BilledExtra {
 /** Start of the names of service tiers. */
 export const tierPrefix = 'service_tier.';
 
-type Fields = Readonly<Record<string, unknown>>;
+/** A request's fields. */
+export type Fields = Readonly<Record<string, unknown>>;
 
 /** Facts on the operator's accounts at vendors: extras that may be billed, referenced ids, and breakpoints of their caches. */
 export function vendorFacts(
@@ -200,22 +200,6 @@ const freeTools = new Set([
   ...['function', 'custom', 'namespace', 'allowed_tools', 'local_shell', 'apply_patch', 'tool_search', 'computer'],
   'computer_use_preview',
 ]);
-const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = {
-  embedding: new Set([
-    ...['input', 'dimensions', 'encoding_format', 'user', 'metadata', 'input_type', 'task_type', 'truncate'],
-    ...['normalized', 'instruction'],
-  ]),
-  image: new Set([
-    ...['prompt', 'n', 'size', 'quality', 'style', 'background', 'moderation', 'output_format', 'output_compression'],
-    ...['partial_images', 'input_fidelity', 'user', 'metadata', 'mask', 'seed', 'negative_prompt', 'aspect_ratio'],
-  ]),
-  transcription: new Set([
-    ...['language', 'languages', 'keywords', 'prompt', 'temperature', 'timestamp_granularities', 'include', 'user'],
-    ...['chunking_strategy', 'known_speaker_names', 'known_speaker_references'],
-  ]),
-  speech: new Set(['input', 'voice', 'instructions', 'response_format', 'speed', 'stream_format', 'user', 'metadata']),
-  video: new Set(['prompt', 'size', 'seconds', 'user', 'metadata', 'seed', 'negative_prompt']),
-};
 
 /**
  * The extras of a chat, or of a request that becomes one.
@@ -262,19 +246,8 @@ function toolExtras(tools: unknown, param: string): BilledExtra[] {
   });
 }
 
-/** The extras of other requests. @param given see `givenMediaFields` */
-export function mediaExtras(capability: MediaCapability, given: readonly string[], fields: Fields): BilledExtra[] {
-  const free = freeMediaFields[capability];
-  return given.flatMap((field) => {
-    const name = rootOf(field);
-    // Prices per image may include one for high definition.
-    if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];
-    // Prices of searches and tiers are for text.
-    return free.has(name) ? [] : extrasOf(name, fields).map(({ coveredBy: _, ...extra }) => extra);
-  });
-}
-
-function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
+/** The extras that a field asks for which is not known to be free. */
+export function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
   if (field === 'web_search_options' && isSearchContext(search)) {
     return [{ param: field, name: field, coveredBy: 'search' }];
   }
@@ -291,7 +264,8 @@ function isSearchContext(options: unknown): boolean {
   return Object.keys(options).every((name) => name === 'search_context_size' || name === 'user_location');
 }
 
-function rootOf(field: string): string {
+/** The field of a request that a path within it starts with. */
+export function rootOf(field: string): string {
   const dot = field.indexOf('.');
   return dot < 0 ? field : field.slice(0, dot);
 }

@@ -1,10 +1,11 @@
 import { type SpeechFormat, type SpeechJobRequest, speechRequest } from '../../../shared/capabilities/speech.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** View options of speech. */

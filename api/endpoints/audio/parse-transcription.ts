@@ -6,9 +6,10 @@ import {
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
+import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Form, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { invalidParameter, readRequestFields } from '../../pipeline/request-fields.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Maximum size of an audio file, as at OpenAI. */

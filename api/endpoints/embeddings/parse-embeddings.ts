@@ -1,10 +1,11 @@
 import { embeddingRequest } from '../../../shared/capabilities/embedding.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request to check against the model's row. */

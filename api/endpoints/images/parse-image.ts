@@ -8,10 +8,11 @@ import {
 } from '../../../shared/capabilities/image.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { InputMedia, imageFeeExtent } from '../../pipeline/request-extent.ts';
 import { invalidRequest, leaveOutNulls, requestTags, unlessUnreadable } from '../../pipeline/request-fields.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request that `checkImage` checks against the model's row. */

@@ -5,10 +5,11 @@ import { videoForm, videoRemixRequest, videoRequest } from '../../../shared/capa
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
 import { type FieldKind, invalidField, readFormFields } from '../../http/body/form-fields.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
+import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { requestTags } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
-import { mediaExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
 
