@@ -5,7 +5,6 @@ import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
-import { pause } from '../../shared/queue/pause.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
@@ -13,7 +12,8 @@ import { estimateInterrupted, hasTokens, tierInLog, withEstimate } from '../usag
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
-import { type JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
+import { type JobRun, type RunOutcome, vendorLabel } from './job-run.ts';
+import { pauseRun } from './pause-run.ts';
 import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
 
 /** How a vendor call ended. */
@@ -275,29 +275,4 @@ async function countInterrupted(
   const charge = chargeForInterrupted(routed, job, { usage: usage ?? null, tier });
   await noteCharge(context, job, charge);
   return charge;
-}
-
-/** Releases the job until its next poll. */
-async function pauseRun(
-  context: WorkerContext,
-  run: JobRun,
-  attempt: number,
-  writer: FrameWriter,
-  { progress, pauseMs }: Pause,
-): Promise<RunOutcome> {
-  const { job } = run;
-  await writer.discard();
-  const { isCluster } = context;
-  const ownership = await pause(context.redis, {
-    jobId: job.id,
-    attempt,
-    progress,
-    dueAt: context.clock.now() + pauseMs,
-    lifetimeMs: logLifetime(job),
-    isCluster,
-  });
-  if (ownership === 'ok') return { pauseMs };
-  run.lose(ownership);
-  if (ownership === 'ended') await settleEnded(context, job);
-  return 'done';
 }
