@@ -26,6 +26,12 @@ export interface KeyFormValues {
   readonly singleFlight: string;
 }
 
+/** What a group of the form's fields gets. */
+export interface KeyFieldsProps {
+  readonly values: KeyFormValues;
+  readonly onChange: (change: Partial<KeyFormValues>) => void;
+}
+
 /** One line of the limits per model. */
 export interface ModelLimit {
   /** Identifies the line while it is edited. */

@@ -15,13 +15,9 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { allModelsQuery } from '../../api/models.ts';
 import { FormError } from '../../components/error-panel.tsx';
-import type { KeyFormValues } from './key-form-values.ts';
+import { BehaviourFields } from './behaviour-fields.tsx';
+import type { KeyFieldsProps, KeyFormValues } from './key-form-values.ts';
 import { ModelLimits } from './model-limits.tsx';
-
-interface FieldsProps {
-  readonly values: KeyFormValues;
-  readonly onChange: (change: Partial<KeyFormValues>) => void;
-}
 
 /** All settings of a key. Empty fields mean no limit. */
 export function KeyForm({
@@ -63,9 +59,15 @@ export function KeyForm({
         />
         {hasKinds && <KindField values={values} onChange={onChange} />}
         <ExpiryFields values={values} onChange={onChange} />
-        <ScopeFields values={values} onChange={onChange} />
-        <LimitFields values={values} onChange={onChange} />
-        <BehaviourFields values={values} onChange={onChange} />
+        <Part legend="What it may call">
+          <ScopeFields values={values} onChange={onChange} />
+        </Part>
+        <Part legend="Limits">
+          <LimitFields values={values} onChange={onChange} />
+        </Part>
+        <Part legend="Behaviour">
+          <BehaviourFields values={values} onChange={onChange} />
+        </Part>
         <Stack gap="xs" className="form-end">
           <FormError error={error} />
           <Group justify="flex-end" gap="xs">
@@ -90,7 +92,7 @@ function Part({ legend, children }: { legend: string; children: ReactNode }) {
   );
 }
 
-function KindField({ values, onChange }: FieldsProps) {
+function KindField({ values, onChange }: KeyFieldsProps) {
   return (
     <NativeSelect
       label="Kind"
@@ -105,7 +107,7 @@ function KindField({ values, onChange }: FieldsProps) {
   );
 }
 
-function ExpiryFields({ values, onChange }: FieldsProps) {
+function ExpiryFields({ values, onChange }: KeyFieldsProps) {
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
       <NativeSelect
@@ -144,10 +146,10 @@ const capabilityNames = [
   { value: 'video', label: 'Video' },
 ];
 
-function ScopeFields({ values, onChange }: FieldsProps) {
+function ScopeFields({ values, onChange }: KeyFieldsProps) {
   const models = useQuery(allModelsQuery);
   return (
-    <Part legend="What it may call">
+    <>
       <Input.Wrapper label="Capabilities" description="None chosen: all of them." labelElement="div">
         <Chip.Group multiple value={[...values.capabilities]} onChange={(capabilities) => onChange({ capabilities })}>
           <Group gap={6} mt={6}>
@@ -171,7 +173,7 @@ function ScopeFields({ values, onChange }: FieldsProps) {
         clearButtonProps={{ 'aria-label': 'Remove all models' }}
         acceptValueOnBlur
       />
-    </Part>
+    </>
   );
 }
 
@@ -183,9 +185,9 @@ const limitProps = {
   placeholder: 'No limit',
 };
 
-function LimitFields({ values, onChange }: FieldsProps) {
+function LimitFields({ values, onChange }: KeyFieldsProps) {
   return (
-    <Part legend="Limits">
+    <>
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
         <NumberInput
           label="Requests per minute"
@@ -231,85 +233,6 @@ function LimitFields({ values, onChange }: FieldsProps) {
         />
       </SimpleGrid>
       <ModelLimits lines={values.modelLimits} onChange={(modelLimits) => onChange({ modelLimits })} />
-    </Part>
-  );
-}
-
-function PriorityFields({ values, onChange }: FieldsProps) {
-  return (
-    <>
-      <NativeSelect
-        label="Priority"
-        description="Of requests that choose none: low waits for spare capacity, high precedes others"
-        value={values.priority}
-        onChange={(event) => onChange({ priority: event.currentTarget.value })}
-        data={[
-          { value: '', label: 'Normal' },
-          { value: 'low', label: 'Low' },
-          { value: 'high', label: 'High' },
-        ]}
-      />
-      <NativeSelect
-        label="Highest priority"
-        description="High takes effect once an operator allows it to the account"
-        value={values.maxPriority}
-        onChange={(event) => onChange({ maxPriority: event.currentTarget.value })}
-        data={[
-          { value: '', label: 'Normal' },
-          { value: 'low', label: 'Low' },
-          { value: 'high', label: 'High' },
-        ]}
-      />
     </>
-  );
-}
-
-function BehaviourFields({ values, onChange }: FieldsProps) {
-  return (
-    <Part legend="Behaviour">
-      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
-        <NativeSelect
-          label="When the client goes away"
-          value={values.onDisconnect}
-          onChange={(event) => onChange({ onDisconnect: event.currentTarget.value })}
-          data={[
-            { value: '', label: 'As the gateway has it' },
-            { value: 'cancel', label: 'Cancel the request' },
-            { value: 'continue', label: 'Finish it; it can be resumed' },
-          ]}
-        />
-        <NativeSelect
-          label="Parameters a vendor lacks"
-          value={values.unsupportedParameters}
-          onChange={(event) => onChange({ unsupportedParameters: event.currentTarget.value })}
-          data={[
-            { value: '', label: 'As the gateway has it' },
-            { value: 'refuse', label: 'Refuse the request' },
-            { value: 'drop', label: 'Leave them out' },
-          ]}
-        />
-        <NativeSelect
-          label="Prompt cache of Claude"
-          description="A cache write costs more than plain input, a cache read far less"
-          value={values.cacheBreakpoints}
-          onChange={(event) => onChange({ cacheBreakpoints: event.currentTarget.value })}
-          data={[
-            { value: '', label: 'As the client marks it' },
-            { value: 'automatic', label: 'Add breakpoints if it has none' },
-          ]}
-        />
-        <PriorityFields values={values} onChange={onChange} />
-        <NativeSelect
-          label="Identical requests at once"
-          description="They get one answer, which is charged once"
-          value={values.singleFlight}
-          onChange={(event) => onChange({ singleFlight: event.currentTarget.value })}
-          data={[
-            { value: '', label: 'One call of a vendor each' },
-            { value: 'on', label: 'Share one call of a vendor' },
-          ]}
-        />
-      </SimpleGrid>
-    </Part>
   );
 }
