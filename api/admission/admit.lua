@@ -1,6 +1,6 @@
 -- Admits jobs of one API key and capability, each separately and in order, or reports why one is refused. A refusal changes
 -- nothing. An admitted job is queued in the same step if its queue is on the same node.
--- Preceded by refusal.lua, which makes a refused write an error of the whole call, and by add-job.lua.
+-- Preceded by refusal.lua, which makes a refused write an error of the whole call, by add-job.lua and by rate-buckets.lua.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), created with the admission; none on a Cluster, where they are on other nodes
 -- All other keys of the account share the tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
@@ -80,73 +80,8 @@ local count = redis.call('ZCARD', running)
 local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutPriority = tonumber(withoutPriority)
-local keyLimits = {string.match(ARGV[11], '^(%S+) (%S+)$')}
+local fill, keepLevels, writeLevels = openBuckets(rate, now, {string.match(ARGV[11], '^(%S+) (%S+)$')})
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
-
--- Rates: each limit has a bucket of used amounts that drains evenly over a minute. Its field is '<what> <model>'.
-local buckets, filled = {}, {}
-local function bucketOf(field)
-  local bucket = buckets[field]
-  if not bucket then
-    local used, at = string.match(redis.call('HGET', rate, field) or '0 0', '^(%S+) (%S+)$')
-    bucket = {tonumber(used), tonumber(at)}
-    buckets[field] = bucket
-  end
-  return bucket
-end
-
--- Returns a bucket's current level and time. Time is monotonic: the clock of a Redis after a failover may be behind.
-local function levelOf(field, limit)
-  local bucket = bucketOf(field)
-  local time = math.max(now, bucket[2])
-  -- After a limit is lowered, the debt is at most two minutes of it.
-  return math.max(0, math.min(bucket[1], 2 * limit) - (time - bucket[2]) * limit / 60000), time
-end
-
--- Formats the rest of a limit for the reply.
-local function leftOf(limit, level)
-  return string.format('%.0f %.0f ', math.max(0, math.floor(limit - level)), level * 60000 / limit)
-end
-
--- The rest of the key's limits for a job refused by a limit; by a model's limit, the rest of that one.
-local function leftOfRefused(refusing, limit, level)
-  local left = ''
-  for index, field in ipairs({'requests ', 'tokens '}) do
-    local own = tonumber(keyLimits[index])
-    if refusing == index + 2 then left = left .. leftOf(limit, level)
-    elseif own > 0 then left = left .. leftOf(own, (levelOf(field, own)))
-    else left = left .. '- - ' end
-  end
-  return left
-end
-
--- Returns the buckets after a job, and the rest of the key's limits; or the limit that refuses it.
-local function fill(limits)
-  local modelRequests, modelTokens, tokens, model = string.match(limits, '^(%S+) (%S+) (%S+) (%S+)$')
-  tokens = tonumber(tokens)
-  local asked, left, levels = {1, tokens, 1, tokens}, '', {}
-  for index, limit in ipairs({keyLimits[1], keyLimits[2], modelRequests, modelTokens}) do
-    limit = tonumber(limit)
-    if limit > 0 then
-      local what, of = index % 2 == 1 and 'requests' or 'tokens', index > 2 and model or ''
-      local field = what .. ' ' .. of
-      local level, time = levelOf(field, limit)
-      -- More than a minute's worth passes when the bucket is empty, as it would never fit otherwise.
-      local taking = math.min(asked[index], limit)
-      if level + taking > limit then
-        local wait = math.ceil((level + taking - limit) * 60000 / limit)
-        return nil, what .. ' ' .. limit .. ' ' .. wait .. ' ' .. asked[index] .. ' ' .. of, leftOfRefused(index, limit, level)
-      end
-      levels[field] = {level + taking, time}
-      if index <= 2 then
-        left = left .. leftOf(limit, level + taking)
-      end
-    elseif index <= 2 then
-      left = left .. '- - '
-    end
-  end
-  return levels, left, tokens
-end
 
 -- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply.
 local maxBudget, period, budget, periodStart = nil, '-', nil, nil
@@ -279,7 +214,7 @@ local function admit(at, state)
   count, unfinished, held = count + 1, unfinished + 1, held + cost
   waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
-  for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
+  keepLevels(levels)
   if amount ~= '-' or tokens > 0 then
     local counted = limits ~= '' and ARGV[11] .. ' ' .. limits or ''
     reservations[#reservations + 1] = job
@@ -315,14 +250,7 @@ if budget then
   redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
     'held', string.format('%.0f', budget.held), 'from', periodStart)
 end
-local levels = {}
-for name, level in pairs(filled) do
-  levels[#levels + 1], levels[#levels + 2] = name, string.format('%.3f %.0f', level[1], level[2])
-end
-if #levels > 0 then
-  redis.call('HSET', rate, unpack(levels))
-  redis.call('PEXPIRE', rate, 180000)
-end
+writeLevels()
 if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
 if #queued > 0 then pushQueuedJobs(ARGV[12] .. 'wait', ARGV[12] .. 'marker', queued) end
 return replies

@@ -18,7 +18,12 @@ export const idempotencyMs = 24 * 3_600_000;
 /** How long the binding of a shared job may outlive its deadline. */
 const unboundMs = 60_000;
 
-const script = loadScript<string[]>(new URL('./admit.lua', import.meta.url), refusalScript, addJobScript);
+const script = loadScript<string[]>(
+  new URL('./admit.lua', import.meta.url),
+  refusalScript,
+  addJobScript,
+  new URL('./rate-buckets.lua', import.meta.url),
+);
 
 /** Why new work is refused: of any caller, or (`line_wait`) of one whose own jobs wait too long. */
 export type Shedding = 'shed' | 'queue_full' | 'queue_wait' | 'line_wait';

@@ -146,7 +146,7 @@ function hasFreeModel(catalogue: Catalogue): boolean {
   return isFree;
 }
 
-/** Levels of the key's own limits, as in admit.lua. Models' limits are left to admission: the model is unknown. */
+/** Levels of the key's own limits, as in rate-buckets.lua. Models' limits are left to admission: the model is unknown. */
 function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (Level | undefined)[] {
   const now = Date.now();
   return [rpm, tpm].map((limit, index) => {
@@ -169,7 +169,7 @@ function rateRefusal({ rpm, tpm }: Caller, levels: readonly (Level | undefined)[
   return rateLimitReached({ whose: 'this API key', what: full.what, limit: full.limit, retryAfterMs, headers });
 }
 
-/** In the format of admit.lua. */
+/** In the format of rate-buckets.lua. */
 function leftOf({ limit, level }: Level): string {
   return `${Math.max(0, Math.floor(limit - level))} ${(level * 60_000) / limit}`;
 }

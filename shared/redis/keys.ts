@@ -63,7 +63,7 @@ export const accountKeys = {
    * `raised`: see raise.lua.
    */
   budget: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:budget:${apiKeyId}`,
-  /** An API key's rates (hash); see admit.lua. */
+  /** An API key's rates (hash); see rate-buckets.lua. */
   rate: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:rate:${apiKeyId}`,
   /** The revision of an API key while it is active, `0` once revoked; absent means: ask the database. */
   keyActive: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:key:${apiKeyId}`,

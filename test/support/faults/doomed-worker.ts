@@ -27,7 +27,7 @@ export const scripts = new ScriptCommands(builtProduct, [
     ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
     'shared/queue/claim-jobs',
   ],
-  ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/admit'],
+  ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/rate-buckets', 'api/admission/admit'],
   [
     ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
     ...['shared/queue/add-job', 'shared/queue/enqueue'],
