@@ -29,7 +29,7 @@ import {
   notAdmitted,
   untilAdmitted,
 } from './ask-admission.ts';
-import { flexLaneFull, flexTerms, isFlexLaneFull } from './flex-lane.ts';
+import { FlexLaneFullError, flexTerms } from './flex-lane.ts';
 import { placeInLine } from './place-in-line.ts';
 import { recordAccepted } from './record-accepted.ts';
 import { notQueued, refusal } from './refusal.ts';
@@ -207,10 +207,10 @@ async function enqueue(
     const state = isMadeWhenQueued(job, services.isCluster) ? newState(job, readerOf(services.processId)) : [];
     const lane = job.lane === 'flex' ? flexTerms(services.config) : job.lane;
     const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter, state, lane), giveUpAt);
-    if (verdict === 'full') throw flexLaneFull();
+    if (verdict === 'full') throw new FlexLaneFullError();
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
-    const failure = isFlexLaneFull(error) ? error : notQueued(error);
+    const failure = error instanceof FlexLaneFullError ? error : notQueued(error);
     try {
       // Without a state there is nothing to end, and the hold would stay until it is swept.
       if (isMadeWhenQueued(job, services.isCluster)) {

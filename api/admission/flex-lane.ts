@@ -11,13 +11,11 @@ export function flexTerms({ flexWaitMs, queueLimit, accountQueueShare }: Config)
 }
 
 /** The 429 for a request of low priority while too many wait. */
-export function flexLaneFull(): ApiError {
-  return new ApiError('rate_limit_exceeded', 'Too many requests of low priority are waiting. Try again later.', {
-    reason: 'queue_full',
-    retryAfterMs: retryMs,
-  });
-}
-
-export function isFlexLaneFull(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.code === 'rate_limit_exceeded';
+export class FlexLaneFullError extends ApiError {
+  constructor() {
+    super('rate_limit_exceeded', 'Too many requests of low priority are waiting. Try again later.', {
+      reason: 'queue_full',
+      retryAfterMs: retryMs,
+    });
+  }
 }
