@@ -10,8 +10,7 @@ import { jobIdOf } from '../support/job-records.ts';
 import { leftovers } from '../support/leftovers.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { timesAnswered, wantingReplicas } from '../support/redis-refusals.ts';
-import { flightOf, SharedRequests } from '../support/shared-requests.ts';
-import { sseEvents, textOf } from '../support/sse-events.ts';
+import { flightOf, SharedRequests, textOfStream } from '../support/shared-requests.ts';
 
 const model = 'gated';
 /** A dead process is silent for 15 s before it counts as dead. */
@@ -25,7 +24,6 @@ describe('shared jobs', () => {
   after(() => shared?.stop());
 
   const bodyOf = (user: string) => streamed('Hi', { model, user });
-  const textOfStream = async (response: Response): Promise<string> => textOf(sseEvents(await response.text()));
 
   /** Starts an api, and returns it with its number. */
   async function another(): Promise<{ doomed: ApiProcess; api: number }> {
