@@ -1,6 +1,12 @@
 import { NativeSelect, SimpleGrid } from '@mantine/core';
 import type { KeyFieldsProps } from './key-form-values.ts';
 
+const priorities = [
+  { value: '', label: 'Normal' },
+  { value: 'low', label: 'Low' },
+  { value: 'high', label: 'High' },
+];
+
 function PriorityFields({ values, onChange }: KeyFieldsProps) {
   return (
     <>
@@ -9,22 +15,14 @@ function PriorityFields({ values, onChange }: KeyFieldsProps) {
         description="Of requests that choose none: low waits for spare capacity, high precedes others"
         value={values.priority}
         onChange={(event) => onChange({ priority: event.currentTarget.value })}
-        data={[
-          { value: '', label: 'Normal' },
-          { value: 'low', label: 'Low' },
-          { value: 'high', label: 'High' },
-        ]}
+        data={priorities}
       />
       <NativeSelect
         label="Highest priority"
         description="High takes effect once an operator allows it to the account"
         value={values.maxPriority}
         onChange={(event) => onChange({ maxPriority: event.currentTarget.value })}
-        data={[
-          { value: '', label: 'Normal' },
-          { value: 'low', label: 'Low' },
-          { value: 'high', label: 'High' },
-        ]}
+        data={priorities}
       />
     </>
   );
