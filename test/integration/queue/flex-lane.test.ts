@@ -20,8 +20,6 @@ describe('jobs of low priority in a queue', () => {
   after(() => queues?.stop());
   beforeEach(() => queues.newQueue());
 
-  const root = () => queues.clockKey.replace(/fairness$/, '');
-
   async function putOne(account: string, more: Partial<FlexTerms> = {}): Promise<{ id: string; verdict: Enqueued }> {
     const job = { ...queues.job({ account, lane: 'flex' }), request: '{}' };
     return { id: job.id, verdict: await queues.queue.enqueue(job, false, undefined, [], { ...terms, ...more }) };
@@ -39,9 +37,7 @@ describe('jobs of low priority in a queue', () => {
 
   /** One claim; returns the jobs in the order in which they would run. */
   async function claim(wanted: number, spare = wanted): Promise<string[]> {
-    const call = { token: 'claim', wanted, spare, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
-    const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
-    return entries.map(({ id }) => id.slice('job_'.length));
+    return await queues.claim(wanted, { spare });
   }
 
   /** Ends jobs one after the other, each once it runs. Without all of them a worker would wait at its end. */
@@ -57,7 +53,7 @@ describe('jobs of low priority in a queue', () => {
     }
   }
 
-  const leftInRedis = async () => await queues.jobs.redis.keys(`${root()}flex*`);
+  const leftInRedis = async () => await queues.jobs.redis.keys(`${queues.root}flex*`);
 
   test('jobs of low priority are claimed behind all others, and accounts take turns', async () => {
     const [a, b] = [await putFlex('a', 3), await putFlex('b', 2)];

@@ -24,8 +24,6 @@ describe('jobs of high priority in a queue', () => {
   after(() => queues?.stop());
   beforeEach(() => queues.newQueue());
 
-  const root = () => queues.clockKey.replace(/fairness$/, '');
-
   async function putHigh(account: string, count: number, work = 1): Promise<string[]> {
     const put = Array.from({ length: count }, () => ({
       ...queues.job({ account, lane: 'high' }),
@@ -38,9 +36,7 @@ describe('jobs of high priority in a queue', () => {
 
   /** One claim; returns the jobs in the order in which they would run. */
   async function claim(wanted: number, share = highShare): Promise<string[]> {
-    const call = { token: 'claim', wanted, lockMs: 60_000, workerId: '', targetWaitMs: 0, highShare: share, ended: [] };
-    const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
-    return entries.map(({ id }) => id.slice('job_'.length));
+    return await queues.claim(wanted, { highShare: share });
   }
 
   async function claimOneByOne(count: number, share = highShare): Promise<string[]> {
@@ -49,7 +45,7 @@ describe('jobs of high priority in a queue', () => {
     return ids;
   }
 
-  const leftInRedis = async () => await queues.jobs.redis.keys(`${root()}high*`);
+  const leftInRedis = async () => await queues.jobs.redis.keys(`${queues.root}high*`);
 
   test('jobs of high priority are claimed before all others, and accounts take turns', async () => {
     const others = await queues.put(1, { account: 'd' });
@@ -119,14 +115,9 @@ describe('jobs of high priority in a queue', () => {
 
   test("an account's jobs of high priority are claimed in order, newest first while their callers give up", async () => {
     const ids = await putHigh('a', 4);
-    for (const id of ids) await queues.jobs.redis.zincrby(`${root()}high:line:a`, -2_000_000, `job_${id}`);
+    for (const id of ids) await queues.jobs.redis.zincrby(`${queues.root}high:line:a`, -2_000_000, `job_${id}`);
     assert.equal(await queues.queue.remove(ids[0] as string, true), true);
-    const call = { token: 'claim', wanted: 2, lockMs: 60_000, workerId: '', targetWaitMs: 1000, ended: [] };
-    const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
-    assert.deepEqual(
-      entries.map(({ id }) => id),
-      [`job_${ids[3]}`, `job_${ids[2]}`],
-    );
+    assert.deepEqual(await queues.claim(2, { targetWaitMs: 1000 }), [ids[3], ids[2]]);
     assert.deepEqual(await claim(2), [ids[1]]);
     assert.deepEqual(await leftInRedis(), []);
   });
@@ -205,7 +196,7 @@ describe('jobs of high priority in a queue', () => {
   test('virtual time of the lane is kept below its limit, and the order of its jobs with it', async () => {
     const orderFrom = async (now: number): Promise<number[]> => {
       queues.newQueue();
-      await queues.jobs.redis.hset(`${root()}high:fairness`, 'now', now, 'base', 0);
+      await queues.jobs.redis.hset(`${queues.root}high:fairness`, 'now', now, 'base', 0);
       const ids = [...(await putHigh('a', 8, 1)), ...(await putHigh('b', 5, 3)), ...(await putHigh('c', 5, 2))];
       const order = await claimOneByOne(6, 1);
       ids.push(...(await putHigh('d', 4, 1)));
@@ -286,7 +277,7 @@ describe('jobs of high priority in a queue', () => {
         others.map((id) => order.indexOf(id)),
         [4, 9, 11],
       );
-      assert.deepEqual(await queues.jobs.redis.keys(`${root()}parked*`), []);
+      assert.deepEqual(await queues.jobs.redis.keys(`${queues.root}parked*`), []);
     });
 
     test('precede all of the queue once they are released, and are the first if they were released too early', async () => {
@@ -314,7 +305,7 @@ describe('jobs of high priority in a queue', () => {
       assert.equal(await queues.reader.parked(), 2);
       for (const id of ids.slice(0, 2)) assert.equal(await queues.queue.remove(id, true), true);
       assert.equal(await queues.reader.parked(), 0);
-      assert.deepEqual(await queues.jobs.redis.keys(`${root()}parked:*:high*`), []);
+      assert.deepEqual(await queues.jobs.redis.keys(`${queues.root}parked:*:high*`), []);
     });
   });
 
@@ -339,20 +330,12 @@ describe('jobs of high priority in a queue', () => {
         waiting.set(job.id, account);
       };
       const take = async (): Promise<void> => {
-        const call = {
-          token: 'claim',
-          wanted: random.int(0, 4),
-          spare: random.int(0, 2),
-          lockMs: 60_000,
-          workerId: '',
-        };
-        const terms = { targetWaitMs: random.int(0, 1), highShare: random.chance(0.5) ? highShare : 1, ended: [] };
-        const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, { ...call, ...terms });
-        for (const { id: entry } of entries) {
-          const id = entry.slice('job_'.length);
+        const [wanted, spare] = [random.int(0, 4), random.int(0, 2)];
+        const terms = { spare, targetWaitMs: random.int(0, 1), highShare: random.chance(0.5) ? highShare : 1 };
+        for (const id of await queues.claim(wanted, terms)) {
           const account = waiting.get(id);
           assert.ok(account !== undefined, `${id} is claimed once`);
-          const place = { id: entry, token: 'claim', account, route, latestMs: 600_000, maxParked: 100, work: 1 };
+          const place = { id: `job_${id}`, token: 'claim', account, route, latestMs: 600_000, maxParked: 100, work: 1 };
           const isParked = random.chance(0.3) && (await parked.park({ ...place, waitMs: 0, intervalMs: 0 }));
           if (!isParked) waiting.delete(id);
         }
@@ -368,7 +351,7 @@ describe('jobs of high priority in a queue', () => {
         else if (waiting.size > 0) await (random.chance(0.4) ? removeOne() : take());
       }
       while (waiting.size > 0) await (random.chance(0.2) ? removeOne() : take());
-      const left = await queues.jobs.redis.keys(`${root()}*`);
+      const left = await queues.jobs.redis.keys(`${queues.root}*`);
       assert.deepEqual(
         left.filter((key) => /(high|flex|parked|lines?|finished|left)(:|$)|prioritized|wait$/.test(key)),
         [],

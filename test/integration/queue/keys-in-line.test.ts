@@ -5,8 +5,6 @@ import { QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 
-const { ClaimedQueue } =
-  await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
 const { ParkedJobs } = await loadProduct<typeof import('../../../shared/queue/parking/parked-jobs.ts')>(
   'shared/queue/parking/parked-jobs',
 );
@@ -55,19 +53,17 @@ describe('keys that share the turns of their account', () => {
   async function claim(count: number): Promise<string[]> {
     const claimed: string[] = [];
     while (claimed.length < count) {
-      const call = { token: 'claim', wanted: 1, spare: 1, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
-      const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
-      if (entries.length === 0) break;
-      claimed.push(...entries.map(({ id }) => id.slice('job_'.length)));
+      const ids = await queues.claim(1, { spare: 1 });
+      if (ids.length === 0) break;
+      claimed.push(...ids);
     }
     return claimed;
   }
 
   const keysOf = (ids: readonly string[]) => ids.map((id) => keyOf.get(id)).join('');
-  const root = () => queues.clockKey.replace(/fairness$/, '');
   const leftInRedis = async () => [
-    ...(await queues.jobs.redis.keys(`${root()}*key*`)),
-    ...(await queues.jobs.redis.keys(`${root()}*line*`)),
+    ...(await queues.jobs.redis.keys(`${queues.root}*key*`)),
+    ...(await queues.jobs.redis.keys(`${queues.root}*line*`)),
   ];
 
   test('the keys of an account are served in rotation, each in its own order, and nothing is left of them', async () => {
@@ -137,7 +133,7 @@ describe('keys that share the turns of their account', () => {
     const c = await put('c', low);
     // Due one after the other: those of one time join in the order of their ids.
     for (const [due, id] of [a[1], a[2], c].entries()) {
-      await queues.jobs.redis.zadd(`${root()}flex:due`, due, `job_${id}`);
+      await queues.jobs.redis.zadd(`${queues.root}flex:due`, due, `job_${id}`);
     }
     assert.deepEqual(await claim(2), [a[1], c]);
     assert.deepEqual(await claim(2), [a[2]]);

@@ -44,7 +44,7 @@ describe('lines of accounts in a queue', () => {
   }
 
   const lines = async () => Object.fromEntries((await queues.reader.progress()).lines);
-  const lineKey = (account: string) => `${queues.clockKey.replace(/fairness$/, '')}line:${account}`;
+  const lineKey = (account: string) => `${queues.root}line:${account}`;
 
   /** Makes waiting jobs older than they are. */
   async function age(account: string, ids: readonly string[], byMs: number): Promise<void> {
@@ -58,7 +58,7 @@ describe('lines of accounts in a queue', () => {
     assert.deepEqual(await lines(), { a: 3, b: 1 });
     assert.deepEqual(await claim(4), [a[1], b[1], a[2], a[3]]);
     assert.deepEqual(await lines(), {});
-    assert.deepEqual(await queues.jobs.redis.keys(`${queues.clockKey.replace(/fairness$/, '')}l*`), []);
+    assert.deepEqual(await queues.jobs.redis.keys(`${queues.root}l*`), []);
   });
 
   test('one call claims in the same rotation as many calls', async () => {
@@ -153,7 +153,7 @@ describe('lines of accounts in a queue', () => {
     await age('a', a, 2 * targetMs);
     await remove([a[0] as string], true);
     assert.deepEqual(await claim(1), [a[3]]);
-    const leftKey = queues.clockKey.replace(/fairness$/, 'left');
+    const leftKey = `${queues.root}left`;
     await queues.jobs.redis.hincrby(leftKey, 'a', -3 * targetMs);
     assert.deepEqual(await claim(2), [a[1], a[2]]);
   });
@@ -163,7 +163,7 @@ describe('lines of accounts in a queue', () => {
     await age('a', a, 2 * targetMs);
     await remove([a[0] as string], true);
     assert.deepEqual(await claim(2), [a[5], a[4]]);
-    await queues.jobs.redis.del(queues.clockKey.replace(/fairness$/, 'left'));
+    await queues.jobs.redis.del(`${queues.root}left`);
     const next = await put('a', 1);
     const b = await put('b', 4);
     const order = await claim(8);
@@ -280,7 +280,7 @@ describe('lines of accounts in a queue', () => {
         } else if (waiting.size > 0) await takeOne();
       }
       while (waiting.size > 0) await takeOne();
-      assert.deepEqual(await queues.jobs.redis.keys(`${queues.clockKey.replace(/fairness$/, '')}[fl]i*`), []);
+      assert.deepEqual(await queues.jobs.redis.keys(`${queues.root}[fl]i*`), []);
       assert.equal(await queues.reader.prioritized(), 0);
     }
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import type { ClaimCall } from '../../../shared/queue/claimed-queue.ts';
 import type { CapabilityQueue } from '../../../shared/queue/queue.ts';
 import type { QueueReader } from '../../../shared/queue/reading/queue-reader.ts';
 import type { RedisClient, RedisHandle } from '../../../shared/redis/redis.ts';
@@ -12,6 +13,9 @@ import { JobFixture } from './job-fixture.ts';
 
 const product =
   await loadProduct<typeof import('../../../workers/queue/job-consumer.ts')>('workers/queue/job-consumer');
+const { ClaimedQueue } =
+  await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
+const { jobIdOfEntry } = await loadProduct<typeof import('../../../shared/ids.ts')>('shared/ids');
 const { ClaimSlots } =
   await loadProduct<typeof import('../../../workers/queue/claim-slots.ts')>('workers/queue/claim-slots');
 const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
@@ -127,14 +131,26 @@ export class QueueFixture {
     return id as string;
   }
 
+  /** One claim of a worker that leaves the jobs unbegun; returns their ids, in the order in which they would run. */
+  async claim(wanted: number, more: Partial<ClaimCall> = {}): Promise<string[]> {
+    const call = { token: 'claim', wanted, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [], ...more };
+    const { entries } = await new ClaimedQueue(this.capability).claim(this.redis.client, call);
+    return entries.map(({ id }) => jobIdOfEntry(id));
+  }
+
+  /** Start of the gateway's own keys of the queue. */
+  get root(): string {
+    return keys.queueRoot(this.capability);
+  }
+
   /** The virtual clock of the queue. */
   get clockKey(): string {
-    return `${keys.queueRoot(this.capability)}fairness`;
+    return `${this.root}fairness`;
   }
 
   /** The workers of the queue that have reported. */
   get workersKey(): string {
-    return `${keys.queueRoot(this.capability)}workers`;
+    return `${this.root}workers`;
   }
 
   /** Queues a job as admission does, but for the word of it. */
