@@ -6,16 +6,16 @@ import type { ParsedRequest } from './parsed-request.ts';
 import { requestName } from './request-name.ts';
 
 /**
- * The name under which a request's answer is cached, in the place of an idempotency key; undefined if it is not to be cached. See
- * `requestName`.
+ * The name under which the answer of a request that asks for it is cached, in the place of an idempotency key; undefined if it is
+ * not one that is cached. See `requestName`.
  */
 export function cacheName(
   ctx: { readonly state: Pick<Context['state'], 'caller'> },
   endpoint: Pick<Endpoint, 'name' | 'capability'>,
   parsed: ParsedRequest,
-  { cacheMs, idempotencyKey, respondAsync }: Preferences,
+  { idempotencyKey, respondAsync }: Pick<Preferences, 'idempotencyKey' | 'respondAsync'>,
 ): string | undefined {
-  if (cacheMs === undefined || idempotencyKey !== undefined || respondAsync) return undefined;
+  if (idempotencyKey !== undefined || respondAsync) return undefined;
   const name = requestName(ctx, endpoint, parsed);
   return name && cachePrefix + name;
 }

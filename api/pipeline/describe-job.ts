@@ -42,8 +42,9 @@ export async function describeJob(
   facts.stream = parsed.stream;
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
   const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
-  const cached = cacheName(ctx, endpoint, parsed, preferences);
-  if (cached === undefined && preferences.cacheMs !== undefined) showCache(ctx, 'bypass');
+  const wantsCache = preferences.cacheMs !== undefined;
+  const cached = wantsCache ? cacheName(ctx, endpoint, parsed, preferences) : undefined;
+  if (wantsCache && cached === undefined) showCache(ctx, 'bypass');
   const wantsSharing = preferences.singleFlight ?? ctx.state.caller.singleFlight;
   const shared = wantsSharing ? sharedName(ctx, endpoint, parsed, preferences, lane) : undefined;
   // Background work is answered at once, and goes on without its caller. A retry finds a shared job as any identical request does.

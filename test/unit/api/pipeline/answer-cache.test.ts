@@ -134,7 +134,7 @@ function nameOf({ account, endpoint, model, drops }: Omit<Asked, 'body'>, text: 
     { state: { caller } } as never,
     { name: endpoint, capability: endpoint === 'chat' ? 'chat' : 'embedding' },
     { model, request: text } as never,
-    { cacheMs: 60_000 } as never,
+    { idempotencyKey: undefined, respondAsync: false },
   );
   assert.ok(name !== undefined, 'it is cached');
   return name;
