@@ -13,6 +13,11 @@ export function removeIdentity(answer: JsonObject): void {
   answer.model = undefined;
 }
 
+/** Whether an answer or a chunk under a status of success is an error, as OpenAI or MiniMax reports one. */
+export function isReportedError(answer: JsonObject): boolean {
+  return Boolean(answer.error) || (answer.base_resp !== undefined && baseRespFault(answer) !== undefined);
+}
+
 /** Parses JSON of one vendor, checked as far as the gateway relies on it. */
 export class OpenAiAnswerReader {
   protected readonly vendor: string;
@@ -35,7 +40,7 @@ export class OpenAiAnswerReader {
   /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
     const answer = parseObject(text);
-    if (answer.error || baseRespFault(answer) !== undefined) throw this.reportedError(text);
+    if (isReportedError(answer)) throw this.reportedError(text);
     return answer;
   }
 

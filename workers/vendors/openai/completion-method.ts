@@ -2,12 +2,11 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { requestText } from '../request-body.ts';
-import { baseRespFault } from '../support/base-resp.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
-import { type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
+import { isReportedError, type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
 import { composeRequest } from './request.ts';
 import { type AnswerShape, type ChunkShape, shapeUsage } from './shape.ts';
 
@@ -122,8 +121,7 @@ class ChunkStream extends DeltaStream {
       return;
     }
     const chunk = parseObject(data);
-    const isError = chunk.error || type === 'error' || baseRespFault(chunk) !== undefined;
-    if (isError) this.fail(this.answerReader.reportedError(data));
+    if (type === 'error' || isReportedError(chunk)) this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     removeIdentity(chunk);
     this.shape.take(chunk);
