@@ -20,7 +20,7 @@ import { crabllm } from './targets/crabllm.ts';
 import { litellm } from './targets/litellm.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
-import { sluice, sluiceOf, tracedSluice } from './targets/sluice.ts';
+import { limitedSluice, sluice, sluiceOf, tracedSluice } from './targets/sluice.ts';
 import { NotInstallable, type Target, type TargetKind, type TargetOptions } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
 import { measureTranslations } from './translation.ts';
@@ -45,6 +45,7 @@ function options() {
       'no-write': { type: 'boolean', default: false },
       before: { type: 'string' },
       traced: { type: 'string' },
+      limited: { type: 'boolean', default: false },
     },
   });
   const seconds = wholeNumber('seconds', values.seconds, 120);
@@ -58,6 +59,7 @@ function options() {
   // Beside this checkout's in each round: a ratio of two runs would be one of two machines.
   if (values.before !== undefined) targets.splice(1, 0, earlierSluice(resolve(values.before)));
   if (values.traced !== undefined) targets.splice(1, 0, tracedSluice(shareOf(values.traced)));
+  if (values.limited) targets.splice(1, 0, limitedSluice);
   return {
     cases,
     withTranslation: named.includes(translation),

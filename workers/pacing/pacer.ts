@@ -1,10 +1,11 @@
-import type { CapacityLimits, VendorLimits, VendorSettings } from '../../shared/config/vendor-settings.ts';
+import type { VendorLimits, VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { CallStock } from './call-stock.ts';
+import { type CallScopes, callScopes, type PacedKey, type PacedRoute } from './call-scopes.ts';
+import { CallStock, type StockedCall, type StockedCalls } from './call-stock.ts';
 import { LearnedLimits } from './learned-limits.ts';
-import { type CapacityScope, type ReturnedCall, reserveCall, returnCalls, scopesText } from './reserve-call.ts';
+import { callIds, type ReturnedCall, reserveCall, returnCalls } from './reserve-call.ts';
 import { TokenForecast } from './token-forecast.ts';
 
 /** Batch window for calls that have ended. */
@@ -13,19 +14,10 @@ const returnMs = 20;
 const renewMs = 2000;
 /** Calls returned or renewed by one script, which blocks Redis while it runs. */
 const maxReturned = 200;
-/** Keys among which a call may choose. */
-const maxKeys = 32;
 /** Scopes that are kept: names of open vendors' models come from callers. */
 const maxScopes = 1000;
 
 const noLimits: VendorLimits = { vendor: {}, key: {}, models: {} };
-const unlimited: CapacityScope = { name: undefined, limits: {} };
-
-/** The route of a call. */
-interface PacedRoute {
-  readonly vendor: string;
-  readonly model: string;
-}
 
 /** A reserved call. */
 export interface CallSlot {
@@ -49,19 +41,8 @@ export interface FullRoute {
   readonly isLine?: boolean;
 }
 
-/** The scopes that limit a call. */
-interface CallScopes {
-  readonly vendorScope: CapacityScope;
-  readonly keys: readonly { readonly key: CapacityScope; readonly model: CapacityScope }[];
-  readonly text: string;
-  readonly hasTokens: boolean;
-  /** Calls at a time. */
-  readonly parallel: number;
-}
-
 interface RunningCall extends ReturnedCall {
   readonly vendor: string;
-  readonly startedAt: number;
 }
 
 /** Keeps the calls of all workers within the limits of their vendors. What has no limits costs nothing. */
@@ -71,7 +52,7 @@ export class Pacer {
   readonly #log: Pick<Logger, 'warn'>;
   readonly #workerId: string;
   readonly #forecast = new TokenForecast();
-  readonly #stock = new CallStock();
+  readonly #stock = new CallStock((unused) => this.#giveBack(unused));
   #limits: ReadonlyMap<string, VendorLimits>;
   /** By vendor, key and model. */
   readonly #scopes = new Map<string, CallScopes>();
@@ -146,47 +127,58 @@ export class Pacer {
     inputTokens: number,
     maxOutput: number | undefined,
   ): Promise<CallSlot | FullRoute> {
-    const { vendorScope, keys, text, hasTokens, parallel } = this.#scopesOf(route, accounts);
+    const { keys, text, hasTokens, parallel } = this.#scopesOf(route, accounts);
     const name = `${route.vendor}/${route.model}`;
-    // Tokens differ, and calls at a time must be known by name.
-    const isStocked = !hasTokens && parallel === Number.POSITIVE_INFINITY;
-    const stocked = isStocked ? this.#stock.take(name, accounts) : undefined;
-    if (stocked !== undefined) return { account: stocked, waitMs: 0, end: () => undefined };
     const tokens = hasTokens ? inputTokens + this.#forecast.outputOf(name, maxOutput) : 0;
+    await this.#stock.coming(name);
+    const stocked = this.#stock.take(name, accounts, tokens);
+    if (stocked !== undefined) return this.#slot(name, stocked, 0, inputTokens);
     const id = `${this.#workerId}:${++this.#calls}`;
-    const more = isStocked ? this.#stock.wanted(name) : 0;
-    const reply = await reserveCall(this.#redis, { id, vendor: route.vendor, tokens, more, scopes: text });
+    const more = this.#stock.wanted(name);
+    const reserving = reserveCall(this.#redis, { id, vendor: route.vendor, tokens, more, scopes: text });
+    if (more > 0) {
+      const stocking = reserving.then((reply) => {
+        const ids = callIds(id, reply.more).slice(1);
+        return reply.key === undefined
+          ? undefined
+          : { key: keys[reply.key] as PacedKey, ids, tokens: ids.length * tokens };
+      });
+      void this.#stock.fill(name, stocking);
+    }
+    const reply = await reserving;
     if (reply.key === undefined) {
       const intervalMs = reply.isParallel ? this.#forecast.intervalOf(name, parallel) : 0;
       return { waitMs: reply.waitMs, intervalMs: Math.max(reply.intervalMs, intervalMs) };
     }
-    if (more > 0) this.#stock.put(name, accounts[reply.key] as string, reply.more);
-    const { key, model } = keys[reply.key] as (typeof keys)[number];
-    const scopes = [vendorScope, key, model].filter(isReturned);
-    const call: RunningCall = {
-      id,
-      vendor: route.vendor,
-      scopes,
-      hasEnded: true,
-      unused: 0,
-      startedAt: performance.now(),
-    };
-    const isLeased = scopes.some(({ limits: { maxParallelRequests } }) => maxParallelRequests !== undefined);
+    const key = keys[reply.key] as PacedKey;
+    return this.#slot(name, { key, id, tokens }, reply.waitMs, inputTokens);
+  }
+
+  /** @param name of the route */
+  #slot(name: string, { key, id, tokens }: StockedCall, waitMs: number, inputTokens: number): CallSlot {
+    const { account, vendor, returned, isLeased } = key;
+    // Requests a minute alone: nothing of it is returned.
+    if (returned.length === 0) return { account, waitMs, end: () => undefined };
+    const startedAt = performance.now();
+    const call: RunningCall = { id, vendor, scopes: returned, hasEnded: true, unused: 0 };
     if (isLeased) this.#leased.set(id, call);
     let hasEnded = false;
-    return {
-      account: accounts[reply.key] as string,
-      waitMs: reply.waitMs,
-      end: (used) => {
-        if (hasEnded) return;
-        hasEnded = true;
-        this.#leased.delete(id);
-        if (hasTokens || isLeased)
-          this.#forecast.note(name, used && used - inputTokens, performance.now() - call.startedAt);
-        const unused = hasTokens && used !== undefined ? tokens - used : 0;
-        if (isLeased || (unused !== 0 && scopes.length > 0)) this.#return({ ...call, unused });
-      },
+    const end = (used: number | undefined): void => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.#leased.delete(id);
+      this.#forecast.note(name, used && used - inputTokens, performance.now() - startedAt);
+      const unused = used === undefined ? 0 : tokens - used;
+      if (isLeased || unused !== 0) this.#return({ ...call, unused });
     };
+    return { account, waitMs, end };
+  }
+
+  #giveBack({ key: { vendor, returned, isLeased }, ids, tokens }: StockedCalls): void {
+    if (tokens === 0 && !isLeased) return;
+    ids.forEach((id, index) => {
+      this.#return({ id, vendor, scopes: returned, hasEnded: true, unused: index === 0 ? tokens : 0 });
+    });
   }
 
   /** What limits a call. It changes rarely, unless it was learned: that grows with time. */
@@ -197,20 +189,9 @@ export class Pacer {
     const kept = isKept ? this.#scopes.get(name) : undefined;
     if (kept !== undefined) return kept;
     const limits = this.#limits.get(vendor) ?? noLimits;
-    const own = Object.hasOwn(limits.models, model) ? (limits.models[model] as CapacityLimits) : {};
-    const vendorScope = scopeOf(vendor, limits.vendor);
-    const keys = accounts.slice(0, maxKeys).map((account) => ({
-      key: scopeOf(`${vendor}/${account}`, limits.key),
-      model: scopeOf(
-        `${vendor}/${account}/${encodeURIComponent(model)}`,
-        stricter(own, this.learned.limitsOf({ vendor, account, model })),
-      ),
-    }));
-    const all = [vendorScope, ...keys.flatMap(({ key, model: ofModel }) => [key, ofModel])];
-    const scopes = {
-      ...{ vendorScope, keys, text: scopesText(all), parallel: parallelOf(limits, own) },
-      hasTokens: all.some(({ limits: { tpm } }) => tpm !== undefined),
-    };
+    const scopes = callScopes({ vendor, model }, accounts, limits, (account) =>
+      this.learned.limitsOf({ vendor, account, model }),
+    );
     if (isKept && this.#scopes.size < maxScopes) this.#scopes.set(name, scopes);
     return scopes;
   }
@@ -219,6 +200,7 @@ export class Pacer {
   async close(): Promise<void> {
     clearInterval(this.#renewTimer);
     this.learned.close();
+    this.#stock.clear();
     await this.#returning;
     await this.#returnEnded();
   }
@@ -260,29 +242,4 @@ function limitsOf(vendors: Readonly<Record<string, VendorSettings>>): ReadonlyMa
   return new Map(
     Object.entries(vendors).flatMap(([name, { limits }]) => (limits === undefined ? [] : [[name, limits]])),
   );
-}
-
-function scopeOf(name: string, limits: CapacityLimits): CapacityScope {
-  const { rpm, tpm, maxParallelRequests } = limits;
-  return rpm === undefined && tpm === undefined && maxParallelRequests === undefined ? unlimited : { name, limits };
-}
-
-/** Both limits, set and learned. */
-function stricter(set: CapacityLimits, { rpm, tpm }: CapacityLimits): CapacityLimits {
-  if (rpm === undefined && tpm === undefined) return set;
-  return { ...set, rpm: lower(set.rpm, rpm), tpm: lower(set.tpm, tpm) };
-}
-
-function lower(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
-}
-
-/** Whether anything of a scope is returned when a call ends. */
-function isReturned({ limits: { tpm, maxParallelRequests } }: CapacityScope): boolean {
-  return tpm !== undefined || maxParallelRequests !== undefined;
-}
-
-function parallelOf({ vendor, key }: VendorLimits, own: CapacityLimits): number {
-  const bounds = [vendor, key, own].map(({ maxParallelRequests = Number.POSITIVE_INFINITY }) => maxParallelRequests);
-  return Math.min(...bounds);
 }

@@ -4,8 +4,8 @@
 -- KEYS[1] start of the keys of the vendor's tag
 -- ARGV[1] how far ahead a call may be reserved, in ms: one with a better claim may come meanwhile
 -- ARGV[2] lease of a call under way, in ms; then for each call:
---   1 its id   2 tokens that it is expected to use   3 how many more such calls to reserve, if only requests a minute are limited
---   and all of them may start now   4 the scopes that limit it, four words each: name, requests a minute, tokens a
+--   1 its id   2 tokens that it is expected to use   3 how many more such calls to reserve, if all of them may start now; their
+--   ids are the call's, a dot, and their numbers from 1   4 the scopes that limit it, four words each: name, requests a minute, tokens a
 --   minute, calls at a time ('-' for none): the vendor, then for each key in order of preference the key, and the model on it
 -- Returns for each call, in words: the number of the chosen key, or 0 if none has capacity near enough; ms until the call may
 -- start, or until capacity is expected; ms of the vendor's capacity that such a call takes; 1 if calls under way are what is in
@@ -47,23 +47,32 @@ local function look(name, rpm, tpm, parallel, used)
   if parallel then
     local calls = root .. 'calls:' .. name
     redis.call('ZREMRANGEBYSCORE', calls, '-inf', formatted(now))
-    scope.calls, scope.isFull = calls, redis.call('ZCARD', calls) >= parallel
+    local running = redis.call('ZCARD', calls)
+    scope.calls, scope.isFull = calls, running >= parallel
+    -- Half of what may run is nobody's until it is used: who asks for one call must find it.
+    scope.spareCalls = math.max(0, math.floor((parallel / 2 - running - 1) / 2))
   end
   return scope
 end
 
+-- How many more calls of a size may start now in a bucket, once one has started. Times are rounded.
+local function spareIn(full, each, burst) return math.floor((now + burst - math.max(full, now) - each) / each + 0.001) + 1 end
+
 -- How many more calls may start now, once one has started.
 local function spareOf(scope)
-  if scope.calls or scope.tokenMs then return 0 end
-  if not scope.requestMs then return math.huge end
-  local full = math.max(scope.requests, now) + scope.requestMs
-  -- Times are rounded.
-  return math.floor((now + scope.burstMs - full) / scope.requestMs + 0.001) + 1
+  local spare = scope.spareCalls or math.huge
+  if scope.requestMs then spare = math.min(spare, spareIn(scope.requests, scope.requestMs, scope.burstMs)) end
+  if scope.tokens and scope.tokenMs > 0 then spare = math.min(spare, spareIn(scope.tokens, scope.tokenMs, burstShare * 60000)) end
+  return spare
 end
 
 local function write(scope, start, id, count)
   if scope.calls then
-    redis.call('ZADD', scope.calls, formatted(start + lease), id)
+    local leases, untilText = {}, formatted(start + lease)
+    for number = 0, count - 1 do
+      leases[#leases + 1], leases[#leases + 2] = untilText, number == 0 and id or id .. '.' .. number
+    end
+    redis.call('ZADD', scope.calls, unpack(leases))
     redis.call('PEXPIRE', scope.calls, keptMs)
   end
   if not scope.requestMs and not scope.tokenMs then return end
@@ -73,7 +82,7 @@ local function write(scope, start, id, count)
   end
   if scope.tokenMs then
     fields[#fields + 1] = 'tokens'
-    fields[#fields + 1] = formatted(math.max(scope.tokens, start) + scope.tokenMs)
+    fields[#fields + 1] = formatted(math.max(scope.tokens, start) + count * scope.tokenMs)
   end
   redis.call('HSET', key, unpack(fields))
   redis.call('PEXPIRE', key, keptMs)

@@ -3,6 +3,7 @@ import { inBatches } from '../../shared/redis/in-batches.ts';
 import { capacityPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { loadScript, untilAccepted } from '../../shared/redis/script.ts';
+import type { CapacityScope } from './call-scopes.ts';
 
 const reserveScript = loadScript<string[]>(new URL('./reserve-call.lua', import.meta.url));
 const returnScript = loadScript<number>(new URL('./return-calls.lua', import.meta.url));
@@ -14,13 +15,6 @@ export const callLeaseMs = 6000;
 /** How long Redis may refuse a reservation, in ms: its job's lease lasts longer. */
 const patienceMs = 5000;
 
-/** Something that a vendor limits. */
-export interface CapacityScope {
-  /** Without white space; undefined if nothing is limited. */
-  readonly name: string | undefined;
-  readonly limits: CapacityLimits;
-}
-
 /** A call to be reserved. */
 export interface ReserveCall {
   /** Unique per call. */
@@ -28,9 +22,9 @@ export interface ReserveCall {
   readonly vendor: string;
   /** Tokens that it is expected to use. */
   readonly tokens: number;
-  /** How many more such calls to reserve, if there is plenty of capacity. */
+  /** How many more such calls to reserve, if there is plenty of capacity; see `callIds`. */
   readonly more?: number;
-  /** See `scopesText`. */
+  /** See `CallScopes`. */
   readonly scopes: string;
 }
 
@@ -70,13 +64,9 @@ function readReply(text: string): ReserveReply {
   };
 }
 
-/** Scopes as reserve-call.lua reads them: of the vendor, then of each key and of the model on it. */
-export function scopesText(scopes: readonly CapacityScope[]): string {
-  return scopes
-    .map(({ name = '-', limits: { rpm, tpm, maxParallelRequests } }) =>
-      [name, rpm ?? '-', tpm ?? '-', maxParallelRequests ?? '-'].join(' '),
-    )
-    .join(' ');
+/** Ids of a reserved call and of those that were reserved with it, as reserve-call.lua makes them. */
+export function callIds(id: string, more: number): string[] {
+  return [id, ...Array.from({ length: more }, (_, index) => `${id}.${index + 1}`)];
 }
 
 /** A reserved call that has ended, or goes on. */
@@ -88,14 +78,29 @@ export interface ReturnedCall {
   readonly unused: number;
 }
 
+interface ReturnedScope {
+  readonly limits: CapacityLimits;
+  unused: number;
+  readonly ended: string[];
+  readonly renewed: string[];
+}
+
 /** Returns ended calls of one vendor, and renews those under way; see return-calls.lua. */
 export async function returnCalls(redis: RedisClient, vendor: string, calls: readonly ReturnedCall[]): Promise<void> {
+  const scopes = new Map<string, ReturnedScope>();
+  for (const call of calls) for (const scope of call.scopes) addTo(scopes, scope, call);
   const args: (string | number)[] = [callLeaseMs];
-  for (const { id, scopes, hasEnded, unused } of calls) {
-    for (const { name = '', limits } of scopes) {
-      const isParallel = limits.maxParallelRequests !== undefined;
-      args.push(id, hasEnded ? 1 : 0, name, limits.tpm ?? '', unused, isParallel ? 1 : 0);
-    }
-  }
+  for (const [name, { limits, unused, ended, renewed }] of scopes)
+    args.push(name, limits.tpm ?? '', unused, ended.length, renewed.length, ...ended, ...renewed);
   await untilAccepted(() => returnScript(redis, [capacityPrefix(vendor)], args), patienceMs);
+}
+
+function addTo(scopes: Map<string, ReturnedScope>, { name = '', limits }: CapacityScope, call: ReturnedCall): void {
+  let returned = scopes.get(name);
+  if (returned === undefined) {
+    returned = { limits, unused: 0, ended: [], renewed: [] };
+    scopes.set(name, returned);
+  }
+  if (call.hasEnded) returned.unused += call.unused;
+  if (limits.maxParallelRequests !== undefined) (call.hasEnded ? returned.ended : returned.renewed).push(call.id);
 }

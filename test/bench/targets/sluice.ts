@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
@@ -45,6 +45,17 @@ export function tracedSluice(share: number): TargetKind {
   };
   return { name: 'traced', description, start };
 }
+
+/** Sluice of this checkout with limits of its vendor that are far away: what all workers share to keep them. */
+export const limitedSluice: TargetKind = {
+  name: 'limited',
+  description: 'Sluice with limits of its vendor',
+  start: async (options) => {
+    const file = join(options.directory, 'limits.yaml');
+    await writeFile(file, 'vendors: { openai: { rpm: 9000000, tpm: 90000000000, max_parallel_requests: 100000 } }\n');
+    return startSluice({ name: 'limited', root: projectRoot, settings: { SLUICE_CONFIG: file } }, options);
+  },
+};
 
 interface Checkout {
   readonly name: string;

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { CapacityLimits } from '../../../shared/config/vendor-settings.ts';
-import {
-  type CapacityScope,
-  type ReserveReply,
-  reserveCall,
-  returnCalls,
-  scopesText,
-} from '../../../workers/pacing/reserve-call.ts';
+import { type CapacityScope, scopesText } from '../../../workers/pacing/call-scopes.ts';
+import { callIds, type ReserveReply, reserveCall, returnCalls } from '../../../workers/pacing/reserve-call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 
@@ -63,18 +58,20 @@ describe('reservations of vendor calls', () => {
     assert.ok(Math.abs(intervalMs - 103) < 1, `${intervalMs} ms`);
   });
 
-  test('more calls are reserved at once as far as all may start now, and only if requests alone are limited', async () => {
+  test('more calls are reserved at once as far as all may start now, and up to half of the calls at a time are in use', async () => {
     const more = async (limits: Limits, count: number): Promise<number> => {
       const { name, text } = vendorWith(limits);
-      return (await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 1, more: count, scopes: text })).more;
+      return (await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 10, more: count, scopes: text })).more;
     };
     assert.equal(await more({ vendor: { rpm: 600_000 } }, 64), 64);
     // 2 % at once, of which the call itself is one.
     assert.equal(await more({ vendor: { rpm: 600 } }, 64), 11);
     assert.equal(await more({ vendor: { rpm: 600_000 }, keys: [{ rpm: 600 }] }, 64), 11);
     assert.equal(await more({ vendor: { rpm: 10 } }, 64), 0);
-    assert.equal(await more({ vendor: { rpm: 600_000 }, keys: [{ tpm: 1_000_000 }] }, 64), 0);
-    assert.equal(await more({ vendor: { maxParallelRequests: 10 } }, 64), 0);
+    // 2 % of 1,500 tokens are three calls of 10, of which the call itself is one.
+    assert.equal(await more({ vendor: { rpm: 600_000 }, keys: [{ tpm: 1500 }] }, 64), 2);
+    assert.equal(await more({ vendor: { maxParallelRequests: 10 } }, 64), 2);
+    assert.equal(await more({ vendor: { maxParallelRequests: 4 } }, 64), 0);
     const { name, text, reserveAll } = vendorWith({ vendor: { rpm: 600 } });
     await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 0, more: 5, scopes: text });
     const count = await reserveAll();
@@ -130,6 +127,30 @@ describe('reservations of vendor calls', () => {
     assert.ok(Number(lease) / 1000 - Number(seconds) <= 10, 'the lease of a dead worker is too long');
     // Nothing renews them.
     await eventually(async () => assert.equal((await reserve()).key, 0), 12_000);
+  });
+
+  test('each of the calls that are reserved at once is one of those at a time, and takes its tokens', async () => {
+    const { name, scopes, text, reserveAll } = vendorWith({ vendor: { maxParallelRequests: 20, tpm: 60_000 } });
+    const reply = await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 100, more: 64, scopes: text });
+    const ids = callIds('call', reply.more);
+    assert.equal(ids.length, 5);
+    // 2 % of the tokens at once, and 97 % of a thousand a second, of which five calls have taken 500.
+    const count = await reserveAll(100);
+    assert.ok(count >= 12 + 8 - 5 && count <= 20 - 5, String(count));
+    const end = (id: string) => ({ id, scopes: [scopes.vendorScope], hasEnded: true, unused: 100 });
+    await returnCalls(jobs.redis, name, ids.map(end));
+    const [calls] = await jobs.redis.keys(`sluice:{v*}:calls:${name}`);
+    assert.equal(await jobs.redis.zcard(calls as string), count);
+    assert.equal((await reserveCall(jobs.redis, { id: 'next', vendor: name, tokens: 100, scopes: text })).key, 0);
+  });
+
+  test('tokens are reserved for each of the calls that are reserved at once', async () => {
+    const { name, text, reserveAll } = vendorWith({ vendor: { tpm: 60_000 } });
+    const { more } = await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 100, more: 64, scopes: text });
+    assert.equal(more, 11);
+    // What came at once is used up; 97 % of a thousand a second may be reserved a second ahead.
+    const count = await reserveAll(100);
+    assert.ok(count >= 9 && count <= 15, String(count));
   });
 
   test('a reservation that Redis refuses is made once it accepts writes again', async () => {

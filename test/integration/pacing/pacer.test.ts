@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { VendorLimits, VendorSettings } from '../../../shared/config/vendor-settings.ts';
+import { type CallSlot, Pacer } from '../../../workers/pacing/pacer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { JobFixture } from '../../support/faults/job-fixture.ts';
+
+const route = { vendor: 'vendor', model: 'm' };
+
+describe('what a worker keeps of the limits of vendors', () => {
+  let jobs: JobFixture;
+  before(async () => {
+    jobs = await JobFixture.start();
+  });
+  after(() => jobs?.stop());
+
+  /** A worker of a vendor with these limits, as a whole. */
+  async function openPacer(vendor: VendorLimits['vendor']): Promise<Pacer> {
+    await jobs.redis.flushall();
+    const limits: VendorLimits = { vendor, key: {}, models: {} };
+    const settings = { vendor: { limits } as VendorSettings };
+    const clock = { now: () => Date.now() };
+    const unexpected = (about: object, message: string): void => assert.fail(`${message} ${JSON.stringify(about)}`);
+    return Pacer.open({ redis: jobs.redis, clock, log: { warn: unexpected as never } }, 'worker', settings);
+  }
+
+  async function reserve(pacer: Pacer, inputTokens = 10): Promise<CallSlot> {
+    const slot = await pacer.reserve(route, ['key'], inputTokens, 10);
+    assert.ok('account' in slot, JSON.stringify(slot));
+    return slot;
+  }
+
+  const underWay = async (): Promise<number> => {
+    const [key] = await jobs.redis.keys('sluice:{v*}:calls:vendor');
+    return key === undefined ? 0 : jobs.redis.zcard(key);
+  };
+  const scripts = async (): Promise<number> =>
+    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await jobs.redis.info('commandstats'))?.[1] ?? 0);
+
+  test('calls that come one after the other need not ask Redis each, and each is one of those at a time', async () => {
+    const pacer = await openPacer({ rpm: 1_000_000, tpm: 1_000_000_000, maxParallelRequests: 1000 });
+    const asked = await scripts();
+    const slots: CallSlot[] = [];
+    for (let call = 0; call < 200; call++) slots.push(await reserve(pacer));
+    assert.ok((await scripts()) - asked < 20, `${(await scripts()) - asked} scripts for 200 calls`);
+    // Those that are reserved but not used are returned.
+    await eventually(async () => assert.equal(await underWay(), 200));
+    for (const slot of slots) slot.end(20);
+    await eventually(async () => assert.equal(await underWay(), 0));
+    await pacer.close();
+  });
+
+  /** When what was reserved of the tokens will have leaked out, from a time on, in ms. */
+  async function leakedOutAfter(start: number): Promise<number> {
+    const [key] = await jobs.redis.keys('sluice:{v*}:capacity:vendor');
+    return Number(await jobs.redis.hget(key as string, 'tokens')) - start;
+  }
+  const redisTime = async (): Promise<number> => {
+    const [seconds, micros] = (await jobs.redis.time()).map(Number) as [number, number];
+    return seconds * 1000 + micros / 1000;
+  };
+
+  test('tokens that calls use beyond those reserved are counted', async () => {
+    const pacer = await openPacer({ tpm: 600_000 });
+    const start = await redisTime();
+    const slots = await Promise.all(Array.from({ length: 20 }, () => reserve(pacer)));
+    for (const slot of slots) slot.end(1020);
+    // 20,400 tokens, at 97 % of ten a ms.
+    await eventually(async () => assert.ok((await leakedOutAfter(start)) > 2000, `${await leakedOutAfter(start)} ms`));
+    await pacer.close();
+  });
+
+  test('tokens that are not used are returned: by calls that end, and of calls that were reserved in vain', async () => {
+    const pacer = await openPacer({ tpm: 600_000 });
+    const start = await redisTime();
+    for (let call = 0; call < 4; call++) (await reserve(pacer, 1700)).end(0);
+    // Two more were reserved, for 350 ms of the tokens.
+    await eventually(async () => assert.ok((await leakedOutAfter(start)) < 200, `${await leakedOutAfter(start)} ms`));
+    await pacer.close();
+  });
+
+  test('what a worker has reserved but not used when it ends is free at once', async () => {
+    const pacer = await openPacer({ maxParallelRequests: 1000 });
+    const slots = await Promise.all(Array.from({ length: 3 }, () => reserve(pacer)));
+    for (const slot of slots) slot.end(20);
+    await pacer.close();
+    assert.equal(await underWay(), 0);
+  });
+});
