@@ -170,7 +170,7 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     assert.equal(claimed.data.id, a[1]);
     assert.equal(await queues.queue.remove(a[5] as string), true);
     await note(claimed);
-    assert.deepEqual((await queues.queue.progress()).lines, new Map([['account', 5]]));
+    assert.deepEqual((await queues.reader.progress()).lines, new Map([['account', 5]]));
     assert.deepEqual(await claim(9), [b[1], a[2], b[2], a[3], a[4]]);
     assert.deepEqual(await leftInRedis(), []);
   });
@@ -209,10 +209,10 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     await put('b');
     const ended = async () => await queues.jobs.redis.zscore(`${root()}finished`, 'account');
     await queues.queue.noteClaimed(job.data, job.priority);
-    const first = [await ended(), (await queues.queue.progress()).lines];
+    const first = [await ended(), (await queues.reader.progress()).lines];
     assert.deepEqual(first, ['2', new Map([['account', 3]])]);
     await queues.queue.noteClaimed(job.data, job.priority);
-    assert.deepEqual([await ended(), (await queues.queue.progress()).lines], first);
+    assert.deepEqual([await ended(), (await queues.reader.progress()).lines], first);
   });
 
   test('jobs from before the setting was changed are served in their order, with the others', async () => {
@@ -236,7 +236,7 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     assert.deepEqual(await claim(1), [a[1]]);
     // More than are looked at by the order in which they run.
     for (let account = 0; account < 110; account++) await put('z', { account: `${account}`, sharesByKey: undefined });
-    const { oldestWaitMs } = await queues.queue.depth();
+    const { oldestWaitMs } = await queues.reader.depth();
     assert.ok(oldestWaitMs >= 60_000 && oldestWaitMs < 120_000, `${oldestWaitMs} ms`);
   });
 
