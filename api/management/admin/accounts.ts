@@ -10,13 +10,13 @@ import {
 import { changeAccount } from '../../../shared/accounts/change-account.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
-import { accountObject } from './account-object.ts';
 
 export const pageSize = { usual: 50, most: 200 };
 
@@ -89,6 +89,25 @@ export function accountRoutes(
       };
       ctx.body = await show(await changeAccount(db, redis, ctx.params.id as string, change));
     },
+  };
+}
+
+/** An account as shown to operators: dollars, and milliseconds since 1970. Amounts are those of the database. */
+function accountObject({ credit, charged, ...account }: AccountWithMoney) {
+  return {
+    id: account.id,
+    object: 'account' as const,
+    name: account.name,
+    is_unlimited: account.isUnlimited,
+    suspended: account.suspendedAt !== undefined,
+    suspended_at: account.suspendedAt ?? null,
+    queue_weight: account.queueWeight,
+    queue_by_key: account.queueByKey,
+    max_priority: account.maxPriority,
+    created_at: account.createdAt,
+    credit: toDollars(credit),
+    charged: toDollars(charged),
+    balance: account.isUnlimited ? null : toDollars(credit - charged),
   };
 }
 
