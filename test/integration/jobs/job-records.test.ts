@@ -353,10 +353,11 @@ describe('jobs recorded before they are accepted', () => {
   it('asynchronous, keyed and media jobs are recorded before they are queued, and plain chats are not', async () => {
     const controller = new AbortController();
     const { signal } = controller;
-    const send = (to: string, body: object, headers: Record<string, string> = {}): Promise<unknown> =>
-      assert.rejects(records.gateway.fetch(to, { method: 'POST', body: JSON.stringify(body), headers, signal }), {
-        name: 'AbortError',
-      });
+    const send = async (to: string, body: object, headers: Record<string, string> = {}): Promise<unknown> => {
+      const fetching = records.gateway.fetch(to, { method: 'POST', body: JSON.stringify(body), headers, signal });
+      const answer = fetching.then(async (response) => assert.fail(`${response.status} ${await response.text()}`));
+      return assert.rejects(answer, { name: 'AbortError' });
+    };
     const id = await records.postLater(held('Hi'));
     const sent = [
       send(path, held('Hi'), { 'idempotency-key': 'first' }),
