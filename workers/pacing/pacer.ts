@@ -5,7 +5,7 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import { type CallScopes, callScopes, type PacedKey, type PacedRoute } from './call-scopes.ts';
 import { CallStock, type StockedCall, type StockedCalls } from './call-stock.ts';
 import { LearnedLimits } from './learned-limits.ts';
-import { callIds, type ReturnedCall, reserveCall, returnCalls } from './reserve-call.ts';
+import { additionalIds, type ReturnedCall, reserveCall, returnCalls } from './reserve-call.ts';
 import { TokenForecast } from './token-forecast.ts';
 
 /** Batch window for calls that have ended. */
@@ -138,7 +138,7 @@ export class Pacer {
     const reserving = reserveCall(this.#redis, { id, vendor: route.vendor, tokens, more, scopes: text });
     if (more > 0) {
       const stocking = reserving.then((reply) => {
-        const ids = callIds(id, reply.more).slice(1);
+        const ids = additionalIds(id, reply.more);
         return reply.key === undefined
           ? undefined
           : { key: keys[reply.key] as PacedKey, ids, tokens: ids.length * tokens };

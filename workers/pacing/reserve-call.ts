@@ -22,7 +22,7 @@ export interface ReserveCall {
   readonly vendor: string;
   /** Tokens that it is expected to use. */
   readonly tokens: number;
-  /** How many more such calls to reserve, if there is plenty of capacity; see `callIds`. */
+  /** How many more such calls to reserve, if there is plenty of capacity; see `additionalIds`. */
   readonly more?: number;
   /** See `CallScopes`. */
   readonly scopes: string;
@@ -64,9 +64,9 @@ function readReply(text: string): ReserveReply {
   };
 }
 
-/** Ids of a reserved call and of those that were reserved with it, as reserve-call.lua makes them. */
-export function callIds(id: string, more: number): string[] {
-  return [id, ...Array.from({ length: more }, (_, index) => `${id}.${index + 1}`)];
+/** Ids of the calls that were reserved in addition to one, as reserve-call.lua makes them. */
+export function additionalIds(id: string, more: number): string[] {
+  return Array.from({ length: more }, (_, index) => `${id}.${index + 1}`);
 }
 
 /** A reserved call that has ended, or goes on. */

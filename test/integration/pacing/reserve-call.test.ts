@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { CapacityLimits } from '../../../shared/config/vendor-settings.ts';
 import { type CapacityScope, scopesText } from '../../../workers/pacing/call-scopes.ts';
-import { callIds, type ReserveReply, reserveCall, returnCalls } from '../../../workers/pacing/reserve-call.ts';
+import { additionalIds, type ReserveReply, reserveCall, returnCalls } from '../../../workers/pacing/reserve-call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 
@@ -132,7 +132,7 @@ describe('reservations of vendor calls', () => {
   test('each of the calls that are reserved at once is one of those at a time, and takes its tokens', async () => {
     const { name, scopes, text, reserveAll } = vendorWith({ vendor: { maxParallelRequests: 20, tpm: 60_000 } });
     const reply = await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 100, more: 64, scopes: text });
-    const ids = callIds('call', reply.more);
+    const ids = ['call', ...additionalIds('call', reply.more)];
     assert.equal(ids.length, 5);
     // 2 % of the tokens at once, and 97 % of a thousand a second, of which five calls have taken 500.
     const count = await reserveAll(100);
