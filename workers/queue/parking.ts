@@ -66,13 +66,14 @@ export class Parking {
   }
 
   async #release(): Promise<void> {
+    this.#dueAt = Number.POSITIVE_INFINITY;
     // One under way looks again once it is over.
     if (this.#releasing !== undefined) return;
-    this.#dueAt = Number.POSITIVE_INFINITY;
     this.#releasing = this.#releaseDue();
     await this.#releasing;
     this.#releasing = undefined;
-    this.#schedule(Math.min(searchMs, ...[...this.#routes.values()].map(({ nextMs }) => nextMs)));
+    const isReady = this.#ready.size > 0;
+    this.#schedule(isReady ? 0 : Math.min(searchMs, ...[...this.#routes.values()].map(({ nextMs }) => nextMs)));
   }
 
   async #releaseDue(): Promise<void> {
