@@ -50,6 +50,7 @@ export async function parkRun(
     intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
     latestMs,
     maxParked: context.config.queueLimit,
+    accountShare: context.config.accountQueueShare,
     ...(await placeInLine(context, job)),
   });
   if (reply.verdict !== 'lost') count(reply.verdict === 'late' ? 'refused' : 'parked');

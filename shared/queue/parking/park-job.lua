@@ -6,6 +6,7 @@
 -- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
 -- ARGV[12] its work   ARGV[13] share of the releases that jobs of high priority may have while others wait
 -- ARGV[14] its API key, if its account shares its turns between keys; else ''
+-- ARGV[15] share of the line's free places that its account may fill while others wait; alone it leaves that share free
 -- Returns what became of it, ms, and how many wait in the line:
 --   parked, until the next job is released
 --   late, until it would start: it stays claimed
@@ -28,11 +29,21 @@ local isFirst = wasParked ~= false
 local lane = openHighLane(root, ARGV[10], tonumber(ARGV[13]), parked)
 local line = high and lane or openLines(root, ARGV[10], parked)
 local key = ARGV[14] ~= '' and ARGV[14]
-local rank = 0
+local rank, isFull = 0, before >= tonumber(ARGV[8])
+-- Whether its account fills its share of the line, as admission has it of a queue. A few jobs are never a flood.
+local fewParked = 16
+local function hasItsShare()
+  local most, share, own = tonumber(ARGV[8]), tonumber(ARGV[15]), 0
+  for _, lines in ipairs({'lines', 'high:lines'}) do own = own + tonumber(redis.call('ZSCORE', root .. lines, account) or 0) end
+  local others = before - own
+  if others <= 0 then return before >= most - math.floor(most * math.min(share, 1 - share)) end
+  return own >= math.max(fewParked, (most - others) * share)
+end
 if isFirst then
   -- Before those of high priority, whose scores are above 1.
   redis.call('ZADD', parked, string.format('%.17g', redis.call('INCR', root .. 'pc') / 4294967296), id)
 else
+  isFull = isFull or hasItsShare()
   redis.call('HSET', job, 'work', ARGV[12])
   if not high then redis.call('HSET', job, 'account', account) end
   if key then redis.call('HSET', job, 'key', key) end
@@ -48,7 +59,7 @@ end
 interval = interval or tonumber(redis.call('HGET', pace, 'interval') or 0)
 -- A repeat of the interval: those before it may still have to be released.
 local startsIn = math.max(next + early, now) + rank * interval - now
-if startsIn > tonumber(ARGV[7]) or before >= tonumber(ARGV[8]) then
+if startsIn > tonumber(ARGV[7]) or isFull then
   redis.call('ZREM', parked, id)
   if not isFirst then
     line.leave(account, id, nil, key)

@@ -33,6 +33,8 @@ export interface ParkCall extends QueueClaim {
   /** In which it must start. */
   readonly latestMs: number;
   readonly maxParked: number;
+  /** Share of the line's free places that its account may fill while others wait; left out: all. */
+  readonly accountShare?: number;
   /** See `work.ts`. */
   readonly work: number;
   /** Its API key, if its account shares its turns between keys. */
@@ -83,13 +85,14 @@ export class ParkedJobs {
     intervalMs,
     latestMs,
     maxParked,
+    accountShare = 1,
     work,
     sharingKey,
   }: ParkCall): Promise<ParkReply> {
     const job = this.#prefix + id;
     const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
     const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
-    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, this.#highShare, sharingKey ?? '');
+    args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, this.#highShare, sharingKey ?? '', accountShare);
     const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
     return { verdict, ms: Number(ms), waiting };
   }

@@ -65,6 +65,19 @@ describe('parked jobs', () => {
     assert.equal(await queues.reader.parked(), 0);
   });
 
+  test('an account that parks many jobs leaves room in the line for those of others', async () => {
+    const [many, few] = [await queues.put(12, { account: 'many' }), await queues.put(1, { account: 'few' })];
+    await claim(20);
+    const terms = { ...notDue, maxParked: 10, accountShare: 0.5 };
+    const verdicts: string[] = [];
+    for (const id of many) verdicts.push((await park(id, 'many', terms)).verdict);
+    assert.equal((await park(few[0] as string, 'few', terms)).verdict, 'parked');
+    assert.equal(verdicts.filter((verdict) => verdict === 'parked').length, 5);
+    // Once its jobs leave, it has room again.
+    await parked.unpark(one(route));
+    assert.equal((await park(many[11] as string, 'many', terms)).verdict, 'parked');
+  });
+
   test('a job that was released too early is the first of its route again', async () => {
     const ids = await queues.put(3);
     await claim(10);
