@@ -7,13 +7,16 @@ import { eventually } from '../../support/eventually.ts';
 
 test('parked jobs are released again after a release that took longer than the next one was due', async () => {
   const route = 'vendor/model';
-  const first = Promise.withResolvers<void>();
+  let answerFirst = (): void => undefined;
+  const first = new Promise<void>((resolve) => {
+    answerFirst = resolve;
+  });
   let releases = 0;
   const ready: number[] = [];
   const jobs: Pick<ParkedJobs, 'park' | 'unpark'> = {
     park: async () => ({ verdict: 'parked', ms: 0, waiting: 1 }),
     unpark: async (withCapacity = new Map()) => {
-      if (++releases === 1) await first.promise;
+      if (++releases === 1) await first;
       ready.push(withCapacity.get(route) ?? 0);
       return [{ route, nextMs: 60_000, waiting: 1 }];
     },
@@ -25,7 +28,7 @@ test('parked jobs are released again after a release that took longer than the n
   // Redis is slow: the next release is due while this one is under way.
   parking.hasCapacity(route);
   await delay(150);
-  first.resolve();
+  answerFirst();
   try {
     await eventually(() => assert.ok(ready.length > 1, 'nothing is released any more'), 2000);
     assert.deepEqual(ready.slice(0, 2), [0, 1]);
