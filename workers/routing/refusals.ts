@@ -99,7 +99,8 @@ function isMeant({ routed }: Pick<RouteTarget, 'routed'>): boolean {
   return routed.vendorRow.name !== 'sandbox';
 }
 
-/** Whether the vendor has refused a call for a limit, and so spent nothing on it. */
-export function isLimit(error: unknown): boolean {
-  return error instanceof ApiError && error.vendorStatus === 429;
+/** Whether the vendor has refused a call, for a limit or as invalid, and so spent nothing on it. */
+export function isUnspent(error: unknown): boolean {
+  const { vendorStatus: status = 0 } = error instanceof ApiError ? error : {};
+  return status >= 400 && status < 500 && status !== 408;
 }

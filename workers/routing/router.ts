@@ -13,7 +13,7 @@ import type { WorkerMetrics } from '../worker-metrics.ts';
 import { type AdmittedCall, admitCall, type CallDemand } from './admit-call.ts';
 import { type Failure, readFailure } from './failure.ts';
 import { orderRoutes } from './order-routes.ts';
-import { isLimit, Refusals, type RefusalsOptions } from './refusals.ts';
+import { isUnspent, Refusals, type RefusalsOptions } from './refusals.ts';
 import { RouteBreakers } from './route-breakers.ts';
 import { AttemptSink, type NextCall, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
 import type { SharedHealth } from './shared-health.ts';
@@ -146,7 +146,7 @@ export class Router {
         return answer;
       } catch (thrown) {
         sink.close();
-        this.#endSlot(job, next.target, slot, isLimit(thrown) ? 0 : undefined);
+        this.#endSlot(job, next.target, slot, isUnspent(thrown) && !sink.hasWritten ? 0 : undefined);
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
         const asked = this.#breakers.callsPerMinute(routeName(next.target.routed.route));

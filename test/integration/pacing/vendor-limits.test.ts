@@ -4,10 +4,13 @@ import { Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { LimitedVendor } from '../../support/limited-vendor.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
+import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
 describe('the limits of vendors', () => {
   let minute: LimitedVendor;
   let parallel: LimitedVendor;
+  let strict: FixtureVendor;
   let gateway: TestGateway;
   let redis: Redis;
 
@@ -15,6 +18,12 @@ describe('the limits of vendors', () => {
     // In five seconds 1,200 a minute are 100, and what may come at once.
     minute = await LimitedVendor.start({ requests: 125, windowMs: 5000 });
     parallel = await LimitedVendor.start({ parallel: 3, windowMs: 1, callMs: 50 });
+    strict = await startFixtureVendor();
+    strict.answer((response, { body }) => {
+      const isLong = body.length > 20_000;
+      const answer = isLong ? errorBody('too long', 'context_length_exceeded') : JSON.stringify(completion);
+      sendJson(response, isLong ? 400 : 200, answer);
+    });
     const vendor = (server: LimitedVendor) => ({ base_url: server.server.baseUrl, api_key: 'a-key' });
     const route = (name: string) => ({ capability: 'chat' as const, routes: [{ vendor: name, model: 'm' }] });
     gateway = await TestGateway.start({
@@ -29,6 +38,7 @@ describe('the limits of vendors', () => {
           // One every four seconds.
           late: { ...vendor(minute), rpm: 15 },
           second: { ...vendor(minute), rpm: 1 },
+          strict: { base_url: strict.baseUrl, api_key: 'a-key', tpm: 2000 },
         },
         models: {
           minute: route('minute'),
@@ -36,6 +46,7 @@ describe('the limits of vendors', () => {
           slow: route('slow'),
           crowded: route('crowded'),
           late: route('late'),
+          strict: route('strict'),
           'slow-or-other': {
             capability: 'chat',
             routes: [
@@ -54,10 +65,16 @@ describe('the limits of vendors', () => {
     await gateway?.stop();
     await minute?.close();
     await parallel?.close();
+    await strict?.close();
   });
 
-  const ask = async (model: string, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Response> => {
-    const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }] });
+  const ask = async (
+    model: string,
+    headers: Record<string, string> = {},
+    signal?: AbortSignal,
+    content = 'hi',
+  ): Promise<Response> => {
+    const body = JSON.stringify({ model, messages: [{ role: 'user', content }] });
     return await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers, ...(signal && { signal }) });
   };
 
@@ -86,6 +103,13 @@ describe('the limits of vendors', () => {
       const seconds = Number(refused.headers.get('retry-after'));
       assert.ok(seconds > 30 && seconds < 80, `${seconds} s`);
     }
+  });
+
+  test('a request that its vendor rejects takes none of the tokens a minute from the requests of others', async () => {
+    // By its length it would take them for several minutes.
+    const long = await ask('strict', {}, undefined, 'word '.repeat(8000));
+    assert.equal(long.status, 400);
+    await eventually(async () => assert.equal((await ask('strict', { 'x-sluice-start-by': '10' })).status, 200));
   });
 
   test('jobs that wait for a vendor hold no slot, and one whose caller leaves leaves nothing', async () => {
