@@ -64,7 +64,7 @@ local function openKeys(root)
     local endsAt = exact(startTag + work)
     redis.call('ZADD', keys, 'XX', endsAt, key)
     redis.call('HSET', finished, key, endsAt)
-    redis.call('PEXPIRE', finished, lineMs)
+    for _, name in ipairs({finished, keys, lineOf(account, key)}) do redis.call('PEXPIRE', name, lineMs) end
     leave(account, key, id)
   end
 

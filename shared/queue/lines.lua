@@ -26,7 +26,7 @@ local function openLines(root, jobs, parked, isHigh)
   local atATime = 1000
   -- Members of a line that other tools have removed are dropped as they are met, at most so many at a time.
   local maxStale = 16
-  -- Lifetime of a line after it began, and of what is known of all: longer than any job may wait. A worker of the release before
+  -- Lifetime of a line after its last claim, and of what is known of all: longer than any job may wait. A worker of the release before
   -- may be the last to claim, and removes nothing of it.
   local lineMs = 172800000
   -- Lines that are read for a job's place, the longest first.
@@ -103,6 +103,9 @@ local function openLines(root, jobs, parked, isHigh)
   local function bringForward(account, tag, key)
     local first, at, score = endOfLine(account, 'ZRANGE')
     if not first then return end
+    -- A line of an account that always has jobs lives on.
+    redis.call('PEXPIRE', lineOf(account), lineMs)
+    redis.call('PEXPIRE', lines, lineMs)
     readClock()
     if key and isNoted then first = makeFirst(account, first, at, score) end
     redis.call('ZADD', prioritized, written(scoreOf(tag or startTagOf(account))), first)

@@ -66,6 +66,17 @@ describe('keys that share the turns of their account', () => {
     ...(await queues.jobs.redis.keys(`${queues.root}*line*`)),
   ];
 
+  test('a line that never becomes empty does not expire while its jobs are claimed', async () => {
+    const { redis } = queues.jobs;
+    await putAll('a', 4);
+    const names = ['line:account', 'lines', 'keys:account', 'key:account:a'].map((name) => `${queues.root}${name}`);
+    // It began nearly two days ago.
+    for (const name of names) assert.equal(await redis.pexpire(name, 60_000), 1, name);
+    assert.equal((await claim(1)).length, 1);
+    await put('a');
+    for (const name of names) assert.ok((await redis.pttl(name)) > 60_000, name);
+  });
+
   test('the keys of an account are served in rotation, each in its own order, and nothing is left of them', async () => {
     const [a, b, c] = [await putAll('a', 4), await putAll('b', 2), await putAll('c', 1)];
     assert.deepEqual(await claim(9), [a[0], b[0], c[0], a[1], b[1], a[2], a[3]]);
