@@ -160,6 +160,7 @@ local function admit(at, state)
   local idempotency, body, bindingLifetime = string.match(bound, '^(%S+) (%S+) (%d+)$')
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
   local isShared = idempotency and string.sub(idempotency, 1, 7) == 'shared-'
+  local isCached = idempotency and string.sub(idempotency, 1, 6) == 'cache-'
   if binding then
     -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
     local other = redis.call('HMGET', binding .. ':' .. ARGV[2], 'job', 'body')
@@ -206,7 +207,7 @@ local function admit(at, state)
     redis.call('PEXPIRE', state, lifetime)
   end
   -- An answer that is shorter than requested is only for the request that funds were short for.
-  if binding and not (isShared and lowered > 0) then
+  if binding and not ((isShared or isCached) and lowered > 0) then
     redis.call('HSET', binding, 'job', job, 'body', body)
     redis.call('PEXPIRE', binding, bindingLifetime)
   end

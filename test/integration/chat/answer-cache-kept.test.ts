@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { held } from '../../support/chat-requests.ts';
+import { oneAttempt } from '../../support/gateway.ts';
+import { JobRecords } from '../../support/job-records.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+import { vendorCalls } from '../../support/vendor-journal.ts';
+
+describe('what X-Sluice-Cache keeps', () => {
+  let records: JobRecords;
+  before(async () => {
+    records = await JobRecords.start({ settings: { SLUICE_SANDBOX: 'priced' }, configuration: oneAttempt });
+  });
+  after(() => records?.stop());
+
+  const ask = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
+    records.post(body, { 'x-sluice-cache': '60', ...headers });
+  const calls = async (user: string): Promise<number> => (await vendorCalls(records.gateway, user)).length;
+  const resultOf = ({ headers }: Response): string | null => headers.get('x-sluice-cache');
+  const bearer = async (amount: number): Promise<Record<string, string>> => ({
+    authorization: `Bearer ${await makeApiKey(records.gateway, { budget: { amount, period: 'month' } })}`,
+  });
+
+  it('an answer that is shortened for its key’s budget is not cached: others get all of it', async () => {
+    const body = held('WORDS:200@5000', { user: 'shortened' });
+    // Enough for the prompt and less than a hundred tokens.
+    const poor = await bearer(4000);
+    const lengthOf = async (headers: Record<string, string>): Promise<[string | null, number, string]> => {
+      const response = await ask(body, headers);
+      const { choices } = (await response.json()) as {
+        choices: { finish_reason: string; message: { content: string } }[];
+      };
+      const [choice] = choices;
+      return [resultOf(response), choice?.message.content.split(' ').length ?? 0, choice?.finish_reason ?? ''];
+    };
+    const [missed, words, finish] = await lengthOf(poor);
+    assert.equal(missed, 'miss');
+    assert.equal(finish, 'length');
+    assert.ok(words < 200, `${words} words`);
+    assert.deepEqual(await lengthOf({}), ['miss', 200, 'stop']);
+    assert.deepEqual(await lengthOf({}), ['hit', 200, 'stop']);
+    assert.deepEqual(await lengthOf(poor), ['hit', 200, 'stop']);
+    assert.equal(await calls('shortened'), 2);
+  });
+});
