@@ -161,6 +161,14 @@ local function admit(at, state)
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
   local isShared = idempotency and string.sub(idempotency, 1, 7) == 'shared-'
   local isCached = idempotency and string.sub(idempotency, 1, 6) == 'cache-'
+  -- A repeat: the client library resent the call after a broken connection. It must neither be refused nor count twice, nor get
+  -- another job, even if the job is settled by now: its state outlives its hold. It is not queued here, but by the caller.
+  local isRepeat
+  if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
+  if isRepeat then
+    local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
+    return answer('admitted', '', count, 1, lowered)
+  end
   if binding then
     -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
     local other = redis.call('HMGET', binding .. ':' .. ARGV[2], 'job', 'body')
@@ -173,14 +181,6 @@ local function admit(at, state)
   if isRetry == '1' then
     local other = redis.call('GET', prefix .. 'retry:' .. retryName)
     if other and other ~= job then return answer('replay', other) end
-  end
-  -- A repeat: the client library resent the call after a broken connection. It must neither be refused nor count twice, even if
-  -- the job is settled by now: its state outlives its hold. It is not queued here, but by the caller.
-  local isRepeat
-  if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
-  if isRepeat then
-    local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
-    return answer('admitted', '', count, 1, lowered)
   end
   if now > tonumber(notAfter) then return answer('late', '', count) end
   if ARGV[8] ~= '' then return answer(ARGV[8], '', count) end

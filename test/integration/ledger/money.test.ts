@@ -112,6 +112,28 @@ describe('balance of an account', () => {
     assert.equal((await poor.ask({ hold })).verdict, 'balance', 'fewer than 16 tokens are no answer');
   });
 
+  test('a repeated admission gets its own job, although another one has its name by then', async () => {
+    const { account, ask, end, state } = await newAccount(1000);
+    // A shortened answer is not bound to its name, which the next request may get.
+    const hold = { fixed: 100, outputPrice: 2000, outputTokens: 450, isGiven: false };
+    const shared = () => jobs.identity({ account, idempotency: 'shared-name' });
+    const [reader, bodyHash] = ['api', '-'];
+    const first = await ask({ hold: { ...hold, outputTokens: 4096 }, reader, bodyHash }, shared());
+    assert.deepEqual([first.verdict, first.lowered], ['admitted', 450]);
+    await money.setAccountCredit(jobs.redis, account, 2000);
+    const second = await ask({ hold, reader, bodyHash }, shared());
+    assert.deepEqual([second.verdict, second.lowered], ['admitted', 0]);
+    const again = await ask({ hold: { ...hold, outputTokens: 4096 }, reader, bodyHash }, first.job);
+    assert.deepEqual([again.verdict, again.lowered], ['admitted', 450]);
+    // A retry's name belongs to the newest of equal requests.
+    for (const { job } of [first, second]) await end(job, 10);
+    const retried = () => jobs.identity({ account, retryName: 'name' });
+    const one = await ask({ hold: costs(10), reader, isRetry: true }, retried());
+    await ask({ hold: costs(10), reader }, retried());
+    assert.equal((await ask({ hold: costs(10), reader, isRetry: true }, one.job)).verdict, 'admitted');
+    assert.deepEqual(await state(), { credit: 2000, charged: 20, held: 20 });
+  });
+
   test('admission asks for the cost of a job only for a limited account, and refuses an unpriced one', async () => {
     const limited = await newAccount(100);
     assert.equal((await limited.ask({ hold: 'unknown' })).verdict, 'unasked');
