@@ -17,8 +17,9 @@
 -- ARGV[13] process that waits for the answers
 -- Then twelve per job:
 --   1 job id
---   2 '' or hashes of its idempotency key and its body, and the binding's lifetime in ms: 'key body lifetime'. With the name of a
---     shared job (see single-flight.ts) as the key, it becomes that job only if it could be sent itself
+--   2 '' or hashes of its idempotency key and its body, the binding's lifetime in ms, and '' or the bound job that it replaces once
+--     it is admitted: 'key body lifetime replaced'. With the name of a shared job (see single-flight.ts) as the key, it becomes
+--     that job only if it could be sent itself
 --   3 its hold: 'fixed price tokens least', in nano-dollars, nano-dollars per 1000 output tokens, their maximum, and the
 --     minimum to which they may be lowered; '' if the model has no price, '?' if not estimated
 --   4 '' or its share of limits per minute: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
@@ -157,7 +158,7 @@ local function admit(at, state)
   local job, bound, hold, limits, lifetime, deadline, identity, field, value, rest, notAfter, tried =
     unpack(ARGV, at, at + perJob - 1)
   local member = job .. ' ' .. ARGV[2] .. ' ' .. key .. ' ' .. capability
-  local idempotency, body, bindingLifetime = string.match(bound, '^(%S+) (%S+) (%d+)$')
+  local idempotency, body, bindingLifetime, replaced = string.match(bound, '^(%S+) (%S+) (%d+) ?(%S*)$')
   local binding = idempotency and prefix .. 'idempotency:' .. idempotency
   local isShared = idempotency and string.sub(idempotency, 1, 7) == 'shared-'
   local isCached = idempotency and string.sub(idempotency, 1, 6) == 'cache-'
@@ -173,7 +174,7 @@ local function admit(at, state)
     -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
     local other = redis.call('HMGET', binding .. ':' .. ARGV[2], 'job', 'body')
     if not other[1] then other = redis.call('HMGET', binding, 'job', 'body') end
-    if other[1] and other[1] ~= job then
+    if other[1] and other[1] ~= job and other[1] ~= replaced then
       return isShared and refuseJoining(hold, limits) or answer(other[2] == body and 'replay' or 'reused', other[1])
     end
   end

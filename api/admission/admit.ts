@@ -66,6 +66,8 @@ export interface AdmitCall {
   readonly bodyHash: string;
   /** Lifetime of the binding of a cached answer's name, in ms; left out: that of an idempotency key. */
   readonly bindingMs?: number | undefined;
+  /** The job of a cached answer that is too old, which it replaces once it is admitted: nothing that is refused removes an answer. */
+  readonly replaces?: string | undefined;
   /** Whether it is a retry of the client library: the job of an earlier try is reported, and nothing admitted. */
   readonly isRetry?: boolean | undefined;
   readonly shedding: Shedding | undefined;
@@ -172,7 +174,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
   const [field, value] = stateField ?? storedField(stored);
   args.push(
     job.id,
-    job.idempotency ? `${job.idempotency} ${call.bodyHash} ${bindingMs(call)}` : '',
+    job.idempotency ? `${job.idempotency} ${call.bodyHash} ${bindingMs(call)} ${call.replaces ?? ''}` : '',
     holdText(call),
     limitsText(call),
     newStateLifetime(job),

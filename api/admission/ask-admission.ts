@@ -145,7 +145,7 @@ function ask(
   services: AskAdmissionDependencies,
   { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
 ): Promise<AdmitReply> {
-  const { job, bodyHash, cacheMs: bindingMs, isRetry, placed: stored, stateField, parsed } = submission;
+  const { job, bodyHash, cacheMs: bindingMs, replaces, isRetry, placed: stored, stateField, parsed } = submission;
   const { redis, processId, isCluster, config, load, clock } = services;
   const call: AdmitCall = {
     job,
@@ -153,6 +153,7 @@ function ask(
     concurrency: caller.concurrency ?? config.keyConcurrency,
     bodyHash,
     bindingMs,
+    replaces,
     isRetry,
     shedding,
     flows: load.flows(job.capability),

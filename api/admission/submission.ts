@@ -18,6 +18,8 @@ export interface Submission {
   readonly bodyHash: string;
   /** How old an answer may be that is taken from the cache, in ms, and how long it is cached; undefined: it is not. */
   readonly cacheMs?: number | undefined;
+  /** The job of a cached answer that is older than that. */
+  replaces?: string;
   /** Whether it shares its job with identical requests that come while it runs. */
   readonly isShared?: boolean;
   /** When its caller gets a 504, if it shares its job: it ends no other's. */

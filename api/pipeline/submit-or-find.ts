@@ -58,7 +58,7 @@ export async function submitOrFind({
     }
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
       if (isTooOld(services, submission, bound)) {
-        await forgetBinding(services, submission.job, submitted.jobId, undefined);
+        submission.replaces = submitted.jobId;
         continue;
       }
       nameJob(ctx, bound.id);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { held } from '../../support/chat-requests.ts';
+import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { oneAttempt } from '../../support/gateway.ts';
 import { JobRecords } from '../../support/job-records.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
@@ -41,5 +42,19 @@ describe('what X-Sluice-Cache keeps', () => {
     assert.deepEqual(await lengthOf({}), ['hit', 200, 'stop']);
     assert.deepEqual(await lengthOf(poor), ['hit', 200, 'stop']);
     assert.equal(await calls('shortened'), 2);
+  });
+
+  it('a request that is refused removes no cached answer, however new it wants one', async () => {
+    const body = held('WORDS:3@200', { user: 'kept' });
+    assert.equal(resultOf(await ask(body)), 'miss');
+    const broke = await bearer(0);
+    let refused = await ask(body, { ...broke, 'x-sluice-cache': '1' });
+    while (refused.status === 200) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      refused = await ask(body, { ...broke, 'x-sluice-cache': '1' });
+    }
+    await assertErrorAnswer(refused, 429, 'insufficient_quota');
+    assert.equal(resultOf(await ask(body)), 'hit');
+    assert.equal(await calls('kept'), 1);
   });
 });
