@@ -57,7 +57,10 @@ export async function submitOrFind({
       throw keyReused();
     }
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
-      if (isTooOld(services, submission, bound)) {
+      if (
+        isTooOld(services, submission, bound) ||
+        (live === undefined && (await isGone(services, submission, bound)))
+      ) {
         submission.replaces = submitted.jobId;
         continue;
       }
@@ -87,6 +90,15 @@ function isTooOld(
   { outcome, createdAt }: JobState,
 ): boolean {
   return cacheMs !== undefined && outcome !== undefined && clock.now() - createdAt > cacheMs;
+}
+
+/** Whether a cached answer that Redis has dropped is not in the database any more either: large ones stay as long as files do. */
+async function isGone(
+  { storedJobs }: SubmitOrFindDependencies,
+  { cacheMs }: Submission,
+  bound: JobState,
+): Promise<boolean> {
+  return cacheMs !== undefined && (await storedJobs.findAnswer(bound)) === undefined;
 }
 
 /** The job whose answer is cached, to be shown as this request wants it: streamed or not, with its usage or without. */

@@ -3,7 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { oneAttempt } from '../../support/gateway.ts';
-import { JobRecords } from '../../support/job-records.ts';
+import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
@@ -56,5 +56,22 @@ describe('what X-Sluice-Cache keeps', () => {
     await assertErrorAnswer(refused, 429, 'insufficient_quota');
     assert.equal(resultOf(await ask(body)), 'hit');
     assert.equal(await calls('kept'), 1);
+  });
+
+  it('an answer that is no longer stored is asked for again, rather than shown as expired', async () => {
+    const body = held('WORDS:3@200', { user: 'expired' });
+    const missed = await ask(body);
+    assert.equal(resultOf(missed), 'miss');
+    const answer = await missed.json();
+    await records.forget(jobIdOf(missed));
+    const stored = await ask(body);
+    assert.equal(resultOf(stored), 'hit');
+    assert.deepEqual(await stored.json(), answer);
+    // Large ones go when files do, which may be long before the age that a caller allows.
+    await records.db.deleteFrom('job_bodies').where('job_id', '=', jobIdOf(missed)).execute();
+    const again = await ask(body);
+    assert.deepEqual([again.status, resultOf(again)], [200, 'miss']);
+    assert.equal(resultOf(await ask(body)), 'hit');
+    assert.equal(await calls('expired'), 2);
   });
 });
