@@ -7,10 +7,14 @@ import { textOf } from './request-text.ts';
 /** Longer requests (in characters) are not compared: each is parsed and written once more, on the event loop. */
 const maxCompared = 262_144;
 
-/** Digits of whole numbers that may be more than a parsed number keeps. */
-const longNumbers = /\d{16,}/g;
-/** More digits are more than any number has. */
-const maxDigits = 300;
+/** Texts of JSON, and numbers between them. */
+const texts = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
+const numbers = /-?\d[\d.]*(?:[eE][+-]?\d+)?/g;
+const textsAndNumbers = new RegExp(`${texts.source}|${numbers.source}`, 'g');
+/** A number of so few characters, without an exponent, is parsed as exactly as it is written. */
+const maxExact = 15;
+/** A longer one is taken for one that is not. */
+const maxLength = 40;
 
 /**
  * A name that identical requests have in common: of the same account, endpoint and model, with the same body but for whether the
@@ -28,18 +32,39 @@ export function requestName(
   if ((capability !== 'chat' && capability !== 'embedding') || store !== undefined || background) return undefined;
   if (request.length > maxCompared) return undefined;
   const text = textOf(request);
-  const { stream_options: _, ...body } = JSON.parse(text) as Record<string, unknown>;
+  const exact = withExactNumbers(text);
+  const { stream_options: _, ...body } = JSON.parse(exact) as Record<string, unknown>;
   // A key that leaves out unsupported fields may get another answer than one for which they are an error.
   const { account, unsupportedParameters = '' } = state.caller;
   // As JSON: one may end where another begins, and the hash does not tell lone surrogates apart.
-  const about = JSON.stringify([account, name, model, unsupportedParameters, ...terms]);
-  return sha256(about + canonicalJson(body) + roundedNumbers(text));
+  const form = exact === text ? [] : ['exact'];
+  const about = JSON.stringify([account, name, model, unsupportedParameters, ...terms, ...form]);
+  return sha256(about + canonicalJson(body));
 }
 
-/** Whole numbers that parsing rounds, as they were written: vendors get them so, and two of them may become equal. */
-function roundedNumbers(text: string): string {
-  const isRounded = (digits: string): boolean => digits.length > maxDigits || BigInt(digits) !== BigInt(Number(digits));
-  return text.match(longNumbers)?.filter(isRounded).join() ?? '';
+/**
+ * JSON in which numbers that parsing would change are texts that begin with a null character: vendors may get them as they were
+ * written, and different ones would become equal. Nearly every request stays as it is.
+ */
+function withExactNumbers(text: string): string {
+  if (!text.replace(texts, '').match(numbers)?.some(isRounded)) return text;
+  return text.replace(textsAndNumbers, (token) => {
+    if (token.startsWith('"')) return token.startsWith('"\\u0000') ? `"\\u0000${token.slice(1)}` : token;
+    return isRounded(token) ? `"\\u0000${token}"` : token;
+  });
+}
+
+function isRounded(number: string): boolean {
+  if (number.length <= maxExact && !/e/i.test(number)) return false;
+  return number.length > maxLength || significantDigits(number) !== significantDigits(String(Number(number)));
+}
+
+/** Its digits without zeros at the ends, the sign, the point and the exponent. */
+function significantDigits(number: string): string {
+  return number
+    .replace(/e.*/i, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+|0+$/g, '');
 }
 
 /** JSON text whose objects have their fields in order. */

@@ -230,3 +230,30 @@ test('whole numbers that differ in digits beyond those that a parsed number keep
   assert.equal(nameOf(asked, '{"user":"u","seed":9007199254740993}'), names[1]);
   assert.equal(nameOf(asked, '{"user":"u","seed":9.007199254740992e15}'), names[0]);
 });
+
+test('numbers that parsing makes equal make different requests, wherever they stand and however they are written', () => {
+  const asked = { account: 'a', endpoint: 'chat', model: 'm', drops: false } as const;
+  const different = [
+    ['{"a":9007199254740993,"b":9007199254740992}', '{"a":9007199254740992,"b":9007199254740993}'],
+    ['{"a":9007199254740993,"b":9007199254740992}', '{"b":9007199254740993,"a":9007199254740992}'],
+    ['{"a":1e400}', '{"a":null}'],
+    ['{"a":1e400}', '{"a":"\\u00001e400"}'],
+    ['{"a":1e400,"b":null}', '{"a":null,"b":1e400}'],
+    ['{"a":1e400,"b":null}', '{"b":1e400,"a":null}'],
+    ['{"a":1e400,"b":"\\u00001e400"}', '{"a":"\\u00001e400","b":1e400}'],
+    ['{"a":1e400}', '{"a":1e500}'],
+    ['{"a":1e-400}', '{"a":0}'],
+    ['{"a":123456789.123456789}', '{"a":123456789.12345679}'],
+    ['{"a":9.007199254740993e15}', '{"a":9.007199254740992e15}'],
+  ];
+  for (const [one = '', other = ''] of different)
+    assert.notEqual(nameOf(asked, one), nameOf(asked, other), `${one} and ${other}`);
+  const equal = [
+    ['{"a":0.10,"b":1e3}', '{"b":1000.0,"a":0.1}'],
+    ['{"a":0.30000000000000004,"b":-1e21}', '{"b":-1000000000000000000000,"a":3.0000000000000004e-1}'],
+    ['{"a":9007199254740993,"b":1}', '{"b":1.0,"a":9007199254740993}'],
+    ['{"text":"9007199254740993, \\"1e400\\"","b":2}', '{"b":2,"text":"9007199254740993, \\"1e400\\""}'],
+  ];
+  for (const [one = '', other = ''] of equal)
+    assert.equal(nameOf(asked, one), nameOf(asked, other), `${one} and ${other}`);
+});
