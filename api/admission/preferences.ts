@@ -83,7 +83,7 @@ function readCache(value: Header): number | undefined {
   if (typeof value !== 'string' || !/^\d{1,6}$/.test(value) || Number(value) > maxCacheSeconds) {
     throw invalid('X-Sluice-Cache', `a whole number of seconds up to ${maxCacheSeconds}`);
   }
-  return value === '0' ? undefined : Number(value) * 1000;
+  return Number(value) === 0 ? undefined : Number(value) * 1000;
 }
 
 function readSingleFlight(value: Header): boolean | undefined {

@@ -180,7 +180,8 @@ describe('X-Sluice-Cache', () => {
     const response = { model: 'sandbox-chat', input: 'Hi' };
     assert.equal(resultOf(await ask(response, { path: '/v1/responses' })), 'bypass');
     assert.equal(resultOf(await ask(held('Hi'), { 'idempotency-key': 'mine' })), 'bypass');
-    assert.equal(resultOf(await ask(held('Hi'), { 'x-sluice-cache': '0' })), null);
+    for (const age of ['0', '00', '000000'])
+      assert.equal(resultOf(await ask(held('Hi'), { 'x-sluice-cache': age })), null);
     for (const age of ['-1', '1.5', 'yes', '604801', '99999999999']) {
       const error = await assertErrorAnswer(
         await ask(held('Hi'), { 'x-sluice-cache': age }),
