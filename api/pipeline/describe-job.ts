@@ -57,7 +57,8 @@ export async function describeJob(
     // The name of a cached answer, or of a shared job, says it all.
     bodyHash: (cached ?? shared) === undefined ? bodyHash : '-',
     cacheMs: cached === undefined ? undefined : preferences.cacheMs,
-    ...(shared !== undefined && { isShared: true, ownDeadlineAt: ownDeadlineAt(services, preferences) }),
+    ...(shared !== undefined && { isShared: true }),
+    ...((cached ?? shared) !== undefined && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
     isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
     isAwaited: !parsed.background && !preferences.respondAsync,
     cancelsOnLeave: !parsed.background && cached === undefined && cancelsOnLeave(ctx, preferences),
@@ -67,7 +68,7 @@ export async function describeJob(
   };
 }
 
-/** When the caller of a shared job stops waiting. */
+/** When the caller of a job that others may wait for stops waiting. */
 function ownDeadlineAt({ clock, config }: DescribeJobDependencies, { deadlineMs }: Preferences): number {
   return clock.now() + (deadlineMs ?? config.deadlineMs);
 }
@@ -117,8 +118,8 @@ function identify(
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   // The caller's timeout does not apply to work that it does not wait for.
   const ownMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
-  // Nor does a short one apply to a shared job, which others wait for.
-  const deadlineMs = shared === undefined ? ownMs : Math.max(ownMs, config.deadlineMs);
+  // Nor does a short one apply to a job that others may wait for.
+  const deadlineMs = (cached ?? shared) === undefined ? ownMs : Math.max(ownMs, config.deadlineMs);
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
     v,

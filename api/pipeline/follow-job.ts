@@ -31,7 +31,7 @@ export interface FollowJobDependencies extends AttachDependencies, OpenReplyDepe
 /** A request that follows a job. */
 export interface FollowContext extends ReplyContext {
   readonly services: FollowJobDependencies;
-  /** When the caller of a shared job gets a 504. */
+  /** When the caller gets a 504, if the job goes on for others. */
   readonly ownDeadlineAt?: number | undefined;
 }
 

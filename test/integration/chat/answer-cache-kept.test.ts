@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
 import { oneAttempt } from '../../support/gateway.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
@@ -73,5 +74,18 @@ describe('what X-Sluice-Cache keeps', () => {
     assert.deepEqual([again.status, resultOf(again)], [200, 'miss']);
     assert.equal(resultOf(await ask(body)), 'hit');
     assert.equal(await calls('expired'), 2);
+  });
+
+  it('a caller that stops waiting ends only itself: others get the answer that it has asked for', async () => {
+    const body = held('WORDS:60@20', { user: 'impatient' });
+    const first = ask(body, { 'x-stainless-timeout': '1' });
+    await eventually(async () => assert.equal(await calls('impatient'), 1));
+    const other = await ask(body);
+    await assertErrorAnswer(await first, 504, 'timeout');
+    assert.deepEqual([other.status, resultOf(other)], [200, 'hit']);
+    const { choices } = (await other.json()) as { choices: { message: { content: string } }[] };
+    assert.equal(choices[0]?.message.content.split(' ').length, 60);
+    assert.equal(resultOf(await ask(body, { 'x-stainless-timeout': '1' })), 'hit');
+    assert.equal(await calls('impatient'), 1);
   });
 });
