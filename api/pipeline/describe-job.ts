@@ -43,7 +43,9 @@ export async function describeJob(
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
   const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
   const wantsCache = preferences.cacheMs !== undefined;
-  const cached = wantsCache ? cacheName(ctx, endpoint, parsed, preferences) : undefined;
+  // A job with a time to start by has terms of its own, which would end the requests of others.
+  const mayShare = wantsCache && preferences.startByMs === undefined;
+  const cached = mayShare ? cacheName(ctx, endpoint, parsed, preferences) : undefined;
   if (wantsCache && cached === undefined) showCache(ctx, 'bypass');
   const wantsSharing = preferences.singleFlight ?? ctx.state.caller.singleFlight;
   const shared = wantsSharing ? sharedName(ctx, endpoint, parsed, preferences, lane) : undefined;

@@ -92,7 +92,7 @@ function isTooOld(
   return cacheMs !== undefined && outcome !== undefined && clock.now() - createdAt > cacheMs;
 }
 
-/** Whether a cached answer that Redis has dropped is not in the database any more either: large ones stay as long as files do. */
+/** Whether a cached answer that Redis has dropped is gone from the database, too: large ones stay as long as files do. */
 async function isGone(
   { storedJobs }: SubmitOrFindDependencies,
   { cacheMs }: Submission,

@@ -11,7 +11,8 @@ import { vendorCalls } from '../../support/vendor-journal.ts';
 describe('what X-Sluice-Cache keeps', () => {
   let records: JobRecords;
   before(async () => {
-    records = await JobRecords.start({ settings: { SLUICE_SANDBOX: 'priced' }, configuration: oneAttempt });
+    const settings = { SLUICE_SANDBOX: 'priced', WORKER_CONCURRENCY_CHAT: '1' };
+    records = await JobRecords.start({ settings, configuration: oneAttempt });
   });
   after(() => records?.stop());
 
@@ -87,5 +88,17 @@ describe('what X-Sluice-Cache keeps', () => {
     assert.equal(choices[0]?.message.content.split(' ').length, 60);
     assert.equal(resultOf(await ask(body, { 'x-stainless-timeout': '1' })), 'hit');
     assert.equal(await calls('impatient'), 1);
+  });
+
+  it('a caller that wants its request to start soon ends only itself, too', async () => {
+    const running = ask(held('WORDS:40@20', { user: 'running' }));
+    await eventually(async () => assert.equal(await calls('running'), 1));
+    const body = held('WORDS:3@200', { user: 'waiting' });
+    const hurried = ask(body, { 'x-sluice-start-by': '0.5' });
+    const refused = hurried.then((response) => assertErrorAnswer(response, 504, 'timeout'));
+    const patient = await ask(body);
+    assert.equal(patient.status, 200, patient.ok ? '' : await patient.text());
+    await refused;
+    assert.equal((await running).status, 200);
   });
 });
