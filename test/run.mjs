@@ -2,7 +2,8 @@
 // skipped or is left to do: a machine that lacks a part must not look like one where everything works.
 // The suites run on the version of Node that counts and on SQLite. Those whose outcome is the database's run a second time
 // on Postgres; those about how Node streams, and those of single modules, on the other versions that must work. With
-// SLUICE_TEST_DATABASE=postgres, or sqlite, or SLUICE_TEST_NODE=22, say, all of them run on that one only.
+// SLUICE_TEST_DATABASE=postgres, or sqlite, or SLUICE_TEST_NODE=22, say, all of them run on that one only. The soak runs those
+// about what is shared through Redis on a Cluster, too; SLUICE_TEST_REDIS=cluster runs all of them on one only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -36,6 +37,12 @@ const databaseSuites = [
   ...['faults/refused-records', 'faults/lost-jobs', 'integration/load/resources', 'console/jobs-and-usage'],
   ...['integration/jobs/job-records', 'integration/jobs/idempotency', 'integration/jobs/jobs'],
   'integration/responses/responses-stored',
+];
+
+/** Suites about what workers and apis share through Redis and that know no single server, for a Cluster of three nodes. */
+const clusterSuites = [
+  ...['faults/vendor-capacity', 'integration/chat/answer-cache', 'integration/chat/cache-affinity'],
+  ...['integration/jobs/client-retries', 'integration/jobs/single-flight', 'integration/jobs/low-priority'],
 ];
 
 /** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */
@@ -119,7 +126,7 @@ function cleanEnvironment() {
   const settings =
     /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_\w+|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
   const wanted = new Set([
-    ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE'],
+    ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE', 'SLUICE_TEST_REDIS'],
     // Which requests and faults are drawn again; see test/campaign and test/fuzz.
     ...['SLUICE_CAMPAIGN_SEED', 'SLUICE_FUZZ_SEED'],
     // How long the calm of test/deploy/alert-drills.test.ts is.
@@ -248,6 +255,12 @@ const onPostgres = process.env.SLUICE_TEST_DATABASE === undefined ? among(databa
 if (passed && onPostgres.length > 0) {
   console.log('\nOn Postgres:');
   passed = await run(version, onPostgres, { SLUICE_TEST_DATABASE: 'postgres' });
+}
+const isClusterToo = process.env.SLUICE_SOAK && process.env.SLUICE_TEST_REDIS === undefined;
+const onCluster = isClusterToo ? among(clusterSuites) : [];
+if (passed && onCluster.length > 0) {
+  console.log('\nOn a Redis Cluster:');
+  passed = await run(version, onCluster, { SLUICE_TEST_REDIS: 'cluster' });
 }
 // Who names suites wants to see them quickly.
 const isWhole = parts.length === 0;

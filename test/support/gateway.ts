@@ -14,6 +14,7 @@ import type { DatabaseSettings } from '../../shared/database/database.ts';
 import { databaseSettings } from './database-settings.ts';
 import { freePort } from './free-port.ts';
 import { startRedis, type TestRedis } from './redis.ts';
+import { startRedisCluster, type TestRedisCluster } from './redis-cluster.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it, in single modules as `tsc` makes them. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
@@ -101,11 +102,20 @@ async function configurationSetting(
 /** The gateway of this process whose first api listens on `SLUICE_TEST_PORT`. */
 let onTestPort: TestGateway | undefined;
 
+/** Which Redis a gateway of the suites gets for itself: `SLUICE_TEST_REDIS` names it, and one server is the default. */
+const isOnCluster = process.env.SLUICE_TEST_REDIS === 'cluster';
+
+function startOwnRedis({ redisUrl, aof = false }: GatewayOptions): Promise<TestRedis | TestRedisCluster> | undefined {
+  if (redisUrl !== undefined) return undefined;
+  return isOnCluster ? startRedisCluster() : startRedis({ aof });
+}
+
 /** A whole gateway for one suite: Redis, the sandbox vendor with its journal, api and worker processes, a data folder. */
 export class TestGateway {
   readonly apiKey = `sk-sluice-${randomBytes(32).toString('base64url')}`;
   readonly apis: ApiProcess[] = [];
   readonly workers: GatewayProcess[] = [];
+  /** Its own Redis, with what only a single server has. */
   readonly redis: TestRedis | undefined;
   readonly redisUrl: string;
   readonly sandbox: RunningSandbox;
@@ -114,17 +124,19 @@ export class TestGateway {
   readonly databaseUrl: string | undefined;
   /** Folder of the build that processes run which are started from now on. */
   product: string;
+  readonly #ownRedis: TestRedis | TestRedisCluster | undefined;
   readonly #settings: Record<string, string>;
 
   private constructor(parts: {
-    redis: TestRedis | undefined;
+    ownRedis: TestRedis | TestRedisCluster | undefined;
     redisUrl: string;
     sandbox: RunningSandbox;
     database: DatabaseSettings;
     settings: Record<string, string>;
     product: string;
   }) {
-    this.redis = parts.redis;
+    this.#ownRedis = parts.ownRedis;
+    this.redis = isOnCluster ? undefined : (parts.ownRedis as TestRedis | undefined);
     this.redisUrl = parts.redisUrl;
     this.sandbox = parts.sandbox;
     this.dataDir = parts.database.dataDir;
@@ -134,11 +146,11 @@ export class TestGateway {
   }
 
   static async start(options: GatewayOptions = {}): Promise<TestGateway> {
-    const redis = options.redisUrl === undefined ? await startRedis({ aof: options.aof ?? false }) : undefined;
+    const ownRedis = await startOwnRedis(options);
     const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
     const gateway = new TestGateway({
-      redis,
-      redisUrl: options.redisUrl ?? (redis as TestRedis).url,
+      ownRedis,
+      redisUrl: options.redisUrl ?? (ownRedis as TestRedis).url,
       sandbox: await startSandbox({ port: 0, journal: true }),
       database:
         options.databaseUrl === undefined
@@ -246,7 +258,7 @@ export class TestGateway {
     if (onTestPort === this) onTestPort = undefined;
     await Promise.all([...this.apis, ...this.workers].map((process) => process.kill()));
     await this.sandbox.close();
-    await this.redis?.stop();
+    await this.#ownRedis?.stop();
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
