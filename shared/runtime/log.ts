@@ -1,24 +1,20 @@
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type Logger, pino } from 'pino';
+import { BatchedLines, type Flush } from './batched-lines.ts';
 
-export type { Logger };
+export type { Flush, Logger };
 
 /**
  * The process's logger: JSON lines on stdout. Lines are batched and written at most a second later, because a write per request
  * is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
+ *
+ * A stdout that is not read, is closed or is a file on a full disk costs lines, and neither memory nor the process.
  */
-export function createLogger(level: string, role: string): { log: Logger; flush: () => void } {
-  const destination = pino.destination({ dest: 1, sync: false });
-  const lines = new GatheredLines((text) => destination.write(text));
-  const flush = (): void => {
-    lines.pass();
-    destination.flushSync();
-  };
-  // Before the destination's own listeners, which write what it holds.
-  process.prependListener('beforeExit', () => lines.pass());
-  process.prependListener('exit', () => lines.pass());
-  const serializers = { err: loggedError };
-  const log = pino({ level, base: { role }, timestamp: isoTime, serializers }, lines);
-  return { log, flush };
+export function createLogger(level: string, role: string): { log: Logger; flush: Flush } {
+  const lines = new BatchedLines((dropped) => {
+    log.warn({ lines: dropped }, 'lines of this log were dropped, because stdout did not take them');
+  });
+  const log = pino({ level, base: { role }, timestamp: isoTime, serializers: { err: loggedError } }, lines);
+  return { log, flush: () => lines.flush() };
 }
 
 let second = 0;
@@ -33,39 +29,6 @@ function isoTime(): string {
     secondText = `,"time":"${new Date(second).toISOString().slice(0, -4)}`;
   }
   return `${secondText}${String(milliseconds).padStart(3, '0')}Z"`;
-}
-
-const gatheredCharacters = 16_000;
-const gatheredMs = 1000;
-
-/**
- * Batches lines into larger writes. The destination could batch them itself, but it measures, and so copies, its whole buffer
- * at every line: that was a twelfth of all memory allocated by an api process.
- */
-class GatheredLines implements DestinationStream {
-  readonly #write: (text: string) => void;
-  #lines: string[] = [];
-  #characters = 0;
-
-  constructor(write: (text: string) => void) {
-    this.#write = write;
-    setInterval(() => this.pass(), gatheredMs).unref();
-  }
-
-  write(line: string): void {
-    this.#lines.push(line);
-    this.#characters += line.length;
-    if (this.#characters >= gatheredCharacters) this.pass();
-  }
-
-  /** Writes the buffered lines. */
-  pass(): void {
-    if (this.#lines.length === 0) return;
-    const text = this.#lines.join('');
-    this.#lines = [];
-    this.#characters = 0;
-    this.#write(text);
-  }
 }
 
 /** The logged parts of an error. Not its other properties: Redis errors contain their command, and so prompts. */

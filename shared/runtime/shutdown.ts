@@ -1,5 +1,5 @@
 import type { Counter } from 'prom-client';
-import type { Logger } from './log.ts';
+import type { Flush, Logger } from './log.ts';
 
 /** A shutdown step; its signal is aborted when the shutdown timeout is over. */
 type Closer = (signal: AbortSignal) => Promise<void> | void;
@@ -15,7 +15,7 @@ export interface ClosingOptions {
   /** Timeout for `close`, in ms. */
   readonly timeoutMs: number;
   readonly log: Logger;
-  readonly flush: () => void;
+  readonly flush: Flush;
   /** Counts unhandled errors. */
   readonly faults: Counter<'kind'>;
 }
@@ -32,11 +32,15 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
   let closingSince: number | undefined;
   let code = 0;
   const hurry = new AbortController();
+  // A process whose stdout is not read would wait in its exit for ever: there a thread is left that writes.
+  const end = async (code: number): Promise<void> => {
+    if (await flush()) process.exit(code);
+    process.kill(process.pid, 'SIGKILL');
+  };
   const stop = async (reason: string): Promise<void> => {
     if (closingSince !== undefined) {
       if (Date.now() - closingSince < sameSignalMs) return;
-      flush();
-      process.exit(1);
+      return end(1);
     }
     closingSince = Date.now();
     log.info({ reason }, 'shutting down');
@@ -44,8 +48,7 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
     // The grace period lets the closers react to the aborted signal before the process ends.
     const hardStop = setTimeout(() => {
       log.error('shutdown timed out');
-      flush();
-      process.exit(1);
+      void end(1);
     }, timeoutMs + 5000);
     hardStop.unref();
     try {
@@ -55,8 +58,7 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
       code = 1;
     }
     log.info('shutdown complete');
-    flush();
-    process.exit(code);
+    await end(code);
   };
   const onFault = (kind: 'unhandled_rejection' | 'uncaught_exception', error: unknown): void => {
     faults.inc({ kind });

@@ -1,0 +1,20 @@
+import { Registry } from 'prom-client';
+import { createLogger } from '../../../../shared/runtime/log.ts';
+import { createFaultCounter } from '../../../../shared/runtime/metrics.ts';
+import { closeOnSignal } from '../../../../shared/runtime/shutdown.ts';
+
+const { log, flush } = createLogger('info', 'test');
+
+closeOnSignal({
+  log,
+  flush,
+  timeoutMs: 10_000,
+  faults: createFaultCounter(new Registry()),
+  close: () => undefined,
+});
+// Logs so many lines of a thousand characters, and then tells that it is still there.
+process.on('message', (lines: number) => {
+  for (let index = 0; index < lines; index++) log.info({ text: 'x'.repeat(1000) }, 'a line');
+  setTimeout(() => process.send?.('logged'), 50);
+});
+process.send?.('ready');
