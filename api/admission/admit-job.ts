@@ -23,6 +23,7 @@ import {
   type Admission,
   type AskAdmissionDependencies,
   askAdmission,
+  expectedInputTokens,
   isMadeWhenQueued,
   isRecordedFirst,
   limitsOf,
@@ -233,7 +234,14 @@ function isInline({ request, hasMedia }: ParsedRequest): boolean {
 
 type QueuedBeside = Pick<
   QueuedJob,
-  'uploads' | 'dropsUnsupported' | 'addsCacheBreakpoints' | 'excludedRoutes' | 'fee' | 'affinity' | 'trace'
+  | 'uploads'
+  | 'dropsUnsupported'
+  | 'addsCacheBreakpoints'
+  | 'excludedRoutes'
+  | 'inputTokens'
+  | 'fee'
+  | 'affinity'
+  | 'trace'
 >;
 
 /** The queue's data in addition to a job and its request. */
@@ -243,6 +251,7 @@ function queuedBeside({ parsed, caller, affinity, trace }: Submission): QueuedBe
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     addsCacheBreakpoints: caller.cacheBreakpoints === 'automatic' && parsed?.marksCache !== true ? true : undefined,
     excludedRoutes: parsed?.excludedRoutes?.length ? parsed.excludedRoutes : undefined,
+    inputTokens: parsed?.extent?.imageInputs ? expectedInputTokens(parsed) : undefined,
     fee: parsed?.extent?.fee,
     affinity,
     trace,

@@ -12,6 +12,7 @@ import { isRefusal, untilAccepted } from '../../shared/redis/script.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import { assertInScope, type Caller } from '../auth/caller.ts';
 import type { Limits } from '../http/request-report.ts';
+import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { assertVendorIds } from '../pipeline/vendor-facts.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { type AdmitCall, type AdmitReply, admit, type Shedding } from './admit.ts';
@@ -42,6 +43,8 @@ const maxAskings = 8;
 
 /** Estimated bytes per token of a request, for limits on tokens; actual usage replaces the estimate. */
 const bytesPerToken = 4;
+/** Expected tokens of an image: what vendors count for one of about a megapixel. */
+const tokensPerImage = 1000;
 
 /** The result of an admission, and its caller. */
 export interface Admission {
@@ -141,6 +144,12 @@ export function notAdmitted(cause?: unknown): ApiError {
   });
 }
 
+/** Tokens that a request is expected to have, by the length of its text: an image in it counts as one, not as its data. */
+export function expectedInputTokens({ request, extent }: Pick<ParsedRequest, 'request' | 'extent'>): number {
+  const { imageInputs = 0, imageBytes = 0 } = extent ?? {};
+  return Math.ceil(Math.max(0, request.length - imageBytes) / bytesPerToken) + imageInputs * tokensPerImage;
+}
+
 function ask(
   services: AskAdmissionDependencies,
   { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
@@ -161,7 +170,7 @@ function ask(
     notAfter: clock.at(giveUpAt),
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
-    tokens: Math.ceil((parsed?.request.length ?? 0) / bytesPerToken) + (parsed?.extent?.outputTokens ?? 0),
+    tokens: (parsed === undefined ? 0 : expectedInputTokens(parsed)) + (parsed?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,

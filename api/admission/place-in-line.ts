@@ -5,7 +5,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { workOfCost, workOfText } from '../../shared/queue/work.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
-import { maximumCost } from './ask-admission.ts';
+import { expectedInputTokens, maximumCost } from './ask-admission.ts';
 import type { Submission } from './submission.ts';
 
 interface PlaceInLineDependencies {
@@ -29,7 +29,7 @@ function expectedWork({ catalogue }: PlaceInLineDependencies, submission: Submis
   if (job.capability === 'chat' || job.capability === 'embedding') {
     const { outputTokens, choices = 1 } = parsed?.extent ?? {};
     const output = job.capability === 'embedding' ? 0 : outputTokens && outputTokens * choices;
-    return workOfText(parsed?.request.length ?? 0, output);
+    return workOfText(parsed === undefined ? 0 : expectedInputTokens(parsed), output);
   }
   const cost = maximumCost({ catalogue }, submission);
   return workOfCost(cost === 'unpriced' ? undefined : highestCostOf(cost));

@@ -27,6 +27,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Maximum output tokens if the balance, rather than the caller, sets a limit. */
   readonly outputLimit?: number;
+  /** Expected tokens of the request; left out: by its length. */
+  readonly inputTokens?: number | undefined;
   /** Facts that prices depend on; left out: the defaults. */
   readonly fee?: FeeFacts | undefined;
   /** What it counts as among the jobs of its account, if it was queued with a priority; see `work.ts`. */

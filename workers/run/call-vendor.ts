@@ -114,7 +114,7 @@ function demandOf(
 ): Omit<CallDemand, 'maxRetryAfterMs'> {
   const isParkable = !wasParked && job.capability !== 'video';
   return {
-    inputTokens: Math.ceil(request.length / charactersOfToken),
+    inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
     lineOf: (route) => {
       const line = isParkable ? parking(job).lineOf(route) : undefined;

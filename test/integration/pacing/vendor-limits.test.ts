@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.ts';
@@ -11,6 +12,7 @@ describe('the limits of vendors', () => {
   let minute: LimitedVendor;
   let parallel: LimitedVendor;
   let strict: FixtureVendor;
+  let seeing: FixtureVendor;
   let gateway: TestGateway;
   let redis: Redis;
 
@@ -23,6 +25,13 @@ describe('the limits of vendors', () => {
       const isLong = body.length > 20_000;
       const answer = isLong ? errorBody('too long', 'context_length_exceeded') : JSON.stringify(completion);
       sendJson(response, isLong ? 400 : 200, answer);
+    });
+    seeing = await startFixtureVendor();
+    const pairs: ServerResponse[] = [];
+    // Answers once it has two calls at a time.
+    seeing.answer((response) => {
+      pairs.push(response);
+      if (pairs.length === 2) for (const waiting of pairs.splice(0)) sendJson(waiting, 200, JSON.stringify(completion));
     });
     const vendor = (server: LimitedVendor) => ({ base_url: server.server.baseUrl, api_key: 'a-key' });
     const route = (name: string) => ({ capability: 'chat' as const, routes: [{ vendor: name, model: 'm' }] });
@@ -39,6 +48,7 @@ describe('the limits of vendors', () => {
           late: { ...vendor(minute), rpm: 15 },
           second: { ...vendor(minute), rpm: 1 },
           strict: { base_url: strict.baseUrl, api_key: 'a-key', tpm: 2000 },
+          seeing: { base_url: seeing.baseUrl, api_key: 'a-key', tpm: 20_000 },
         },
         models: {
           minute: route('minute'),
@@ -47,6 +57,7 @@ describe('the limits of vendors', () => {
           crowded: route('crowded'),
           late: route('late'),
           strict: route('strict'),
+          seeing: route('seeing'),
           'slow-or-other': {
             capability: 'chat',
             routes: [
@@ -66,13 +77,14 @@ describe('the limits of vendors', () => {
     await minute?.close();
     await parallel?.close();
     await strict?.close();
+    await seeing?.close();
   });
 
   const ask = async (
     model: string,
     headers: Record<string, string> = {},
     signal?: AbortSignal,
-    content = 'hi',
+    content: unknown = 'hi',
   ): Promise<Response> => {
     const body = JSON.stringify({ model, messages: [{ role: 'user', content }] });
     return await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers, ...(signal && { signal }) });
@@ -110,6 +122,13 @@ describe('the limits of vendors', () => {
     const long = await ask('strict', {}, undefined, 'word '.repeat(8000));
     assert.equal(long.status, 400);
     await eventually(async () => assert.equal((await ask('strict', { 'x-sluice-start-by': '10' })).status, 200));
+  });
+
+  test('an image counts as one against tokens a minute, and not as its data', async () => {
+    const url = `data:image/png;base64,${'A'.repeat(400_000)}`;
+    const content = [{ type: 'image_url', image_url: { url } }];
+    const answers = [ask('seeing', {}, undefined, content), ask('seeing', {}, undefined, content)];
+    assert.deepEqual(await statuses(answers), [200, 200]);
   });
 
   test('jobs that wait for a vendor hold no slot, and one whose caller leaves leaves nothing', async () => {
