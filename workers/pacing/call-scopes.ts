@@ -3,6 +3,9 @@ import type { CapacityLimits, VendorLimits } from '../../shared/config/vendor-se
 /** Keys among which a call may choose. */
 const maxKeys = 32;
 
+/** Half characters, which no URL has: a caller may name any model of an open vendor. */
+const loneSurrogates = /\p{Surrogate}/gu;
+
 /** The route of a call. */
 export interface PacedRoute {
   readonly vendor: string;
@@ -55,7 +58,7 @@ export function callScopes(
   const all = [vendorScope];
   const keys = accounts.slice(0, maxKeys).map((account) => {
     const key = scopeOf(`${vendor}/${account}`, limits.key);
-    const name = `${vendor}/${account}/${encodeURIComponent(model)}`;
+    const name = `${vendor}/${account}/${encodeURIComponent(model.replace(loneSurrogates, '\ufffd'))}`;
     const ofModel = scopeOf(name, stricter(own, learned(account)));
     all.push(key, ofModel);
     return pacedKeyOf(vendor, account, [vendorScope, key, ofModel]);

@@ -192,7 +192,9 @@ export class Pacer {
     const scopes = callScopes({ vendor, model }, accounts, limits, (account) =>
       this.learned.limitsOf({ vendor, account, model }),
     );
-    if (isKept && this.#scopes.size < maxScopes) this.#scopes.set(name, scopes);
+    // Callers may name models of an open vendor as they like.
+    if (this.#scopes.size >= maxScopes) this.#scopes.clear();
+    if (isKept) this.#scopes.set(name, scopes);
     return scopes;
   }
 

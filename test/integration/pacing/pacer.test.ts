@@ -86,4 +86,12 @@ describe('what a worker keeps of the limits of vendors', () => {
     await pacer.close();
     assert.equal(await underWay(), 0);
   });
+
+  test('a model whose name holds half a character is limited as any other', async () => {
+    const pacer = await openPacer({ rpm: 100, tpm: 1000 });
+    const slot = await pacer.reserve({ vendor: 'vendor', model: 'half-\ud83d' }, ['key'], 10, 10);
+    assert.ok('account' in slot, JSON.stringify(slot));
+    slot.end(20);
+    await pacer.close();
+  });
 });
