@@ -1,5 +1,6 @@
 import { processesKey } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
+import { untilAccepted } from '../redis/script.ts';
 import type { Logger } from '../runtime/log.ts';
 import { readVersions, type VersionRange, writeFor } from '../runtime/wire-version.ts';
 
@@ -40,7 +41,7 @@ export class ProcessReports {
   /** Reports once before it returns: what is written from then on suits the processes that run. */
   static async open(options: ProcessReportsOptions): Promise<ProcessReports> {
     const reports = new ProcessReports(options);
-    await reports.report();
+    await untilAccepted(() => reports.report());
     return reports;
   }
 

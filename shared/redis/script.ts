@@ -62,7 +62,10 @@ const refused = new RegExp(`(?:^|[\\s-])(?:${refusalCodes.join('|')}) `);
 
 /** Whether an error means that Redis refuses for now, and has changed nothing: the same command may succeed a moment later. */
 export function isRefusal(error: unknown): boolean {
-  return error instanceof Error && refused.test(error.message);
+  if (!(error instanceof Error)) return false;
+  // A transaction of which Redis has refused a command, and so all.
+  const { previousErrors = [] } = error as { readonly previousErrors?: readonly unknown[] };
+  return refused.test(error.message) || previousErrors.some(isRefusal);
 }
 
 /**

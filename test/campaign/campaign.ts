@@ -102,9 +102,11 @@ export async function judge(
   schedule: FaultSchedule,
   records: readonly ClientRecord[],
 ): Promise<Violation[]> {
-  if (schedule.broken.length > 0) throw new Error(`the harness is broken: ${schedule.broken.join('; ')}`);
   const left = await leftovers(deployment.redisServer.url, { withinMs: withLostReadersMs, hasDeadWorkers: true });
-  const found: Violation[] = left.map((detail) => ({ rule: 'left_in_redis', detail }));
+  const found: Violation[] = [
+    ...schedule.broken.map((detail) => ({ rule: 'harness_broken', detail })),
+    ...left.map((detail) => ({ rule: 'left_in_redis', detail })),
+  ];
   for (const record of records) {
     found.push(...judgeClient({ record, schedule, calls: deployment.vendor.calls.get(record.plan.marker) ?? [] }));
   }

@@ -1,5 +1,6 @@
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { ensureAccount } from '../../shared/accounts/accounts.ts';
 import { openDatabase } from '../../shared/database/database.ts';
@@ -73,6 +74,8 @@ export class Role {
         break;
       } catch (error) {
         if (round === 40) throw error;
+        // As what runs processes does: the fault that kept it from starting may last some seconds.
+        await delay(250);
       }
     }
     this.#isEnded = false;

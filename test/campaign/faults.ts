@@ -158,7 +158,7 @@ const makers: Readonly<Record<(typeof faultKinds)[number], Maker>> = {
     return {
       ...{ part: 'database', ms },
       run: async () => {
-        const lock = new DatabaseLock(gateway.dataDir);
+        const lock = await DatabaseLock.take(gateway.dataDir);
         await delay(ms);
         lock.release();
       },

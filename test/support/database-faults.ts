@@ -8,7 +8,7 @@ export type DatabaseFault = (gateway: TestGateway) => Promise<() => Promise<void
 
 /** An SQLite file that nobody can read or write. */
 async function lock({ dataDir }: TestGateway): Promise<() => Promise<void>> {
-  const held = new DatabaseLock(dataDir);
+  const held = await DatabaseLock.take(dataDir);
   return async () => held.release();
 }
 

@@ -66,6 +66,18 @@ describe('the version that a process writes', () => {
     writeFor([]);
   });
 
+  test('a process that starts while Redis takes no writes waits until it does', async () => {
+    const { redis } = queues.jobs;
+    await redis.config('SET', 'maxmemory', '1');
+    const opening = open('worker-early');
+    // Its first report has been refused by then.
+    await eventually(async () => assert.match(await redis.info('errorstats'), /errorstat_EXECABORT/));
+    assert.equal(await Promise.race([opening, 'waits']), 'waits');
+    await redis.config('SET', 'maxmemory', '0');
+    await opening;
+    assert.match((await redis.zrange(processesKey, '0', '-1')).join(), /worker-early/);
+  });
+
   test('a process writes what the oldest running one reads, and its own version once that has left, until it comes back', async () => {
     const old = await open('worker-old');
     const newer = await open('api-newer', later);
