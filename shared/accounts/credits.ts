@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
 import type { CreditsTable } from '../database/tables.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { findAccount } from './accounts.ts';
-import { tellRedis } from './sync-accounts.ts';
+import { tellRedisEventually } from './sync-accounts.ts';
 
 /** Credit added to or removed from an account. Nano-dollars; the time is milliseconds since 1970. */
 export interface Credit {
@@ -24,8 +24,8 @@ export type NewCredit = Pick<Credit, 'accountId' | 'amount' | 'note' | 'createdB
 export const maxCredit = 9_000_000 * 1_000_000_000;
 
 /**
- * Adds credit to an account, or removes some: first in the database, then in Redis, as `changeAccount`. At most the remaining
- * credit, as the database knows it, can be removed: the cost of jobs cannot be taken back. Unfinished jobs are still charged,
+ * Adds credit to an account, or removes some: first in the database, then in Redis. Once the database has it, it is done: an
+ * error would have it repeated, and so added twice. A Redis that cannot be told now is told later. At most the remaining credit, as the database knows it, can be removed: the cost of jobs cannot be taken back. Unfinished jobs are still charged,
  * so the balance may fall below zero until credit is added.
  * @returns `short`: more would be removed than remains; `too_much`: the account would exceed `maxCredit`
  */
@@ -55,7 +55,7 @@ export async function addCredit(
     return undefined;
   });
   if (refusal !== undefined) return refusal;
-  await tellRedis(db, redis, accountId);
+  await tellRedisEventually(db, redis, accountId);
   return creditOf(row);
 }
 

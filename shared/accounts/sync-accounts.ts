@@ -1,7 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 import {
   type AccountMoney,
   maxPriorityOf,
@@ -16,6 +18,9 @@ import { readMoneyOfAccount } from './accounts.ts';
 /** How often a write to Redis is compared with the database, in case the account changes concurrently. */
 const maxPushes = 10;
 const syncBatch = 500;
+/** How long a change waits for Redis, and the interval at which Redis is told again, in ms. */
+const tellMs = 2000;
+const tellAgainMs = 500;
 
 /**
  * Copies an account's state from the database to admission. Two concurrent changes may reach Redis in the opposite order, so it
@@ -34,6 +39,24 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
     money = now;
   }
   throw new Error('the account is being changed all the time');
+}
+
+/**
+ * Same as `tellRedis`, for a change that nobody may repeat: a Redis that refuses it, or is silent, delays it only briefly. It is
+ * told again in the background until it knows; what a process leaves undone is done by the next start (`syncAccounts`).
+ */
+export async function tellRedisEventually(db: Database, redis: RedisClient, id: string): Promise<void> {
+  const telling = async (): Promise<void> => {
+    while (redis.status !== 'end') {
+      const isTold = await tellRedis(db, redis, id).then(
+        () => true,
+        () => false,
+      );
+      if (isTold) return;
+      await delay(tellAgainMs, undefined, { ref: false });
+    }
+  };
+  await withTimeout(telling(), tellMs);
 }
 
 /**

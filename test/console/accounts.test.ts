@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
 import { openDatabase } from '../../shared/database/database.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -108,6 +109,26 @@ describe('accounts', () => {
     assert.deepEqual([page.data[0].amount, page.has_more], [-4, true]);
     const rest = (await operator.call('GET', `/admin/v1/accounts/${id}/credits?limit=1&after=${page.next}`)).body;
     assert.deepEqual([rest.data[0].amount, rest.has_more, rest.next], [10.000000001, false, null]);
+  });
+
+  test('credit that Redis could not be told of is answered as added, so that nobody adds it twice, and admission gets it later', async () => {
+    const id = await newAccount();
+    const key = await makeApiKey(gateway, { accountId: id });
+    // Admission knows the account, and that it has nothing.
+    assert.equal((await chat(key)).status, 429);
+    const redis = new Redis(gateway.redisUrl);
+    try {
+      await redis.config('SET', 'min-replicas-to-write', '3');
+      const { status, body } = await credit(id, 5);
+      await redis.config('SET', 'min-replicas-to-write', '0');
+      assert.deepEqual([status, body.amount], [201, 5]);
+      const { data } = (await operator.call('GET', `/admin/v1/accounts/${id}/credits`)).body;
+      assert.deepEqual([data.length, data[0].id], [1, body.id]);
+      await eventually(async () => assert.equal((await chat(key)).status, 200));
+    } finally {
+      await redis.config('SET', 'min-replicas-to-write', '0');
+      redis.disconnect();
+    }
   });
 
   test('two that take the last credit at the same time do not both get it', async () => {
