@@ -36,11 +36,13 @@ const housekeepingMs = 600_000;
 const acceptedMs = 2000;
 
 /** Deletes old blobs, and expired sessions. The first blobs of an answer may precede its end by a job's duration. */
-function startHousekeeping({ config, blobs, sessions, log }: Services): NodeJS.Timeout {
+function startHousekeeping({ config, blobs, sessions, clock, log }: Services): NodeJS.Timeout {
   const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {
-    blobs.sweep(blobMs).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
-    sessions.removeExpired().catch((error) => log.warn({ err: error }, 'removing expired sessions failed'));
+    // By the earlier of two clocks: one that is ahead must delete nothing.
+    const now = Math.min(Date.now(), clock.now());
+    blobs.sweep(blobMs, now).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
+    sessions.removeExpired(now).catch((error) => log.warn({ err: error }, 'removing expired sessions failed'));
   }, housekeepingMs);
   housekeeping.unref();
   return housekeeping;

@@ -3,9 +3,11 @@ import type { Database } from '../../shared/database/database.ts';
 /** Rows deleted by one statement, kept low so that other writers get through. */
 const batch = 500;
 
-/** Deletes requests and answers whose retention has expired; the jobs' rows stay. Returns the number deleted. */
-export async function deleteExpiredBodies(db: Database): Promise<number> {
-  const now = Date.now();
+/**
+ * Deletes requests and answers whose retention has expired; the jobs' rows stay. Returns the number deleted.
+ * @param now ms since 1970
+ */
+export async function deleteExpiredBodies(db: Database, now: number = Date.now()): Promise<number> {
   let deleted = 0;
   for (;;) {
     const { numDeletedRows } = await db

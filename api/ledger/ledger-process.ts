@@ -69,11 +69,12 @@ export class LedgerProcess {
       onLost: () => metrics.lost.inc(),
     });
     // By the earlier of two clocks: one that is ahead must delete nothing.
-    const retain = (): Promise<void> => retainJobs(options, Math.min(Date.now(), clock.now()));
+    const now = (): number => Math.min(Date.now(), clock.now());
+    const retain = (): Promise<void> => retainJobs(options, now());
     this.#run(retain, retentionFailure, log);
     this.#timers = [
       this.#repeat(housekeepingMs, retain, retentionFailure, log),
-      this.#repeat(housekeepingMs, () => deleteExpiredBodies(db), 'removing expired job bodies failed', log),
+      this.#repeat(housekeepingMs, () => deleteExpiredBodies(db, now()), 'removing expired job bodies failed', log),
       this.#repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
     ];
   }

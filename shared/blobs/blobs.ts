@@ -211,9 +211,12 @@ export class Blobs {
     await this.#storage.writeStream(`exports/${name}`, content);
   }
 
-  /** Removes all blobs created more than `ms` ago, by the hour. Returns the number of hours removed. */
-  async sweep(ms: number): Promise<number> {
-    const oldest = hourOf(new Date(Date.now() - ms));
+  /**
+   * Removes all blobs created more than `ms` ago, by the hour. Returns the number of hours removed.
+   * @param now ms since 1970
+   */
+  async sweep(ms: number, now: number = Date.now()): Promise<number> {
+    const oldest = hourOf(new Date(now - ms));
     const old = (await this.#storage.hours()).filter((hour) => hourPattern.test(hour) && hour < oldest);
     for (const hour of old) await this.#storage.removeHour(hour);
     return old.length;

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
+import { openDatabase } from '../../shared/database/database.ts';
 import { held } from '../support/chat-requests.ts';
+import { ConsoleClient } from '../support/console-client.ts';
 import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
@@ -11,6 +15,10 @@ import { skewedClock } from '../support/skewed-clock.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
 const elevenMinutes = 660_000;
+
+/** Has what runs every ten minutes run every half a second, as an option of Node. */
+const frequentHousekeeping = `--import=data:text/javascript,${encodeURIComponent(`const repeat = globalThis.setInterval;
+  globalThis.setInterval = (run, ms, ...more) => repeat(run, ms === 600_000 ? 500 : ms, ...more);`)}`;
 
 describe('apis with clocks eleven minutes off', () => {
   let gateway: TestGateway;
@@ -73,6 +81,54 @@ describe('apis with clocks eleven minutes off', () => {
       assert.equal(response.status, 504);
     }
     assert.deepEqual(await leftovers(gateway.redisUrl, { withinMs: withLostReadersMs }), []);
+  });
+});
+
+describe('an api with a clock two years ahead', () => {
+  test('an api with a clock far ahead removes no answer, no file and no session that others still keep', async () => {
+    const gateway = await TestGateway.start();
+    const db = await openDatabase(gateway);
+    try {
+      const respond = async () =>
+        (await gateway.client().responses.create({ model: 'sandbox-chat', input: 'Hello' })).id;
+      const [kept, expired] = [await respond(), await respond()];
+      const isStored = (id: string) =>
+        eventually(async () => {
+          const body = db.selectFrom('job_bodies').select('answer').where('job_id', '=', id.replace('resp_', ''));
+          assert.ok((await body.executeTakeFirst())?.answer);
+        });
+      await Promise.all([isStored(kept), isStored(expired)]);
+      await db.updateTable('job_bodies').set({ expires_at: 1 }).where('job_id', '=', expired.slice(5)).execute();
+      const [user, old] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
+      await user.signUp('kept@example.com');
+      await old.signUp('old@example.com');
+      const ofOld = db.selectFrom('users').select('id').where('email', '=', 'old@example.com');
+      await db
+        .updateTable('sessions')
+        .set({ expires_at: '2020-01-01T00:00:00.000Z' })
+        .where('user_id', '=', ofOld)
+        .execute();
+      const hours = join(gateway.dataDir, 'blobs');
+      const hour = (ms: number) => new Date(ms).toISOString().slice(0, 13).replace(/[-T]/g, '');
+      const [now, before] = [hour(Date.now()), '2020010100'];
+      for (const name of [now, before]) await mkdir(join(hours, name), { recursive: true });
+
+      const ahead = skewedClock(2 * 365 * 86_400_000);
+      await gateway.startApi({ NODE_OPTIONS: `${ahead.NODE_OPTIONS} ${frequentHousekeeping}` });
+      await eventually(async () => {
+        const [bodies, sessions] = await Promise.all([
+          db.selectFrom('job_bodies').select('job_id').where('job_id', '=', expired.slice(5)).execute(),
+          db.selectFrom('sessions').select('id').where('user_id', '=', ofOld).execute(),
+        ]);
+        assert.deepEqual([bodies, sessions, (await readdir(hours)).includes(before)], [[], [], false]);
+      });
+      await isStored(kept);
+      assert.equal((await user.call('GET', '/console/api/session')).status, 200);
+      assert.ok((await readdir(hours)).includes(now), 'the files of this hour are there');
+    } finally {
+      await db.destroy();
+      await gateway.stop();
+    }
   });
 });
 

@@ -109,9 +109,12 @@ export class UserSessions {
     await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
   }
 
-  /** Deletes expired sessions and verifications. */
-  async removeExpired(): Promise<void> {
-    const now = new Date().toISOString();
+  /**
+   * Deletes expired sessions and verifications.
+   * @param time ms since 1970
+   */
+  async removeExpired(time: number): Promise<void> {
+    const now = new Date(time).toISOString();
     await this.#db.deleteFrom('sessions').where('expires_at', '<', now).execute();
     await this.#db.deleteFrom('verifications').where('expires_at', '<', now).execute();
   }
