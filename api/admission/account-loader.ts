@@ -66,13 +66,14 @@ export class AccountLoader {
 
   async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
     if (budget === undefined) return;
-    const { name, from } = budgetPeriodAt(budget.period, this.#clock.now());
+    const now = this.#clock.now();
+    const { name, from } = budgetPeriodAt(budget.period, now);
     await this.#reads.read(async () => {
       const keys = await readPredecessors(this.#db, account, apiKeyId);
       const spent = await readSpent(this.#db, account, keys, from);
       await loadBudget(this.#redis, { account, apiKeyId, period: name }, spent);
       // Jobs that ended just now are not in the ledger yet.
-      await raiseBudgets(this.#db, this.#redis, [{ account, apiKeyId, period: budget.period }]);
+      await raiseBudgets(this.#db, this.#redis, [{ account, apiKeyId, period: budget.period }], now);
     });
   }
 }

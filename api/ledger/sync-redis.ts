@@ -1,8 +1,9 @@
-import type { BudgetPeriod } from '../../shared/accounts/account-money.ts';
+import { type BudgetPeriod, budgetPeriodAt, forgetBudget } from '../../shared/accounts/account-money.ts';
 import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
 import { syncAccounts } from '../../shared/accounts/sync-accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
-import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
+import { type BudgetedKey, dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
+import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 
 /**
@@ -34,5 +35,21 @@ async function raiseBudgetsOf(db: Database, redis: RedisClient, accounts: readon
   const budgets = keys.map(({ id, account_id: account, budget_period: period }) => ({
     ...{ account, apiKeyId: id, period: (period ?? 'never') as BudgetPeriod },
   }));
-  await raiseBudgets(db, redis, budgets);
+  const [seconds] = await redis.time();
+  const now = Number(seconds) * 1000;
+  await forgetEarlierPeriods(redis, budgets, now);
+  await raiseBudgets(db, redis, budgets, now);
+}
+
+/**
+ * Forgets the budgets that Redis has of an earlier period: it may have lost the current one, which admission would begin with
+ * nothing spent. Admission loads what is missing.
+ */
+async function forgetEarlierPeriods(redis: RedisClient, budgets: readonly BudgetedKey[], now: number): Promise<void> {
+  await Promise.all(
+    budgets.map(async ({ account, apiKeyId, period }) => {
+      const known = await redis.hget(accountKeys.budget(account, apiKeyId), 'period');
+      if (known !== null && known < budgetPeriodAt(period, now).name) await forgetBudget(redis, account, apiKeyId);
+    }),
+  );
 }

@@ -50,11 +50,19 @@ export async function raiseCharges(db: Database, redis: RedisClient, accounts: r
   await raiseAll(db, redis, sums);
 }
 
-/** Same as `raiseCharges`, for keys' spending in the current periods of their budgets. */
-export async function raiseBudgets(db: Database, redis: RedisClient, budgets: readonly BudgetedKey[]): Promise<void> {
+/**
+ * Same as `raiseCharges`, for keys' spending in the current periods of their budgets.
+ * @param now ms since 1970, by Redis's clock
+ */
+export async function raiseBudgets(
+  db: Database,
+  redis: RedisClient,
+  budgets: readonly BudgetedKey[],
+  now: number,
+): Promise<void> {
   const sums: LedgerSum[] = [];
   for (const { account, apiKeyId, period } of budgets) {
-    const { name, from } = budgetPeriodAt(period, Date.now());
+    const { name, from } = budgetPeriodAt(period, now);
     const keys = await readPredecessors(db, account, apiKeyId);
     sums.push({ account, keys, from, hash: accountKeys.budget(account, apiKeyId), field: 'spent', period: name });
   }

@@ -302,6 +302,39 @@ describe('a Redis that lost its last writes', () => {
     const stands = await jobs.redis.hmget(accountKeys.account(account), 'suspended', 'credit', 'charged');
     assert.deepEqual([...stands, await spent(id)], ['1', '', '75', 75]);
   });
+
+  test('syncRedis does not let a budget that Redis has from an earlier period begin anew with nothing spent', async () => {
+    const budget = { amount: 1000, period: 'month' } as const;
+    const { id } = await createApiKey(db, { accountId: account, name: 'key', budget } as never);
+    const now = money.budgetPeriodAt('month', Date.now());
+    await spend(70, { apiKeyId: id });
+    await writeAll();
+    await spend(5, { apiKeyId: id });
+    // As in a copy of Redis from before the month began: an admission would start the month at 0.
+    const before = money.budgetPeriodAt('month', now.from - 1);
+    const stale = { period: before.name, from: before.from, spent: 900, held: 0 };
+    await jobs.redis.hset(accountKeys.budget(account, id), stale);
+    await syncRedis(db, jobs.redis);
+    const caller = { account, apiKeyId: id, budget } as unknown as Caller;
+    const known = await jobs.redis.hget(accountKeys.budget(account, id), 'period');
+    assert.equal(known, null, 'admission asks for it');
+    await new AccountLoader(db, jobs.redis, clock).load(caller, 'budget');
+    assert.equal(await spent(id), 75);
+  });
+
+  test('a budget is raised by an api process whose own clock is months late, too', async (t) => {
+    const budget = { amount: 1000, period: 'month' } as const;
+    const { id } = await createApiKey(db, { accountId: account, name: 'key', budget } as never);
+    const { name } = money.budgetPeriodAt('month', Date.now());
+    await money.loadBudget(jobs.redis, { account, apiKeyId: id, period: name }, 0);
+    await spend(70, { apiKeyId: id });
+    await writeAll();
+    await jobs.redis.hset(accountKeys.budget(account, id), 'spent', 1);
+    const wrong = Date.now() - 100 * 24 * hour;
+    t.mock.method(Date, 'now', () => wrong);
+    await syncRedis(db, jobs.redis);
+    assert.equal(await spent(id), 70);
+  });
 });
 
 describe('a job whose hold Redis has lost', () => {
@@ -430,7 +463,7 @@ describe('budget of a key in the ledger', () => {
     }
     await spending;
     await eventually(isDrained);
-    await raiseBudgets(db, jobs.redis, [{ account, apiKeyId: id, period: 'month' }]);
+    await raiseBudgets(db, jobs.redis, [{ account, apiKeyId: id, period: 'month' }], clock.now());
     assert.equal(await spent(id), total);
   });
 });
