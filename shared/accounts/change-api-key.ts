@@ -102,14 +102,15 @@ export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<v
 /**
  * Creates a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it expires earlier), or
  * revokes it at once if that is 0. A key may be rotated again, to replace a text that was lost. Returns undefined if the old
- * key is no longer valid. If Redis fails afterwards, the error is thrown.
+ * key is no longer valid. If Redis fails afterwards, the error is thrown: a repeat tells it that the old key is revoked.
  */
 export async function rotateApiKey(
   db: Database,
   redis: RedisClient,
-  { id }: FlaggedKey,
+  key: FlaggedKey,
   overlapMs: number,
 ): Promise<CreatedKey | undefined> {
+  const { id } = key;
   const text = newApiKeyText();
   const now = Date.now();
   const rotated = await db.transaction().execute(async (transaction) => {
@@ -133,7 +134,12 @@ export async function rotateApiKey(
       .execute();
     return { old, created };
   });
-  if (rotated === undefined) return undefined;
+  if (rotated === undefined) {
+    // It may have been revoked by a rotation that Redis was not told of.
+    const row = db.selectFrom('api_keys').select('id').where('id', '=', id).where('revoked_at', 'is not', null);
+    if ((await row.executeTakeFirst()) !== undefined) await writeKeyFlag(redis, key, 0);
+    return undefined;
+  }
   const { old, created } = rotated;
   if (overlapMs === 0) await writeKeyFlag(redis, old, 0);
   else await announceKey(db, redis, old);

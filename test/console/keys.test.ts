@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { Redis } from 'ioredis';
 import { AdminKeys, type KeyAnswer } from '../support/admin-keys.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
@@ -243,6 +244,23 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([await statusOf(chat(key, other.url)), await statusOf(chat(rotated.key, other.url))], [200, 200]);
     const last = await keys.rotate(rotated.id, { overlap_seconds: 0 });
     assert.deepEqual([await statusOf(chat(rotated.key, other.url)), await statusOf(chat(last.key))], [401, 200]);
+  });
+
+  it('API keys over HTTP that were rotated at once, while Redis took no writes, end when that is repeated', async () => {
+    const redis = new Redis(gateway.redisUrl);
+    const { id, key } = await keys.create({ name: 'leaked' });
+    const change = (method: string, path: string, body: object) => keys.ask(method, `/keys/${id}${path}`, body);
+    try {
+      assert.equal(await statusOf(chat(key)), 200);
+      await redis.config('SET', 'min-replicas-to-write', '3');
+      await assertErrorAnswer(await change('POST', '/rotate', { overlap_seconds: 0 }), 503, 'service_unavailable');
+      await redis.config('SET', 'min-replicas-to-write', '0');
+      await assertErrorAnswer(await change('POST', '/rotate', { overlap_seconds: 0 }), 400, 'invalid_request_error');
+      assert.deepEqual([await statusOf(chat(key)), await statusOf(chat(key, other.url))], [401, 401]);
+    } finally {
+      await redis.config('SET', 'min-replicas-to-write', '0');
+      redis.disconnect();
+    }
   });
 
   it('API keys over HTTP of a short overlap end with it', async () => {
