@@ -95,7 +95,7 @@ describe('an api with a clock two years ahead', () => {
       const isStored = (id: string) =>
         eventually(async () => {
           const body = db.selectFrom('job_bodies').select('answer').where('job_id', '=', id.replace('resp_', ''));
-          assert.ok((await body.executeTakeFirst())?.answer);
+          assert.ok((await body.executeTakeFirst())?.answer, `the answer of ${id} is not in the database`);
         });
       await Promise.all([isStored(kept), isStored(expired)]);
       await db.updateTable('job_bodies').set({ expires_at: 1 }).where('job_id', '=', expired.slice(5)).execute();
