@@ -23,7 +23,7 @@ export interface Submission {
   /** Whether it shares its job with identical requests that come while it runs. */
   readonly isShared?: boolean;
   /** When its caller gets a 504, if others may wait for its job, too: it ends no other's. */
-  readonly ownDeadlineAt?: number | undefined;
+  ownDeadlineAt?: number | undefined;
   /** Whether its client library has made it on its own as a retry; no longer once no job of an earlier try is there for it. */
   isRetry?: boolean;
   /** Whether the job is cancelled when its caller disconnects. */

@@ -31,7 +31,7 @@ export interface FollowJobDependencies extends AttachDependencies, OpenReplyDepe
 /** A request that follows a job. */
 export interface FollowContext extends ReplyContext {
   readonly services: FollowJobDependencies;
-  /** When the caller gets a 504, if the job goes on for others. */
+  /** When the caller gets a 504, if the job goes on for others; it need not have made it. */
   readonly ownDeadlineAt?: number | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface FollowContext extends ReplyContext {
  * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many followers.
  */
 export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
-  const { ctx, services, job, isShared = false, isCreator = isShared } = context;
+  const { ctx, services, job, isShared = false, isCreator = isShared, ownDeadlineAt } = context;
   const release = context.isWatcher ? takeWatcher(context) : undefined;
   try {
     const reply = await open(context);
@@ -51,7 +51,9 @@ export async function followJob(context: FollowContext, open = openReply): Promi
     });
     try {
       await attachTo(services, job, reader, context.resumeAfter);
-      if (isCreator) reader.begin(new WaitLimits(services, job, reply.receiver, context.ownDeadlineAt));
+      if (isCreator || ownDeadlineAt !== undefined) {
+        reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt));
+      }
       return await reply.finished();
     } finally {
       reader.close();

@@ -105,9 +105,12 @@ async function isGone(
 function takeCached(
   ctx: Context,
   { clock }: SubmitOrFindDependencies,
-  { job: { stream, viewOptions } }: Submission,
+  submission: Submission,
   bound: JobState,
 ): JobIdentity {
+  const { stream, viewOptions } = submission.job;
+  // An answer that is complete only has to be read.
+  if (bound.outcome !== undefined) submission.ownDeadlineAt = undefined;
   showCache(ctx, 'hit');
   ctx.set('age', String(Math.max(0, Math.floor((clock.now() - bound.createdAt) / 1000))));
   ctx.state.isFree = true;

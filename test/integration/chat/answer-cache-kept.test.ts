@@ -90,6 +90,17 @@ describe('what X-Sluice-Cache keeps', () => {
     assert.equal(await calls('impatient'), 1);
   });
 
+  it('a hit on an answer that is still being made waits as long as its own caller allows', async () => {
+    const body = held('WORDS:60@20', { user: 'hurried-hit' });
+    const first = ask(body);
+    await eventually(async () => assert.equal(await calls('hurried-hit'), 1));
+    const hit = await ask(body, { 'x-stainless-timeout': '1' });
+    assert.equal(resultOf(hit), 'hit');
+    await assertErrorAnswer(hit, 504, 'timeout');
+    assert.equal((await first).status, 200);
+    assert.equal(await calls('hurried-hit'), 1);
+  });
+
   it('a caller that wants its request to start soon ends only itself, too', async () => {
     const running = ask(held('WORDS:40@20', { user: 'running' }));
     await eventually(async () => assert.equal(await calls('running'), 1));
