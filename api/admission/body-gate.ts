@@ -33,6 +33,14 @@ interface Level {
   readonly level: number;
 }
 
+/** How a request may be free, whatever is left of its account's and its key's limits. */
+export interface FreeRequest {
+  /** Hash of its idempotency key, or '': an existing answer costs nothing. */
+  readonly idempotency?: string;
+  /** Whether it asks for a cached answer, which it can only be known to have once it is read. */
+  readonly mayBeCached?: boolean;
+}
+
 /**
  * Refuses a large body before it is read if admission would refuse it whatever it contains: a revoked key, a suspended
  * account, an exhausted balance or budget, an exhausted rate. It takes one round trip and does not count against the limits;
@@ -47,22 +55,21 @@ export class BodyGate {
 
   /**
    * Returns the caller with its key's current settings.
-   * @param idempotency hash of the request's idempotency key, or '': an existing answer costs nothing
    * @throws ApiError 401, 403, 429, 503.
    */
-  async assertMayBegin(caller: Caller, idempotency = ''): Promise<Caller> {
-    return await inTime(this.#mayBegin(caller, idempotency));
+  async assertMayBegin(caller: Caller, free: FreeRequest = {}): Promise<Caller> {
+    return await inTime(this.#mayBegin(caller, free));
   }
 
-  async #mayBegin(caller: Caller, idempotency: string): Promise<Caller> {
+  async #mayBegin(caller: Caller, { idempotency = '', mayBeCached = false }: FreeRequest): Promise<Caller> {
     const { callers, redis } = this.#parts;
     const [current, asItWas] = await Promise.all([callers.assertActive(caller), this.#refusal(caller)]);
     const refusal = current === caller ? asItWas : await this.#refusal(current);
     if (refusal === undefined) return current;
+    const mayBeFree = refusal.code !== 'permission_denied';
+    if (mayBeFree && mayBeCached) return current;
     const isReplay =
-      idempotency !== '' &&
-      refusal.code !== 'permission_denied' &&
-      (await redis.exists(...bindingKeys(current.account, idempotency))) > 0;
+      mayBeFree && idempotency !== '' && (await redis.exists(...bindingKeys(current.account, idempotency))) > 0;
     if (isReplay) return current;
     throw refusal;
   }

@@ -11,6 +11,7 @@ import type { Context } from '../state.ts';
 import type { Endpoint } from './endpoint.ts';
 import { isLargeBody, type LargeBodies, parseAfterYield, smallBody } from './large-bodies/large-bodies.ts';
 import type { ParsedRequest } from './parsed-request.ts';
+import { mayHaveName } from './request-name.ts';
 
 /** Dependencies of reading and parsing a request. */
 export interface ParseRequestDependencies {
@@ -74,13 +75,21 @@ function watchOf({ ctx, services, endpoint, preferences, share }: Reading): Body
     beforeLarge: async () => {
       services.disk.assertRoom();
       const { caller } = ctx.state;
-      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, idempotencyHash(ctx, endpoint, preferences));
+      const mayBeCached = preferences.cacheMs !== undefined && mayHaveName(endpoint, sizeOf(ctx));
+      const idempotency = idempotencyHash(ctx, endpoint, preferences);
+      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, { idempotency, mayBeCached });
     },
     grow: (bytes) => {
       share.grow(bytes);
       if (isForm(ctx)) services.disk.assertRoom();
     },
   };
+}
+
+/** The size of a body before it is read, in bytes; undefined if it is not known. */
+function sizeOf({ req }: Context): number | undefined {
+  const length = req.headers['content-length'];
+  return length === undefined || encodingOf(req) !== undefined ? undefined : Number(length);
 }
 
 type Read = Omit<ReadRequest, 'share'>;

@@ -6,6 +6,8 @@ import { textOf } from './request-text.ts';
 
 /** Longer requests (in characters) are not compared: each is parsed and written once more, on the event loop. */
 const maxCompared = 262_144;
+/** Bytes of such a body: UTF-8 has three of a UTF-16 code unit at most. */
+const maxComparedBytes = 3 * maxCompared;
 
 /** Texts of JSON, and numbers between them. */
 const texts = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
@@ -40,6 +42,11 @@ export function requestName(
   const form = exact === text ? [] : ['exact'];
   const about = JSON.stringify([account, name, model, unsupportedParameters, ...terms, ...form]);
   return sha256(about + canonicalJson(body));
+}
+
+/** Whether a request may have a name, by its endpoint and by the size of its body, if it is known. */
+export function mayHaveName({ capability }: Pick<Endpoint, 'capability'>, bytes: number | undefined): boolean {
+  return (capability === 'chat' || capability === 'embedding') && bytes !== undefined && bytes <= maxComparedBytes;
 }
 
 /**

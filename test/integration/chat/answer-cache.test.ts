@@ -145,6 +145,15 @@ describe('X-Sluice-Cache', () => {
     const poor = `Bearer ${await makeApiKey(gateway, { budget: { amount: 0, period: 'month' } })}`;
     assert.equal(resultOf(await ask(body, { authorization: poor })), 'hit');
     await assertErrorAnswer(await ask(held('Another'), { authorization: poor }), 429, 'insufficient_quota');
+    // Larger ones are refused before they are read, unless their answer may be cached.
+    const large = (text: string): object => {
+      const system = { role: 'system', content: text.repeat(100_000) };
+      return { ...body, messages: [system, ...body.messages] };
+    };
+    assert.equal(resultOf(await ask(large('x'))), 'miss');
+    const hit = await ask(large('x'), { authorization: poor });
+    assert.deepEqual([hit.status, resultOf(hit)], [200, 'hit']);
+    await assertErrorAnswer(await ask(large('y'), { authorization: poor }), 429, 'insufficient_quota');
     const slow = `Bearer ${await makeApiKey(gateway, { rpm: 1 })}`;
     for (let index = 0; index < 3; index++) assert.equal(resultOf(await ask(body, { authorization: slow })), 'hit');
     assert.equal(resultOf(await ask(held('One more'), { authorization: slow })), 'miss');
