@@ -66,7 +66,10 @@ export interface AdmitCall {
   readonly bodyHash: string;
   /** Lifetime of the binding of a cached answer's name, in ms; left out: that of an idempotency key. */
   readonly bindingMs?: number | undefined;
-  /** The job of a cached answer that is too old, which it replaces once it is admitted: nothing that is refused removes an answer. */
+  /**
+   * The job of a cached answer that is too old, or that waits with a lower priority, which it replaces once it is admitted: nothing
+   * that is refused removes an answer.
+   */
   readonly replaces?: string | undefined;
   /** Whether it is a retry of the client library: the job of an earlier try is reported, and nothing admitted. */
   readonly isRetry?: boolean | undefined;

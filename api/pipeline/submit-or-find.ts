@@ -59,6 +59,7 @@ export async function submitOrFind({
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
       if (
         isTooOld(services, submission, bound) ||
+        waitsLonger(submission, bound) ||
         (live === undefined && (await isGone(services, submission, bound)))
       ) {
         submission.replaces = submitted.jobId;
@@ -90,6 +91,15 @@ function isTooOld(
   { outcome, createdAt }: JobState,
 ): boolean {
   return cacheMs !== undefined && outcome !== undefined && clock.now() - createdAt > cacheMs;
+}
+
+/** Whether a cached answer is still to be made, by a job that waits with a lower priority than its caller has. */
+function waitsLonger({ cacheMs, job }: Submission, { outcome, beganAt, lane }: JobState): boolean {
+  return cacheMs !== undefined && outcome === undefined && beganAt === undefined && rankOf(lane) < rankOf(job.lane);
+}
+
+function rankOf(lane: JobIdentity['lane']): number {
+  return lane === 'flex' ? 0 : lane === 'high' ? 2 : 1;
 }
 
 /** Whether a cached answer that Redis has dropped is gone from the database, too: large ones stay as long as files do. */

@@ -56,6 +56,25 @@ describe('X-Sluice-Priority', () => {
     await Promise.all([occupant, others, ...answers]);
   });
 
+  it('an equal request of low priority that waits does not keep a request waiting that asks for the cached answer, too', async () => {
+    const cache = { 'x-sluice-cache': '60' };
+    const [occupant] = await asking.occupy('before both');
+    const first = asking.ask('Hi', 'cached', { ...cache, ...low });
+    await eventually(async () => assert.equal(await asking.waiting('flex'), 1));
+    const second = asking.ask('Hi', 'cached', cache);
+    await eventually(async () => assert.equal(await asking.waiting('waiting'), 1));
+    const third = asking.ask('Hi', 'cached', cache);
+    const last = asking.ask('Hi', 'after both');
+    const answers = await Promise.all([first, second, third, last]);
+    const results = answers.map(({ headers }) => headers.get('x-sluice-cache'));
+    assert.deepEqual(results, ['miss', 'miss', 'hit', null]);
+    assert.deepEqual([await occupant, ...answers.map(({ status }) => status)], [200, 200, 200, 200, 200]);
+    const order = (await asking.order()).filter((user) => ['cached', 'after both'].includes(user));
+    assert.deepEqual(order, ['cached', 'after both', 'cached']);
+    // Of low priority, too, one gets what is cached.
+    assert.equal((await asking.ask('Hi', 'cached', { ...cache, ...low })).headers.get('x-sluice-cache'), 'hit');
+  });
+
   it('an asynchronous request of low priority has a place behind all others, and can be cancelled while it waits', async () => {
     const [occupant] = await asking.occupy('another');
     const accepted = await asking.ask('Hi', 'cancelled', { ...low, prefer: 'respond-async' });
