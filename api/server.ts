@@ -33,6 +33,8 @@ export function createApiServer(app: Koa<State>, services: Services): ApiServer 
     keepAliveTimeout: 65_000,
     requestTimeout: 300_000,
     noDelay: true,
+    // Node would refuse such a request itself, without a body, an id or a line in the log: `refuseOddRequests` does.
+    requireHostHeader: false,
     IncomingMessage: UpgradableRequest,
   });
   services.connections.watch(server);

@@ -93,13 +93,18 @@ export const requestTarget: Middleware<State> = (ctx, next) => {
 };
 
 /**
- * Refuses requests whose target is not a path, and unsupported expectations, where errors are reported and counted.
+ * Refuses requests whose target is not a path, those without a Host, and unsupported expectations, where errors are reported and
+ * counted.
  * @throws ApiError 400, 417.
  */
 export const refuseOddRequests: Middleware<State> = (ctx, next) => {
   const { headers } = ctx.req;
   if (ctx.state.hasOddTarget) {
     throw new ApiError('invalid_request_error', 'The target of the request is not a path of this server.');
+  }
+  if (headers.host === undefined && ctx.req.httpVersion === '1.1') {
+    ctx.res.shouldKeepAlive = false;
+    throw new ApiError('invalid_request_error', 'The request has no Host header, which HTTP/1.1 requires.');
   }
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
     ctx.res.shouldKeepAlive = false;

@@ -35,6 +35,7 @@ describe('requests refused by the HTTP parser', () => {
       'headers_too_large',
       `GET /healthz HTTP/1.1\r\nhost: x\r\nx-large: ${'a'.repeat(64 * 1024)}\r\n\r\n`,
     ],
+    'no Host': [400, 'invalid_request_error', 'GET /v1/models HTTP/1.1\r\n\r\n'],
     'an unknown expectation': [
       417,
       'expectation_failed',
