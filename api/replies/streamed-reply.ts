@@ -92,7 +92,9 @@ export abstract class StreamedReply {
   protected endResponse(response: ServerResponse, last: string | Buffer, error: ApiError | undefined): void {
     this.#isEnded = true;
     response.end(last, () => {
-      const written = this.#socket === undefined ? this.bytes : this.#socket.bytesWritten - this.#bytesBefore;
+      // Of a HEAD request no body is written.
+      const socket = response.req?.method === 'HEAD' ? undefined : this.#socket;
+      const written = socket === undefined ? this.bytes : socket.bytesWritten - this.#bytesBefore;
       this.missingBytes = Math.max(0, this.bytes - written);
       this.markEnded(error);
     });

@@ -72,6 +72,21 @@ describe('jobs', () => {
     return sseEvents(await response.text());
   }
 
+  it('HEAD of the events of a job has their head, and is no failure', async () => {
+    const { id } = await postLater(streamed('WORDS:3@200'));
+    await ended(id);
+    const head = await gateway.fetch(`/v1/jobs/${id}/events`, { method: 'HEAD' });
+    assert.equal(head.status, 200);
+    assert.match(head.headers.get('content-type') ?? '', /^text\/event-stream/);
+    const lines = () => (gateway.apis[0]?.output() ?? '').split('\n');
+    const line = await eventually(() => {
+      const found = lines().find((each) => each.includes('"method":"HEAD"') && each.includes('"job.events"'));
+      assert.ok(found, 'it has no line yet');
+      return found;
+    });
+    assert.equal((JSON.parse(line) as { error?: string }).error, undefined);
+  });
+
   it('a refused request has an id with its own prefix, and GET /v1/jobs/{id} returns 404 for it', async () => {
     const refused = await gateway.fetch('/v1/chat/completions', { method: 'POST', body: '{"model":"none"}' });
     const id = refused.headers.get('x-request-id') ?? '';
