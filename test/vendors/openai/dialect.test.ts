@@ -208,7 +208,7 @@ describe('the OpenAI dialect', () => {
       .map(([choices, rest]) => chunk(choices, rest));
     const first = fc.boolean().map((before) => (before ? { delta: { content: 'x' } } : {}));
     await fc.assert(
-      fc.asyncProperty(first, fc.array(sent, { maxLength: 12 }), fc.nat(1), async (before, chunks, space) => {
+      fc.asyncProperty(first, fc.array(sent, { minLength: 1, maxLength: 12 }), fc.nat(1), async (before, chunks, space) => {
         const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
         const text = all.map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`).join('');
         const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
@@ -258,6 +258,16 @@ describe('the OpenAI dialect', () => {
     await assert.rejects(stream(events(open, '')), { code: 'stream_interrupted' });
     await assert.rejects(stream(': nothing\n\n'), { code: 'server_error', status: 500 });
     await assert.rejects(stream(events([usageChunk], '')), { code: 'server_error' });
+  });
+
+  it('the OpenAI dialect fails when an answer that says it is whole has no choice', async () => {
+    const usageAlone = { choices: [], usage };
+    await assert.rejects(stream('data: [DONE]\n\n'), { code: 'server_error' });
+    await assert.rejects(stream(events([usageAlone])), { code: 'server_error' });
+    for (const isStreamed of [true, false]) {
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify(usageAlone)));
+      await assert.rejects(bench.vendor.chat(callOf({ stream: isStreamed }), collect()), { code: 'server_error' });
+    }
   });
 
   it('the OpenAI dialect drops a last event without its blank line', async () => {

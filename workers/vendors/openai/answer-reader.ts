@@ -48,7 +48,9 @@ export class OpenAiAnswerReader {
   completion(text: string): JsonObject & { choices: unknown[] } {
     const answer = this.answer(text);
     const { choices } = answer;
-    if (!Array.isArray(choices)) throw new ApiError('server_error', "The model's vendor answered without choices.");
+    if (!Array.isArray(choices) || choices.length === 0) {
+      throw new ApiError('server_error', "The model's vendor answered without choices.");
+    }
     removeIdentity(answer);
     return Object.assign(answer, { choices });
   }

@@ -93,10 +93,11 @@ class ChunkStream extends DeltaStream {
 
   /**
    * Handles the end of the body. Some vendors omit `[DONE]`: an answer whose every choice has its finish reason is also complete.
+   * One without any choice never is.
    * @throws ApiError when the vendor stopped before its answer was complete.
    */
   end(): VendorAnswer {
-    if (!this.isDone && (this.started.size === 0 || this.finished.size < this.started.size)) {
+    if (this.started.size === 0 || (!this.isDone && this.finished.size < this.started.size)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
     const usage = shapeUsage(this.usage);
