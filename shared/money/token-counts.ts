@@ -54,6 +54,17 @@ export function countAllTokens(usage: unknown): number | undefined {
   return sumOf(readTokenCounts(usage as Fields, false));
 }
 
+/**
+ * Whether a usage has the counts that a charge needs: those of input and output, one of which the total may yield. One that lacks
+ * them, or has them as text, is as good as none.
+ * @param isEmbedding there is no output
+ */
+export function hasCounts(usage: Fields, isEmbedding: boolean): boolean {
+  const [input, output] = [usage.prompt_tokens ?? usage.input_tokens, usage.completion_tokens ?? usage.output_tokens];
+  const hasInput = typeof input === 'number' || typeof usage.total_tokens === 'number';
+  return hasInput && (isEmbedding || typeof output === 'number');
+}
+
 /** Input and output together. */
 export function sumOf(counts: TokenCounts | undefined): number | undefined {
   return counts && counts.input + counts.output;

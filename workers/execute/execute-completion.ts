@@ -2,7 +2,7 @@ import type { CompletionRequest } from '../../shared/capabilities/completion.ts'
 import { ApiError } from '../../shared/errors.ts';
 import { requestText } from '../vendors/request-body.ts';
 import { interrupted } from '../vendors/support/interrupted.ts';
-import { sumUsage } from '../vendors/support/sum-usage.ts';
+import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
 import { type Execute, type Execution, methodOf } from './execution.ts';
@@ -37,7 +37,7 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };
   });
-  const usage = sumUsage(answers.map((answer) => answer.usage));
+  const usage = sumOfAll(answers.map((answer) => answer.usage), false);
   const tier = new Set(answers.map((answer) => answer.tier));
   if (call.stream) return { body: JSON.stringify({ usage }), usage, tier };
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);

@@ -3,7 +3,7 @@ import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import { sumUsage } from '../vendors/support/sum-usage.ts';
+import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
@@ -39,7 +39,7 @@ export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call 
     return embedBatch(input, request, signal);
   });
   const [only] = answers;
-  const usage = answers.length === 1 && only ? only.usage : sumUsage(answers.map((answer) => answer.usage));
+  const usage = answers.length === 1 && only ? only.usage : sumOfAll(answers.map((answer) => answer.usage), true);
   const body = embeddingsBody(
     answers.flatMap(({ vectors }) => vectors),
     usage,

@@ -5,6 +5,7 @@ import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
+import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
@@ -243,14 +244,15 @@ function recordOf(
   });
 }
 
-/** The answer with its usage, counted if the vendor has reported none. */
+/** The answer with its usage, counted if the vendor has reported none, or none that can be charged by. */
 async function counted(
   context: WorkerContext,
   job: QueuedJob,
   writer: FrameWriter,
   answer: JobAnswer,
 ): Promise<JobAnswer> {
-  if (answer.usage !== null || !hasTokens(job)) return answer;
+  if (!hasTokens(job)) return answer;
+  if (answer.usage !== null && hasCounts(answer.usage, job.capability === 'embedding')) return answer;
   await writer.flushed();
   return await withEstimate(context, job, answer);
 }

@@ -74,6 +74,21 @@ describe('impossible usage reported by a vendor', () => {
     });
   }
 
+  for (const usage of ['{}', '{"prompt_tokens":"9","completion_tokens":"2"}', '{"prompt_tokens":9,"total_tokens":11}']) {
+    it(`a chat is charged by an estimate, not by its whole hold, when its vendor reports the usage ${usage}`, async () => {
+      for (const stream of [false, true]) {
+        const response = await records.post({ ...ask(usage), stream });
+        assert.equal(response.status, 200);
+        await response.text();
+        const row = await records.ended(jobIdOf(response));
+        assert.equal(row.outcome, 'completed');
+        assert.ok((row.cost as number) > 0, `${row.cost}`);
+        const { estimated, completion_tokens: said } = JSON.parse(row.usage as string);
+        assert.deepEqual([estimated, said > 0], [true, true]);
+      }
+    });
+  }
+
   it('a chat after impossible usage from a vendor is answered and recorded', async () => {
     const response = await records.post({ ...streamed('Hi'), stream: false });
     assert.equal(response.status, 200);

@@ -352,6 +352,8 @@ describe('the Bedrock vendor', () => {
     const untold = framesOf('plain text').map(({ choices }) => ({ choices }));
     assert.deepEqual(sink.data(), untold);
     assert.equal(end.usage, null);
+    const countsNothing = { ...answer, usage: {} } as Answer;
+    assert.equal((await stream(toWire(eventsOf(countsNothing)))).end.usage, null);
     await assert.rejects(stream(toWire(eventsOf(answer).slice(0, -2))), { code: 'stream_interrupted' });
     await assert.rejects(stream(toWire(eventsOf(answer).slice(0, 1))), { code: 'server_error' });
   });

@@ -146,6 +146,9 @@ describe('chats with Gemini', () => {
     assert.ok(!('usage' in body));
     const { end } = await stream(events([{ ...lastEvent([{ text: 'Hi' }]), usageMetadata: undefined }]));
     assert.deepEqual(end, { body: '{"usage":null}', usage: null, tier: undefined });
+    const trafficAlone = { ...lastEvent([{ text: 'Hi' }]), usageMetadata: { trafficType: 'ON_DEMAND' } };
+    assert.equal((await held(trafficAlone)).usage, null);
+    assert.equal((await stream(events([trafficAlone]))).end.usage, null);
   });
 
   it('Gemini chat names the service tier that stands among the counts, in a stream once', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
-import { sumUsage } from '../../../workers/vendors/support/sum-usage.ts';
+import { sumOfAll, sumUsage } from '../../../workers/vendors/support/sum-usage.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
 import {
   callOf,
@@ -171,6 +171,20 @@ describe('legacy completions of the OpenAI dialect', () => {
     await complete({ prompt: 'x' }, true, slow);
     assert.equal(sink.frames.length, 21);
     assert.ok(waits > 0);
+  });
+});
+
+describe('sumOfAll', () => {
+  it('sumOfAll returns null as soon as one call has counted nothing, because the others would be all that is charged', () => {
+    const counted = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    assert.deepEqual(sumOfAll([counted, counted], false), {
+      prompt_tokens: 6,
+      completion_tokens: 4,
+      total_tokens: 10,
+    });
+    const partly = [null, {}, { prompt_tokens: '3', completion_tokens: '2' }, { prompt_tokens: 3 }];
+    for (const none of partly) assert.equal(sumOfAll([counted, none], false), null, JSON.stringify(none));
+    assert.deepEqual(sumOfAll([{ prompt_tokens: 3 }], true), { prompt_tokens: 3 });
   });
 });
 

@@ -39,6 +39,7 @@ export function converseFinish({ stopReason, additionalModelResponseFields: fiel
  */
 export function converseUsage(usage: unknown): VendorUsage {
   if (!isObject(usage)) return null;
+  if (typeof usage.inputTokens !== 'number' && typeof usage.outputTokens !== 'number') return null;
   const count = (name: string): number => (typeof usage[name] === 'number' ? usage[name] : 0);
   const read = count('cacheReadInputTokens');
   const written = count('cacheWriteInputTokens');

@@ -134,9 +134,13 @@ export function toTier(metadata: unknown): JsonObject {
     : { service_tier: tier === 'standard' ? 'default' : tier };
 }
 
-/** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null if missing. */
+/** `usageMetadata` as OpenAI's usage (https://ai.google.dev/api/generate-content#UsageMetadata); null if it is missing or counts nothing: Vertex AI's first events have a traffic type alone. */
 export function toUsage(metadata: unknown): VendorUsage {
   if (!isObject(metadata)) return null;
+  const isCounted = ['promptTokenCount', 'candidatesTokenCount', 'totalTokenCount'].some(
+    (name) => typeof metadata[name] === 'number',
+  );
+  if (!isCounted) return null;
   const count = (name: string): number => (typeof metadata[name] === 'number' ? metadata[name] : 0);
   const prompt = count('promptTokenCount') + count('toolUsePromptTokenCount');
   const thoughts = count('thoughtsTokenCount');

@@ -1,3 +1,4 @@
+import { hasCounts } from '../../../shared/money/token-counts.ts';
 import type { VendorUsage } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 
@@ -7,6 +8,14 @@ export function sumUsage(usages: readonly VendorUsage[]): VendorUsage {
     if (sum === null || usage === null) return sum ?? usage;
     return add(sum, usage);
   }, null);
+}
+
+/**
+ * Sums the usage of all calls of a job. Null if any of them reported none that can be charged by: without it the sum is too low.
+ * @param isEmbedding the calls have no output
+ */
+export function sumOfAll(usages: readonly VendorUsage[], isEmbedding: boolean): VendorUsage {
+  return usages.every((usage) => usage !== null && hasCounts(usage, isEmbedding)) ? sumUsage(usages) : null;
 }
 
 function add(one: JsonObject, other: JsonObject): JsonObject {
