@@ -161,6 +161,14 @@ describe('the Anthropic vendor', () => {
     return { end: await bench.vendor.chat(callOf(), sink), sink };
   };
 
+  it('Anthropic chat reports no usage when only the first event of a stream counted the output', async () => {
+    const events = eventsOf(recorded['plain text'] as Anthropic.Message).map((event) =>
+      event.type === 'message_delta' ? { type: event.type, delta: event.delta } : event,
+    );
+    const { end } = await stream(toWire(events as Anthropic.MessageStreamEvent[]));
+    assert.deepEqual([end.usage, end.body], [null, '{"usage":null}']);
+  });
+
   it('Anthropic chat posts to /messages with the key and the API version', async () => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(heldMessage)));
     await bench.vendor.chat(callOf({ stream: false, model: 'claude-opus-4-8' }), collect());

@@ -33,6 +33,8 @@ export class AnthropicStream extends DeltaStream {
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
   private counts: JsonObject = {};
+  /** Whether the output was counted after its beginning: the first event counts the first token at most. */
+  private isOutputCounted = false;
   private usage: VendorUsage = null;
   private tier: JsonObject = {};
   private hasStopped = false;
@@ -47,6 +49,7 @@ export class AnthropicStream extends DeltaStream {
   writeMessage(text: string): void {
     const { message, finish, tier, usage } = readMessage(this.errors.answer(text));
     this.usage = usage;
+    this.isOutputCounted = true;
     this.tier = tier;
     this.writeDelta(toDelta(message), finish);
     this.hasStopped = true;
@@ -57,7 +60,8 @@ export class AnthropicStream extends DeltaStream {
     if (!this.hasStopped) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: this.tier.service_tier };
+    const usage = this.isOutputCounted ? this.usage : null;
+    return { body: JSON.stringify({ usage }), usage, tier: this.tier.service_tier };
   }
 
   override failure(thrown: unknown): ApiError {
@@ -93,6 +97,7 @@ export class AnthropicStream extends DeltaStream {
         return;
       case 'message_delta': {
         this.count(event);
+        this.isOutputCounted ||= isObject(event.usage) && typeof event.usage.output_tokens === 'number';
         const { delta } = event;
         if (!isObject(delta) || delta.stop_reason == null) return;
         this.writeDelta({}, finishOf(delta));
