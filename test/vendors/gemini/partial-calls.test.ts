@@ -83,6 +83,7 @@ describe('tool calls of Gemini', () => {
       await assert.rejects(stream(open, part(functionCall), lastEvent([])), { message: /^The model's vendor/ });
     }
     await assert.rejects(stream(part({ args: {} }), lastEvent([])), { code: 'server_error' });
+    await assert.rejects(stream(open, lastEvent([])), { code: 'server_error' }, 'the call has no end');
     assert.equal(([] as unknown as Fields).bad, undefined);
     assert.equal(({} as Fields).bad, undefined);
   });

@@ -53,6 +53,8 @@ export function readCandidate(
     ...signed(signature),
   };
   const { finishReason: finish } = candidate;
+  // A call without its end is no call, and an answer without it not the whole one.
+  if (finish === 'STOP' && partial.isOpen) throw unusable();
   const logprobs = toLogprobs(candidate.logprobsResult);
   return { index, fields, calls: calls.length, logprobs, finish: typeof finish === 'string' ? finish : null };
 }
