@@ -34,6 +34,19 @@ describe("normalization to OpenAI's shape", () => {
     return choice ?? assert.fail('no choice');
   };
 
+  it('tool calls that are no objects are dropped, so that whoever reads the answer finds calls alone', async () => {
+    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } };
+    for (const [given, kept] of [
+      [[null, call, 5], [call]],
+      ['call', undefined],
+    ] as const) {
+      const [first] = await stream([chunk([{ delta: { tool_calls: given } as never }]), stop]);
+      assert.deepEqual((first?.choices as { delta: Fields }[])[0]?.delta.tool_calls, kept);
+      const [held] = await hold([{ index: 0, message: { content: null, tool_calls: given }, finish_reason: 'stop' }]);
+      assert.deepEqual((held?.message as Fields).tool_calls, kept);
+    }
+  });
+
   it('the first delta of every choice gets a role when the vendor omits it', async () => {
     const frames = await stream([
       chunk([{ index: 0, delta: { content: 'Hi' } }]),

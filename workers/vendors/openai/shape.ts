@@ -90,6 +90,7 @@ class ChatChunks implements ChunkShape {
     this.#adapt?.(delta);
     shapeContent(delta);
     if (known === undefined && !isText(delta.role)) delta = { ...delta, role: 'assistant' };
+    keepObjects(delta);
     if (Array.isArray(delta.tool_calls)) shapePieces(delta.tool_calls, growing.calls);
     if (isText(choice.finish_reason)) {
       growing.isFinished = true;
@@ -163,6 +164,14 @@ function shapeContent(message: JsonObject): void {
   if (isObject(call) && !isText(call.name) && !isText(call.arguments)) message.function_call = undefined;
 }
 
+/** Removes calls that are none, and what is no list of calls: those who read the answer take each for an object. */
+function keepObjects(message: JsonObject): void {
+  const { tool_calls: calls } = message;
+  if (calls === undefined || calls === null) return;
+  if (!Array.isArray(calls)) message.tool_calls = undefined;
+  else if (!calls.every(isObject)) message.tool_calls = calls.filter(isObject);
+}
+
 /** The texts of a list of parts. */
 function joined(parts: unknown): string {
   return listOf(parts)
@@ -190,9 +199,9 @@ function shapeMessage(message: JsonObject, isTruncated: boolean): void {
   if (!isText(message.role)) message.role = 'assistant';
   shapeContent(message);
   message.content ??= null;
+  keepObjects(message);
   if (!Array.isArray(message.tool_calls)) return;
   for (const call of message.tool_calls) {
-    if (!isObject(call)) continue;
     beginCall(call);
     if (isObject(call.function) && call.function.arguments === '' && !isTruncated) call.function.arguments = '{}';
   }
@@ -206,8 +215,7 @@ function beginCall(call: JsonObject): void {
 }
 
 function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
-  for (const piece of pieces) {
-    if (!isObject(piece)) continue;
+  for (const piece of pieces as JsonObject[]) {
     const index = callIndex(piece, calls);
     piece.index = index;
     const known = calls.get(index);
