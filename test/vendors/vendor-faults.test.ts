@@ -299,6 +299,43 @@ describe('vendor faults', () => {
     await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
 
+  it('a vendor that sends each byte as a chunk of its own costs little more memory than its answer', async () => {
+    const bytes = 3_000_000;
+    const before = process.memoryUsage().heapUsed;
+    let used = 0;
+    bench.server.answer(({ socket }) => {
+      const send = async (): Promise<void> => {
+        socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n');
+        const chunks = '1\r\n \r\n'.repeat(10_000);
+        for (let sent = 0; sent < bytes; sent += 10_000) {
+          await new Promise<void>((resolve) => socket?.write(chunks, () => resolve()));
+        }
+        used = process.memoryUsage().heapUsed - before;
+        const text = JSON.stringify(completion);
+        socket?.end(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n0\r\n\r\n`);
+      };
+      void send();
+    });
+    const { body } = await bench.vendor.chat(callOf({ stream: false }), collect());
+    assert.equal(JSON.parse(body).choices.length, completion.choices.length);
+    assert.ok(used > 0 && used < 40 * bytes, `${used} bytes`);
+  });
+
+  it('a vendor that goes on after the end of its answer loses the connection', { timeout: 8000 }, async () => {
+    const closed = Promise.withResolvers<void>();
+    bench.server.answer((response) => {
+      beginStream(response);
+      response.write(events(plain));
+      const dripping = setInterval(() => response.write(':\n'), 200);
+      response.on('close', () => {
+        clearInterval(dripping);
+        closed.resolve();
+      });
+    });
+    await bench.vendor.chat(callOf(), collect());
+    await closed.promise;
+  });
+
   it("a vendor's silence is a timeout, before the headers and inside the answer", async () => {
     assert.equal((await errorOf(() => {}, 100)).code, 'timeout');
     assert.equal((await errorOf((response) => beginStream(response), 100)).code, 'timeout');

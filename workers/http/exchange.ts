@@ -2,11 +2,14 @@ import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
+import { GatheredChunks } from './gathered-chunks.ts';
 import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
 const maxBody = 64 * 1024 * 1024;
 const maxErrorBody = 64 * 1024;
+/** How long (ms) a vendor may go on with a body whose answer is complete, before its connection is closed. */
+const lingerMs = 2000;
 
 /**
  * The result of handling a chunk: a promise pauses the vendor's socket until it resolves; `finished` means that the answer is
@@ -68,10 +71,12 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   /** Known while a connection is made for this request alone. */
   private connecting: Socket | undefined;
   private settled = false;
+  /** Runs between the end of the answer and that of its body. */
+  private lingering: NodeJS.Timeout | undefined;
   private status = 0;
   private headers: Record<string, string | string[] | undefined> = {};
   private onChunk: HttpRequest['onChunk'];
-  private readonly gathered: Buffer[] = [];
+  private readonly gathered = new GatheredChunks();
   private bytes = 0;
 
   constructor(
@@ -131,7 +136,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     } else if (this.onChunk) {
       this.handOver(controller, chunk, this.onChunk);
     } else if (this.bytes <= (this.status > 299 ? maxErrorBody : maxBody)) {
-      this.gathered.push(chunk);
+      this.gathered.add(chunk);
     } else if (this.status > 299) {
       this.fail(this.statusError());
     } else {
@@ -140,12 +145,14 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    clearTimeout(this.lingering);
     if (this.settled) return;
     if (this.status > 299) this.fail(this.statusError());
-    else this.succeed(this.onChunk ? null : this.readBody(this.body()));
+    else this.succeed(this.onChunk ? null : this.readBody(this.gathered.bytes()));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
+    clearTimeout(this.lingering);
     if (!this.settled) this.fail(this.connectionError(error));
   }
 
@@ -159,6 +166,8 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
       if (reading === 'finished') {
         this.bytes = 0;
         this.succeed(null);
+        this.lingering = setTimeout(() => controller.abort(new Error('no end of the body')), lingerMs);
+        this.lingering.unref();
       } else if (reading !== undefined) {
         controller.pause();
         reading.then(() => controller.resume()).catch((error) => this.fail(ApiError.from(error)));
@@ -187,16 +196,11 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     this.request.signal.removeEventListener('abort', this);
   }
 
-  private body(): Buffer {
-    const [only] = this.gathered;
-    return only !== undefined && this.gathered.length === 1 ? only : Buffer.concat(this.gathered);
-  }
-
   private statusError(): ApiError {
     const { vendor, secret, toStatusError } = this.options;
     const { notFound } = this.request;
     if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
-    const body = this.body().toString();
+    const body = this.gathered.bytes().toString();
     const error =
       toStatusError === undefined
         ? vendorError(vendor, this.status, readVendorError(body, secret), readRetryAfter(this.headers))

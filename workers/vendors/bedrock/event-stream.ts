@@ -1,5 +1,6 @@
 import { EventStreamCodec, type Message } from '@smithy/eventstream-codec';
 import { ApiError } from '../../../shared/errors.ts';
+import { GatheredChunks } from '../../http/gathered-chunks.ts';
 
 /** Maximum bytes of one message: more than Bedrock may send, and a bound on what is kept of a damaged stream. */
 const maxMessage = 16 * 1024 * 1024;
@@ -27,7 +28,7 @@ export interface EventStreamMessage {
  */
 export class EventStreamReader {
   private readonly onMessage: (message: EventStreamMessage) => void;
-  private held: Buffer[] = [];
+  private held = new GatheredChunks();
   private bytes = 0;
   /** How many bytes the next step needs. */
   private needed = 4;
@@ -39,10 +40,10 @@ export class EventStreamReader {
 
   /** @throws ApiError for a message that is damaged or too long; nothing can be read after that. */
   read(bytes: Buffer): void {
-    this.held.push(bytes);
+    this.held.add(bytes);
     this.bytes += bytes.length;
     if (this.bytes < this.needed) return;
-    const all = this.held.length === 1 ? bytes : Buffer.concat(this.held);
+    const all = this.held.bytes();
     let start = 0;
     for (;;) {
       const left = all.length - start;
@@ -53,7 +54,8 @@ export class EventStreamReader {
       start = end;
     }
     const rest = all.subarray(start);
-    this.held = rest.length === 0 ? [] : [rest];
+    this.held = new GatheredChunks();
+    if (rest.length > 0) this.held.add(rest);
     this.bytes = rest.length;
   }
 }
