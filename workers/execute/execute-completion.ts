@@ -37,7 +37,10 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };
   });
-  const usage = sumOfAll(answers.map((answer) => answer.usage), false);
+  const usage = sumOfAll(
+    answers.map((answer) => answer.usage),
+    false,
+  );
   const tier = new Set(answers.map((answer) => answer.tier));
   if (call.stream) return { body: JSON.stringify({ usage }), usage, tier };
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);

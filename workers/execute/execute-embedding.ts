@@ -39,7 +39,13 @@ export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call 
     return embedBatch(input, request, signal);
   });
   const [only] = answers;
-  const usage = answers.length === 1 && only ? only.usage : sumOfAll(answers.map((answer) => answer.usage), true);
+  const usage =
+    answers.length === 1 && only
+      ? only.usage
+      : sumOfAll(
+          answers.map((answer) => answer.usage),
+          true,
+        );
   const body = embeddingsBody(
     answers.flatMap(({ vectors }) => vectors),
     usage,

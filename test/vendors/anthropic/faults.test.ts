@@ -6,7 +6,7 @@ import type { ApiError } from '../../../shared/errors.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
 import { chatCalls, describeChatFaults } from '../contracts/chat-faults-contract.ts';
 import { failureOf, sameFailureOf } from '../contracts/failure-of.ts';
-import { type Answer, callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
+import { type Answer, beginStream, callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
 import { VendorBench } from '../contracts/vendor-bench.ts';
 import { errorBody, eventsOf, recorded, toWire } from '../recorded/recorded-anthropic.ts';
 
@@ -38,6 +38,23 @@ describe('Anthropic errors', () => {
     const sink = collect();
     await bench.vendor.chat(callOf(), sink);
   };
+
+  it('a stream of Anthropic that grows without an answer is ended', async () => {
+    const signature = 'x'.repeat(1024 * 1024);
+    const delta = { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature } };
+    const start = { type: 'content_block_start', index: 0, content_block: { type: 'thinking' } };
+    bench.server.answer((response) => {
+      beginStream(response);
+      response.write(`data: ${JSON.stringify(start)}\n\n`);
+      const event = `data: ${JSON.stringify(delta)}\n\n`;
+      const send = (sent: number): void => {
+        if (sent === 200) response.end();
+        else if (!response.destroyed) response.write(event, () => send(sent + 1));
+      };
+      send(0);
+    });
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'server_error', message: /sent too much/ });
+  });
 
   it("Anthropic's own client recognizes the error fixtures", async () => {
     const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });

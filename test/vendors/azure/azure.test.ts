@@ -234,6 +234,12 @@ describe('the Azure OpenAI vendor', () => {
     assert.deepEqual(sink.data(), [{ ...first, ...promptResults }, late, text, text, frameOf(finish), late]);
   });
 
+  it('Azure fails a stream whose filters report without end', async () => {
+    const results = Array.from({ length: 3 }, (_, at) => ({ choices: [], [`result_${at}`]: 'x'.repeat(500_000) }));
+    server.answer((response) => sendStream(response, [events([...results, ...(streams['plain text'] ?? [])])]));
+    await assert.rejects(vendor.chat(callOf({ model }), collect()), { message: /too many results of its filters/ });
+  });
+
   it('Azure reports a content filter rejection as content_policy_violation, in every capability', async () => {
     const inner = { inner_error: { code: 'ResponsibleAIPolicyViolation' } };
     for (const body of [

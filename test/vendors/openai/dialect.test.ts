@@ -208,13 +208,20 @@ describe('the OpenAI dialect', () => {
       .map(([choices, rest]) => chunk(choices, rest));
     const first = fc.boolean().map((before) => (before ? { delta: { content: 'x' } } : {}));
     await fc.assert(
-      fc.asyncProperty(first, fc.array(sent, { minLength: 1, maxLength: 12 }), fc.nat(1), async (before, chunks, space) => {
-        const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
-        const text = all.map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`).join('');
-        const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
-        assert.deepEqual(sink.data(), [...withRoles(all).map(frameOf), ...endsOf(all)]);
-        assert.deepEqual(end.usage, all.some((each) => each.usage) ? usage : null);
-      }),
+      fc.asyncProperty(
+        first,
+        fc.array(sent, { minLength: 1, maxLength: 12 }),
+        fc.nat(1),
+        async (before, chunks, space) => {
+          const all = chunks.map((each): Record<string, unknown> => ({ ...before, ...each }));
+          const text = all
+            .map((each) => `data: ${JSON.stringify(each, null, space).replaceAll('\n', '')}\n\n`)
+            .join('');
+          const { sink, end } = await stream(`${text}data: [DONE]\n\n`);
+          assert.deepEqual(sink.data(), [...withRoles(all).map(frameOf), ...endsOf(all)]);
+          assert.deepEqual(end.usage, all.some((each) => each.usage) ? usage : null);
+        },
+      ),
       { numRuns: 200 },
     );
   });

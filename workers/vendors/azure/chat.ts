@@ -1,8 +1,12 @@
+import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import type { OpenAiAnswerReader } from '../openai/answer-reader.ts';
 import { openAiChat } from '../openai/chat.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { FrameSink, VendorFrame, VendorMethod } from '../vendor.ts';
+
+/** Maximum characters of the filters' results for a prompt. */
+const maxResults = 1024 * 1024;
 
 /** Chats, whose streams contain results of the content filters besides OpenAI's chunks. */
 export function azureChat(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
@@ -19,6 +23,7 @@ class FilteredChunks implements FrameSink {
   private readonly sink: FrameSink;
   /** The filters' results for the prompt, until they can join a choice. Undefined: no more can come. */
   private ofPrompt: JsonObject | undefined = {};
+  private characters = 0;
 
   constructor(sink: FrameSink) {
     this.sink = sink;
@@ -28,6 +33,10 @@ class FilteredChunks implements FrameSink {
     if (this.ofPrompt === undefined) return this.sink.write(frame);
     const { choices, ...fields } = JSON.parse(frame.text) as JsonObject;
     if (!Array.isArray(choices) || choices.length === 0) {
+      this.characters += frame.text.length;
+      if (this.characters > maxResults) {
+        throw new ApiError('server_error', "The model's vendor sent too many results of its filters.");
+      }
       Object.assign(this.ofPrompt, fields);
       return true;
     }

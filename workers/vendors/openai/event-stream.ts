@@ -12,9 +12,12 @@ export abstract class OpenAiEventStream extends DeltaStream {
   protected readonly answerReader: OpenAiAnswerReader;
   private readonly events: SseReader;
 
-  /** @param maxCharacters maximum size of one event. */
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, maxCharacters = maxEvent) {
-    super(sink);
+  /**
+   * @param maxCharacters maximum size of one event.
+   * @param files how many files its events may carry that become no frames.
+   */
+  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, maxCharacters = maxEvent, files = 0) {
+    super(sink, files);
     this.answerReader = answerReader;
     this.events = new SseReader((data, type) => this.readEvent(data, type), maxCharacters);
   }

@@ -17,7 +17,7 @@ export class OpenAiImageStream extends OpenAiEventStream {
 
   /** @param expected number of images of a complete answer */
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, expected: number) {
-    super(answerReader, sink, maxImageEvent);
+    super(answerReader, sink, maxImageEvent, expected);
     this.expected = expected;
   }
 
