@@ -11,7 +11,12 @@ export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
   if (chat === undefined || support === undefined) return vendor;
   return {
     ...vendor,
-    chat: (call, sink) => chat({ ...call, request: withoutRefused(requestText(call.request), support) }, sink),
+    chat: async (call, sink) => {
+      const answer = await chat({ ...call, request: withoutRefused(requestText(call.request), support) }, sink);
+      // A vendor that was not asked for the caller's tier, and names none, has used its own.
+      const isTierDropped = supportOf(support, 'service_tier') === 'rejected';
+      return isTierDropped && answer.tier == null ? { ...answer, tier: 'default' } : answer;
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { droppingRefused } from '../../../workers/execute/dropping-refused.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Vendor } from '../../../workers/vendors/vendor.ts';
@@ -59,4 +60,20 @@ describe('chats with fields that their vendor rejects', () => {
       assert.equal(server.requests.length, asked);
     });
   }
+
+  it('a dropped service tier is not charged: a vendor that names none has used its standard one', async () => {
+    const { vendorRow } = row;
+    const fields = { ...vendorRow.chat?.fields, service_tier: 'rejected' as const };
+    const dropping = droppingRefused(vendor, { ...vendorRow, chat: { ...vendorRow.chat, fields } });
+    const request = JSON.stringify({ messages, service_tier: 'priority' });
+    for (const [said, tier] of [
+      [undefined, 'default'],
+      ['flex', 'flex'],
+    ]) {
+      server.answer((response) => sendJson(response, 200, JSON.stringify({ ...completion, service_tier: said })));
+      const answer = await dropping.chat?.(callOf({ stream: false, request }), collect());
+      assert.equal(answer?.tier, tier);
+      assert.equal('service_tier' in JSON.parse(server.requests.at(-1)?.body ?? ''), false);
+    }
+  });
 });
