@@ -322,18 +322,21 @@ describe('vendor faults', () => {
   });
 
   it('a vendor that goes on after the end of its answer loses the connection', { timeout: 8000 }, async () => {
-    const closed = Promise.withResolvers<void>();
+    let onClosed = (): void => undefined;
+    const closed = new Promise<void>((resolve) => {
+      onClosed = resolve;
+    });
     bench.server.answer((response) => {
       beginStream(response);
       response.write(events(plain));
       const dripping = setInterval(() => response.write(':\n'), 200);
       response.on('close', () => {
         clearInterval(dripping);
-        closed.resolve();
+        onClosed();
       });
     });
     await bench.vendor.chat(callOf(), collect());
-    await closed.promise;
+    await closed;
   });
 
   it("a vendor's silence is a timeout, before the headers and inside the answer", async () => {

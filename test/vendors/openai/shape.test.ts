@@ -40,10 +40,11 @@ describe("normalization to OpenAI's shape", () => {
       [[null, call, 5], [call]],
       ['call', undefined],
     ] as const) {
-      const [first] = await stream([chunk([{ delta: { tool_calls: given } as never }]), stop]);
-      assert.deepEqual((first?.choices as { delta: Fields }[])[0]?.delta.tool_calls, kept);
-      const [held] = await hold([{ index: 0, message: { content: null, tool_calls: given }, finish_reason: 'stop' }]);
-      assert.deepEqual((held?.message as Fields).tool_calls, kept);
+      const [first = {}] = await stream([chunk([{ delta: { tool_calls: given } as never }]), stop]);
+      assert.deepEqual((first.choices as { delta: Fields }[])[0]?.delta.tool_calls, kept);
+      const said = { index: 0, message: { content: null, tool_calls: given }, finish_reason: 'stop' };
+      const [held = {}] = await hold([said]);
+      assert.deepEqual((held.message as Fields).tool_calls, kept);
     }
   });
 
