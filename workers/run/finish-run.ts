@@ -251,8 +251,8 @@ async function counted(
   writer: FrameWriter,
   answer: JobAnswer,
 ): Promise<JobAnswer> {
-  if (!hasTokens(job)) return answer;
   if (answer.usage !== null && hasCounts(answer.usage, job.capability === 'embedding')) return answer;
+  if (!hasTokens(job)) return answer;
   await writer.flushed();
   return await withEstimate(context, job, answer);
 }
