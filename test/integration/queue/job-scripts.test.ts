@@ -358,7 +358,10 @@ describe('finishRun', () => {
       run.vendor = 'sandbox';
       if (stopped !== undefined) run.stop(stopped);
       const writer = new FrameWriter({ ...fixed, attempt: 1, onConfirmed: () => undefined, onLost: () => undefined });
-      const ending = { outcome: 'completed', answer: { body: '{}', usage: { prompt_tokens: 1, completion_tokens: 1 } } } as const;
+      const ending = {
+        outcome: 'completed',
+        answer: { body: '{}', usage: { prompt_tokens: 1, completion_tokens: 1 } },
+      } as const;
       const context = { redis, isCluster: false } as unknown as WorkerContext;
       assert.equal(await finishRun(context, run, 1, writer, ending), 'done');
       assert.equal(run.stopReason, 'fenced', 'what runJob keeps the request by');
