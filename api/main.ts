@@ -39,8 +39,7 @@ const acceptedMs = 2000;
 function startHousekeeping({ config, blobs, sessions, clock, log }: Services): NodeJS.Timeout {
   const blobMs = keptAnswerMs(config) + Math.max(config.deadlineMs, config.backgroundDeadlineMs) + blobMarginMs;
   const housekeeping = setInterval(() => {
-    // By the earlier of two clocks: one that is ahead must delete nothing.
-    const now = Math.min(Date.now(), clock.now());
+    const now = clock.earlier();
     blobs.sweep(blobMs, now).catch((error) => log.warn({ err: error }, 'removing old blobs failed'));
     sessions.removeExpired(now).catch((error) => log.warn({ err: error }, 'removing expired sessions failed'));
   }, housekeepingMs);

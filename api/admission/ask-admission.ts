@@ -145,7 +145,9 @@ export function notAdmitted(cause?: unknown): ApiError {
 }
 
 /** Tokens that a request is expected to have, by the length of its text: an image in it counts as one, not as its data. */
-export function expectedInputTokens({ request, extent }: Pick<ParsedRequest, 'request' | 'extent'>): number {
+export function expectedInputTokens(parsed: Pick<ParsedRequest, 'request' | 'extent'> | undefined): number {
+  if (parsed === undefined) return 0;
+  const { request, extent } = parsed;
   const { imageInputs = 0, imageBytes = 0 } = extent ?? {};
   return Math.ceil(Math.max(0, request.length - imageBytes) / bytesPerToken) + imageInputs * tokensPerImage;
 }
@@ -170,7 +172,7 @@ function ask(
     notAfter: clock.at(giveUpAt),
     fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
     hold,
-    tokens: (parsed === undefined ? 0 : expectedInputTokens(parsed)) + (parsed?.extent?.outputTokens ?? 0),
+    tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,

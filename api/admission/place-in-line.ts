@@ -29,7 +29,7 @@ function expectedWork({ catalogue }: PlaceInLineDependencies, submission: Submis
   if (job.capability === 'chat' || job.capability === 'embedding') {
     const { outputTokens, choices = 1 } = parsed?.extent ?? {};
     const output = job.capability === 'embedding' ? 0 : outputTokens && outputTokens * choices;
-    return workOfText(parsed === undefined ? 0 : expectedInputTokens(parsed), output);
+    return workOfText(expectedInputTokens(parsed), output);
   }
   const cost = maximumCost({ catalogue }, submission);
   return workOfCost(cost === 'unpriced' ? undefined : highestCostOf(cost));

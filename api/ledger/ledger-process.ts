@@ -29,7 +29,7 @@ const drainMs = 2000;
 
 export interface LedgerProcessOptions {
   readonly redis: RedisClient;
-  readonly clock: Pick<RedisClock, 'now'>;
+  readonly clock: Pick<RedisClock, 'now' | 'earlier'>;
   readonly isCluster: boolean;
   readonly processId: string;
   readonly queues: ReadonlyMap<JobIdentity['capability'], ShardedQueue>;
@@ -68,13 +68,16 @@ export class LedgerProcess {
       queue: (capability) => queues.get(capability) as ShardedQueue,
       onLost: () => metrics.lost.inc(),
     });
-    // By the earlier of two clocks: one that is ahead must delete nothing.
-    const now = (): number => Math.min(Date.now(), clock.now());
-    const retain = (): Promise<void> => retainJobs(options, now());
+    const retain = (): Promise<void> => retainJobs(options, clock.earlier());
     this.#run(retain, retentionFailure, log);
     this.#timers = [
       this.#repeat(housekeepingMs, retain, retentionFailure, log),
-      this.#repeat(housekeepingMs, () => deleteExpiredBodies(db, now()), 'removing expired job bodies failed', log),
+      this.#repeat(
+        housekeepingMs,
+        () => deleteExpiredBodies(db, clock.earlier()),
+        'removing expired job bodies failed',
+        log,
+      ),
       this.#repeat(measureMs, measure, 'the size of the outboxes cannot be read', log),
     ];
   }

@@ -55,8 +55,8 @@ export function countAllTokens(usage: unknown): number | undefined {
 }
 
 /**
- * Whether a usage has the counts that a charge needs: those of input and output, one of which the total may yield. One that lacks
- * them, or has them as text, is as good as none.
+ * Whether a usage has the counts that a charge needs: those of input and output; the total may stand for the input's. One that
+ * lacks them, or has them as text, is as good as none.
  * @param isEmbedding there is no output
  */
 export function hasCounts(usage: Fields, isEmbedding: boolean): boolean {

@@ -36,6 +36,11 @@ export class RedisClock {
     return this.at(performance.now());
   }
 
+  /** The earlier of Redis's clock and this process's own, by which things are deleted: one clock that is ahead deletes nothing. */
+  earlier(): number {
+    return Math.min(Date.now(), this.now());
+  }
+
   /** Redis's time at a moment of `performance.now()`. */
   at(moment: number): number {
     return Math.floor(moment + this.#offset);

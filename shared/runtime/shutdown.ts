@@ -33,8 +33,8 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
   let code = 0;
   const hurry = new AbortController();
   // A process whose stdout is not read would wait in its exit for ever: there a thread is left that writes.
-  const end = async (code: number): Promise<void> => {
-    if (await flush()) process.exit(code);
+  const end = async (exitCode: number): Promise<void> => {
+    if (await flush()) process.exit(exitCode);
     process.kill(process.pid, 'SIGKILL');
   };
   const stop = async (reason: string): Promise<void> => {

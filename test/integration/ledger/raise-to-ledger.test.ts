@@ -286,13 +286,19 @@ describe('a Redis that lost its last writes', () => {
     assert.deepEqual([await charged(), await recorded(), late], [40, 40, []]);
   });
 
-  test('syncRedis restores accounts and budgets from the database', async () => {
+  /** A key with a budget of a month, of which so much was spent and is in the ledger. Returns its id. */
+  async function keyWithRecorded(spentBefore: number): Promise<string> {
     const budget = { amount: 1000, period: 'month' } as const;
     const { id } = await createApiKey(db, { accountId: account, name: 'key', budget } as never);
     const { name } = money.budgetPeriodAt('month', Date.now());
     await money.loadBudget(jobs.redis, { account, apiKeyId: id, period: name }, 0);
-    await spend(70, { apiKeyId: id });
+    await spend(spentBefore, { apiKeyId: id });
     await writeAll();
+    return id;
+  }
+
+  test('syncRedis restores accounts and budgets from the database', async () => {
+    const id = await keyWithRecorded(70);
     await spend(5, { apiKeyId: id });
     assert.equal(await spent(id), 75);
     await jobs.redis.hset(accountKeys.budget(account, id), 'spent', 1);
@@ -323,12 +329,7 @@ describe('a Redis that lost its last writes', () => {
   });
 
   test('a budget is raised by an api process whose own clock is months late, too', async (t) => {
-    const budget = { amount: 1000, period: 'month' } as const;
-    const { id } = await createApiKey(db, { accountId: account, name: 'key', budget } as never);
-    const { name } = money.budgetPeriodAt('month', Date.now());
-    await money.loadBudget(jobs.redis, { account, apiKeyId: id, period: name }, 0);
-    await spend(70, { apiKeyId: id });
-    await writeAll();
+    const id = await keyWithRecorded(70);
     await jobs.redis.hset(accountKeys.budget(account, id), 'spent', 1);
     const wrong = Date.now() - 100 * 24 * hour;
     t.mock.method(Date, 'now', () => wrong);
