@@ -4,6 +4,7 @@ import { threadFile } from '../../../shared/runtime/thread-file.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
+import { isAlone } from '../../http/body/read-body.ts';
 import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
 
@@ -96,6 +97,7 @@ export class LargeBodies {
 
   /**
    * Parses a body in a thread.
+   * @param body is empty afterwards: its memory is moved to the thread
    * @param account of the body
    * @param signal aborts it (the caller disconnected): code `cancelled`.
    * @throws ApiError of the endpoint's own `parse`; 429 when too much of the account waits, 503 when too much waits in
@@ -181,8 +183,8 @@ class LargeBodyThread {
     this.#thread ??= this.#start();
     const thread = this.#thread;
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
-    // A copy is transferred, one at a time: a socket still asks for the length of its message.
-    const body = new Uint8Array(task.body);
+    // Moved where nothing else lies in its memory.
+    const body = isAlone(task.body) ? task.body : new Uint8Array(task.body);
     thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
   }
 

@@ -11,6 +11,7 @@ import { parseMessageCount, parseMessages } from '../../endpoints/messages/parse
 import { parseResponse } from '../../endpoints/responses/parse-response.ts';
 import { parseSocketMessage } from '../../endpoints/responses/socket/parse-socket-message.ts';
 import { parseVideo, parseVideoRemix } from '../../endpoints/videos/parse-video.ts';
+import { releaseMemory } from '../../http/body/read-body.ts';
 import type { Parse } from '../parsed-request.ts';
 import { bytesOf } from '../request-text.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';
@@ -51,4 +52,5 @@ if (process.platform === 'linux') setPriority(8);
 parentPort?.on('message', (task: LargeBodyTask) => {
   const message = answer(task);
   parentPort?.postMessage(message, 'request' in message ? [message.request.buffer] : []);
+  releaseMemory(task.body);
 });

@@ -94,10 +94,12 @@ export class ResponseSession {
     if (this.#isClosed) return;
     this.#idle.refresh();
     this.#waitingCount++;
-    this.#waitingBytes += message.length;
+    // A large message is moved to another thread and is empty then.
+    const bytes = message.length;
+    this.#waitingBytes += bytes;
     this.#intake = this.#intake
       .then(async () => {
-        this.#accept(await this.#parse(message, isBinary), message.length);
+        this.#accept(await this.#parse(message, isBinary), bytes);
         this.#goOn();
       })
       .catch((error) => this.#fail(error));

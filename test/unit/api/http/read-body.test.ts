@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import OpenAI from 'openai';
-import { type BodyBounds, largestBody, readBody } from '../../../../api/http/body/read-body.ts';
+import { type BodyBounds, isAlone, largestBody, readBody, releaseMemory } from '../../../../api/http/body/read-body.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 /** Where it is read: Node 20 has none, and that of Node 22 takes a stream that is cut off for a whole one. */
@@ -92,6 +92,32 @@ describe('readBody', () => {
     const chunked = await post(new Blob([new Uint8Array(2_000_000)]).stream(), { 'content-type': 'application/json' });
     assert.equal(chunked.body.bytes, 2_000_000);
     assert.equal((await post(null)).body.bytes, 0);
+  });
+
+  it('readBody releases the pieces of a large body once they are joined, where Node can', async () => {
+    const pieces: Buffer[] = [];
+    const listen = (req: IncomingMessage) => req.on('data', (piece: Buffer) => pieces.push(piece));
+    server.prependListener('request', listen);
+    try {
+      const text = 'abcdefgh'.repeat(100_000);
+      const read = await post(text, { 'content-type': 'application/json' });
+      assert.equal(read.body.bytes, text.length);
+      assert.equal(read.body.text, text.slice(0, 100));
+    } finally {
+      server.off('request', listen);
+    }
+    const left = pieces.reduce((bytes, piece) => bytes + piece.byteLength, 0);
+    assert.ok(pieces.length > 1);
+    assert.equal(left, Number.parseInt(process.versions.node, 10) >= 22 ? 0 : 800_000);
+  });
+
+  it('releaseMemory leaves memory that other bytes lie in as it is', () => {
+    const whole = Buffer.from(new ArrayBuffer(16)).fill(7);
+    const part = whole.subarray(4, 8);
+    assert.equal(isAlone(part), false);
+    releaseMemory(part);
+    assert.deepEqual([...part], [7, 7, 7, 7]);
+    assert.equal(whole.byteLength, 16);
   });
 
   it('readBody accepts every spelling of JSON in UTF-8, and a body without a content type', async () => {

@@ -27,10 +27,22 @@ describe('LargeBodies', () => {
     const parts = [{ type: 'image_url', image_url: { url } }];
     const body = chatBody(parts, { stream: true, stream_options: { include_usage: true }, 'schlüssel 🔑': '\ud800' });
     assert.equal(isLargeBody(body), true);
-    const { request: text, ...expected } = parseChat(body);
+    const { request: parsed, ...expected } = parseChat(body);
+    const text = textOf(parsed);
     const { request, ...rest } = await bodies.parse('chat', body, 'a');
     assert.deepEqual(rest, expected);
-    assert.ok(textOf(request) === textOf(text));
+    assert.ok(textOf(request) === text);
+    assert.equal(body.byteLength, 0, 'its memory was moved, not copied');
+  });
+
+  it('LargeBodies copies a body whose memory others share', async () => {
+    const memory = Buffer.concat([Buffer.alloc(10), chatBody('x'.repeat(600_000))]);
+    const body = memory.subarray(10);
+    const before = body.toString();
+    const text = textOf(parseChat(body).request);
+    const { request } = await largeBodies().parse('chat', body, 'a');
+    assert.ok(textOf(request) === text);
+    assert.ok(body.toString() === before);
   });
 
   it('LargeBodies returns which bodies are marked for the prompt cache', async () => {
