@@ -200,6 +200,20 @@ describe('values of the Helm chart', () => {
     ['monitors without a token', { ...minimal, metrics: { monitors: { enabled: true } } }, /metrics\.token\.secret/],
     ['an ingress without hosts', { ...minimal, ingress: { enabled: true } }, /ingress\.hosts/],
     [
+      'an ingress for a name under which the gateway is not known',
+      {
+        ...minimal,
+        publicUrls: ['https://ai.example.org'],
+        ingress: { enabled: true, hosts: ['ai.example.org', 'ai.example.com'] },
+      },
+      /ingress\.hosts has ai\.example\.com, which is in none of publicUrls/,
+    ],
+    [
+      'more api pods at least than at most',
+      { ...minimal, api: { autoscaling: { minReplicas: 11 } } },
+      /api\.autoscaling\.minReplicas is above api\.autoscaling\.maxReplicas/,
+    ],
+    [
       'two workers of one name',
       { ...minimal, workers: ['chat', 'image'].map((of) => ({ name: 'a', capabilities: [of], concurrency: 1 })) },
       /Two workers have the name a/,

@@ -81,6 +81,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and $values.scaling.prometheus.authModes (not $values.scaling.prometheus.authenticationRef) }}{{ fail "scaling.prometheus.authModes needs scaling.prometheus.authenticationRef." }}{{ end -}}
 {{- if and $values.metrics.monitors.enabled (not $values.metrics.token.secret) }}{{ fail "metrics.monitors needs metrics.token.secret: workers refuse scrapes without a token." }}{{ end -}}
 {{- if and $values.ingress.enabled (not $values.ingress.hosts) }}{{ fail "ingress.enabled needs ingress.hosts." }}{{ end -}}
+{{- $known := list -}}
+{{- range $values.publicUrls }}{{ $known = append $known (urlParse .).hostname }}{{ end -}}
+{{- range ternary $values.ingress.hosts list $values.ingress.enabled -}}
+{{- if not (has . $known) }}{{ fail (printf "ingress.hosts has %s, which is in none of publicUrls: the gateway would refuse each request under that name. Add https://%s to publicUrls." . .) }}{{ end -}}
+{{- end -}}
+{{- if and $values.api.autoscaling.enabled (gt ($values.api.autoscaling.minReplicas | int64) ($values.api.autoscaling.maxReplicas | int64)) }}{{ fail "api.autoscaling.minReplicas is above api.autoscaling.maxReplicas." }}{{ end -}}
 {{- $names := list -}}
 {{- $scaled := list -}}
 {{- range (include "sluice.workers" . | fromJsonArray) -}}
