@@ -148,6 +148,13 @@ describe('the environment of pods of the Helm chart', () => {
     assert.deepEqual([variables.get('SLUICE_QUEUE_LIMIT'), variables.get('LOG_LEVEL')], ['20000000', 'warn']);
   });
 
+  test('on and off without quotes, which YAML reads as true and false, reach the pods of the Helm chart as on and off', async () => {
+    const objects = await renderWith({ ...minimal, settings: { SLUICE_CHECK_KEYS: false, SLUICE_JOBS_EXPORT: false } });
+    const api = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-api'));
+    const { checksKeys, jobExport } = readConfig(environmentWithSecrets(api as KubernetesObject));
+    assert.deepEqual([checksKeys, jobExport], [false, 'off']);
+  });
+
   test('a later deadline lengthens the drain and the grace period of the Helm chart', async () => {
     const objects = await renderWith({ ...minimal, settings: { SLUICE_DEADLINE_SECONDS: 3000 } });
     for (const object of objects.filter(({ kind }) => kind === 'Deployment')) {

@@ -42,11 +42,11 @@
 {{- end }}
 {{- end -}}
 
-{{/* Settings of values.yaml, as variables. */}}
+{{/* Settings of values.yaml, as variables. Without quotes, YAML reads on and off as true and false. */}}
 {{- define "sluice.settings" -}}
 {{- range $name, $value := . }}
 - name: {{ $name }}
-  value: {{ include "sluice.text" $value | quote }}
+  value: {{ if kindIs "bool" $value }}{{ ternary "on" "off" $value | quote }}{{ else }}{{ include "sluice.text" $value | quote }}{{ end }}
 {{- end }}
 {{- end -}}
 
