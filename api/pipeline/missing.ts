@@ -1,5 +1,6 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
+import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type Caller, isInScope } from '../auth/caller.ts';
 
@@ -42,7 +43,11 @@ export function missingModel(
   if (known === undefined) return modelNotFound(id, near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`);
   const capability = wanted ?? known.capability;
   const vendors = [...new Set(known.routes.map(({ vendor }) => vendor))];
-  const usable = catalogue.list().filter((model) => model.capability === capability && isInScope(scopes, model));
+  // A model with legacy completions only is none for chats; all others serve legacy completions, too.
+  const suits = ({ legacyCompletions }: Model) => legacyCompletions !== true || known.legacyCompletions === true;
+  const usable = catalogue
+    .list()
+    .filter((model) => model.capability === capability && isInScope(scopes, model) && suits(model));
   const ids = new Set(usable.map((model) => model.id));
   const named = [...new Set([...near.filter((name) => ids.has(name)), ...ids])].slice(0, maxNamed);
   const [subject, are] = vendors.length === 1 ? ['its vendor', 'is'] : ['its vendors', 'are'];

@@ -113,6 +113,11 @@ describe('checkRequest', () => {
     assert.throws(() => check([off('faraway', 'luma', 'kling')], { model: 'faraway' }), {
       message: 'The model `faraway` is known, but its vendors (luma, kling) are off on this gateway.',
     });
+    // One with legacy completions only would be refused, too.
+    const legacy = chatModel('a-legacy-one', [viaOpenAi], { legacyCompletions: true });
+    assert.throws(() => check([legacy, chatModel('chat-0', [viaOpenAi]), off('faraway', 'luma')], { model: 'faraway' }), {
+      message: / Available chat models: chat-0\.$/,
+    });
     assert.throws(() => check(models, { model: 'nothing-like-it' }), { message: /does not exist/ });
   });
 
