@@ -3,12 +3,13 @@ import { parseArgs } from 'node:util';
 import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
-import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
+import { type Config, ConfigError } from '../shared/config/config.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { toDollars } from '../shared/money/cost.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+import { readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
 
@@ -137,7 +138,8 @@ async function run(args: Arguments): Promise<void> {
   if (expected === undefined) throw new UsageError(command ? `unknown command ${command}` : 'a command is missing');
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
-  const config = readConfig();
+  const config = readCommandConfig();
+  warnOfNewDatabase(config);
   const db = await openDatabase(config);
   try {
     if (command === 'create') await create(db, args);

@@ -1,8 +1,9 @@
 /** `npm run migrate`: runs the database's migrations apart from a start, or shows which ones it lacks. */
 import { parseArgs } from 'node:util';
-import { ConfigError, readConfig } from '../shared/config/config.ts';
+import { ConfigError } from '../shared/config/config.ts';
 import { migrateDatabase, readSchemaStatus, type SchemaStatus } from '../shared/database/schema-status.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+import { readCommandConfig } from './command-settings.ts';
 
 const usage = `usage:
   npm run migrate                      runs the migrations that the database lacks; gateways may run meanwhile
@@ -20,7 +21,7 @@ function describe({ version, minVersion, missing, newer }: SchemaStatus): string
 }
 
 async function run(isStatus: boolean, isJson: boolean): Promise<number> {
-  const config = readConfig();
+  const config = readCommandConfig();
   if (isStatus) {
     const status = await readSchemaStatus(config);
     console.log(isJson ? JSON.stringify(status, null, 2) : describe(status));

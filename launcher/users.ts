@@ -11,10 +11,11 @@ import {
   type User,
   type UserChanges,
 } from '../shared/accounts/users.ts';
-import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
+import { type Config, ConfigError } from '../shared/config/config.ts';
 import { ownBaseUrls } from '../shared/config/own-addresses.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+import { readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 
 const usage = `usage:
   npm run users -- list                        prints all users
@@ -148,7 +149,8 @@ function readArguments(): { command: Command; call: Omit<Call, 'db' | 'config'> 
 }
 
 async function run({ command, call }: NonNullable<ReturnType<typeof readArguments>>): Promise<void> {
-  const config = readConfig();
+  const config = readCommandConfig();
+  warnOfNewDatabase(config);
   const db = await openDatabase(config);
   try {
     console.log(await command.run({ ...call, db, config }));

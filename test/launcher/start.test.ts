@@ -138,6 +138,30 @@ describe('npm start', () => {
     }
   });
 
+  it('npm run keys, users and migrate take the settings of .env, and say so if they make a new database', async () => {
+    const [known, other] = [newDataDir(), newDataDir()];
+    const command = (name: string, ...args: string[]) => run(file(`dist/launcher/${name}.js`), args);
+    await writeFile(file('.env'), `SLUICE_DATA_DIR=${known}\nPORT=8317\n`);
+    try {
+      const created = await command('keys', 'create', '--name', 'mine');
+      assert.deepEqual([created.code, existsSync(join(known, 'sluice.db'))], [0, true]);
+      assert.match(created.stderr, new RegExp(`^There is no database in ${known} yet, so a new one is made: .*\\n$`));
+      const listed = await command('keys', 'list');
+      assert.match(listed.stdout, / mine /);
+      assert.equal(listed.stderr, '');
+      const invited = await command('users', 'invite', 'ada@example.com');
+      assert.match(invited.stdout, /^http:\/\/127\.0\.0\.1:8317\//);
+      assert.deepEqual([(await command('migrate', '--status')).code, existsSync(other)], [0, false]);
+      // The shell's own value stays.
+      const elsewhere = await promisify(execFile)(process.execPath, [file('dist/launcher/keys.js'), 'list'], {
+        env: { PATH: process.env.PATH, SLUICE_DATA_DIR: other },
+      });
+      assert.doesNotMatch(elsewhere.stdout, / mine /);
+    } finally {
+      await rm(file('.env'));
+    }
+  });
+
   it('npm start names the command that is missing where nothing is installed', async () => {
     const bare = file('bare');
     mkdirSync(bare);
