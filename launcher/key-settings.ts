@@ -126,10 +126,13 @@ function readVendorIds(list: string | undefined): KeySettings['vendorIds'] {
   throw new Error('--vendor-ids takes ids, with commas between them, each of which may end in a star');
 }
 
-function readBudget({ budget, 'budget-period': period = 'month' }: Given): KeySettings['budget'] {
-  const known = budgetPeriods.find((name) => name === period);
+function readBudget({ budget, 'budget-period': givenPeriod }: Given): KeySettings['budget'] {
+  const known = budgetPeriods.find((name) => name === (givenPeriod ?? 'month'));
   if (known === undefined) throw new Error(`--budget-period takes ${budgetPeriods.join(', ')}`);
-  if (budget === undefined) return undefined;
+  if (budget === undefined) {
+    if (givenPeriod !== undefined) throw new Error('--budget-period needs a --budget');
+    return undefined;
+  }
   const amount = parseDollars(budget);
   if (amount === undefined || amount < 0) throw new Error('--budget takes dollars, such as 12.50');
   return { amount, period: known };

@@ -17,13 +17,14 @@ const usage = `usage:
   npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
                            [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
                            [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD]
-                           [--vendor-ids LIST] [--json]
+                           [--cache-breakpoints caller|automatic] [--single-flight on|off]
+                           [--priority PRIORITY] [--max-priority PRIORITY] [--vendor-ids LIST] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 
   --operator       a key for /admin/v1, and for nothing else
 ${keyOptionsHelp}
-  ID               a key's id, or its beginning as list shows it`;
+  ID               a key's id, or the beginning of the key as list shows it`;
 
 /** The commands with their number of operands. */
 const operandCounts = new Map([
@@ -64,7 +65,13 @@ function say(args: Arguments, value: unknown, text: string): void {
   console.log(args.json ? JSON.stringify(value, (_, field) => field ?? null, 2) : text);
 }
 
+/** As in the console. */
+const maxNameLength = 100;
+
 async function create(db: Database, args: Arguments): Promise<void> {
+  if ((args.name ?? '').length > maxNameLength) {
+    throw new UsageError(`--name takes at most ${maxNameLength} characters`);
+  }
   const created = await createApiKey(db, {
     accountId: defaultAccountId,
     name: args.name ?? '',

@@ -345,6 +345,8 @@ describe('the launcher', () => {
         ['create', '--rpm', 'many'],
         ['create', '--budget', '1e3'],
         ['create', '--budget', '5', '--budget-period', 'year'],
+        ['create', '--budget-period', 'week'],
+        ['create', '--name', 'n'.repeat(101)],
         ['create', '--vendor-ids', 'file-*-1'],
         ['create', '--x'],
       ]) {
