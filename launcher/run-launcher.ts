@@ -56,12 +56,12 @@ function readOwnConfig(): Config {
   return readConfig(undefined, ownDefaults);
 }
 
-/** Makes everything reload its settings, unless they are invalid. */
+/** Makes everything reload the configuration file, unless it is invalid. */
 function reload(launch: Launch): void {
   try {
     readOwnConfig();
     launch.reload();
-    console.error('The settings are read again.');
+    console.error('The configuration file is read again; all other settings stay until a restart.');
   } catch (error) {
     console.error(`The settings stay as they were. ${sentenceOf(error)}`);
   }

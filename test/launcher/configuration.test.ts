@@ -47,7 +47,7 @@ describe("the launcher with an operator's file", () => {
 
     await writeFile(file, 'models: { second: { alias_of: sandbox-chat } }\n');
     launcher.signal('SIGHUP');
-    await launcher.saidOnStderr(/^The settings are read again\.$/m);
+    await launcher.saidOnStderr(/^The configuration file is read again; all other settings stay until a restart\.$/m);
     await eventually(async () => assert.ok((await listed()).includes('second'), 'not listed'));
     await eventually(async () => assert.equal(await answer('second'), 'yes'));
 
@@ -73,7 +73,7 @@ describe("the launcher with an operator's file", () => {
     await eventually(() => assert.notEqual(running.children().workers ?? before, before, 'not there'));
     const next = running.children().workers;
     running.signal('SIGHUP');
-    await running.saidOnStderr(/^The settings are read again\.$/m);
+    await running.saidOnStderr(/^The configuration file is read again; all other settings stay until a restart\.$/m);
     const client = new OpenAI({ baseURL: baseUrl, apiKey: key, maxRetries: 0 });
     const messages = [{ role: 'user' as const, content: 'Reply with exactly: yes' }];
     const { choices } = await client.chat.completions.create({ model: 'sandbox-chat', messages });
