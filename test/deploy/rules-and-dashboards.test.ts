@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -108,6 +108,18 @@ describe('rules and dashboards in deploy', () => {
   it('each alert fires in its case, with its labels and its link to the runbook', async () => test('fires'));
 
   it('each alert is silent in a case near its threshold', async () => test('silent'));
+
+  it("promtool accepts the runbook's prometheus.yml, whose jobs send the token that workers want", async () => {
+    const runbook = await readFile(join(root, 'docs/runbook.md'), 'utf8');
+    const [, config = ''] = /^```yaml\n(# prometheus\.yml[\s\S]*?)^```$/m.exec(runbook) ?? [];
+    const { scrape_configs: jobs } = parse(config) as { scrape_configs: { authorization?: object }[] };
+    assert.ok(jobs.length === 2 && jobs.every(({ authorization }) => authorization !== undefined));
+    for (const path of rulesPaths) await copyFile(path, join(folder, basename(path)));
+    await writeFile(join(folder, 'metrics-token'), 'a-token');
+    const path = join(folder, 'prometheus.yml');
+    await writeFile(path, config);
+    assert.match(await promtool('check', 'config', path), /SUCCESS/);
+  });
 
   it('each alert has a heading of its own in the runbook that its link leads to, with a command to run', async () => {
     const runbook = await readFile(join(root, 'docs/runbook.md'), 'utf8');
