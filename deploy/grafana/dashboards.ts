@@ -220,11 +220,15 @@ const foundations: Dashboard = {
       title: 'Processes',
       panels: [
         panel('Event loop, longest delay', 'sluice_event_loop_lag_seconds', '{{instance}} {{role}}', { unit: 's' }),
-        panel('CPU', 'rate(process_cpu_seconds_total{role=~"api|worker"}[$__rate_interval])', '{{instance}} {{role}}'),
-        panel('Memory', 'process_resident_memory_bytes{role=~"api|worker"}', '{{instance}} {{role}}', {
+        panel(
+          'CPU',
+          'rate(process_cpu_seconds_total{role=~"api|worker|ledger"}[$__rate_interval])',
+          '{{instance}} {{role}}',
+        ),
+        panel('Memory', 'process_resident_memory_bytes{role=~"api|worker|ledger"}', '{{instance}} {{role}}', {
           unit: 'bytes',
         }),
-        panel('File descriptors', 'process_open_fds{role=~"api|worker"}', '{{instance}} {{role}}'),
+        panel('File descriptors', 'process_open_fds{role=~"api|worker|ledger"}', '{{instance}} {{role}}'),
         panel('Free disk', 'min by (instance) (sluice_data_free_bytes)', '{{instance}}', { unit: 'bytes' }),
         panel('Versions', 'count by (version, role) (sluice_build_info)', '{{role}} {{version}}', { isStacked: true }),
       ],

@@ -187,13 +187,13 @@ const processAlerts: readonly AlertRule[] = [
   },
   {
     alert: 'SluiceRestarting',
-    expr: 'max by (instance, role) (changes(process_start_time_seconds{role=~"api|worker"}[15m])) > 2',
+    expr: 'max by (instance, role) (changes(process_start_time_seconds{role=~"api|worker|ledger"}[15m])) > 2',
     severity: 'page',
     summary: 'A process restarts again and again.',
   },
   {
     alert: 'SluiceFileDescriptors',
-    expr: 'max by (instance, role) (process_open_fds{role=~"api|worker"} / process_max_fds{role=~"api|worker"}) > 0.8',
+    expr: 'max by (instance, role) (process_open_fds{role=~"api|worker|ledger"} / process_max_fds{role=~"api|worker|ledger"}) > 0.8',
     for: '1m',
     severity: 'page',
     summary: 'A process has used more than 80 % of its file descriptors: then it takes no further connection.',

@@ -184,10 +184,10 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     silent: { 'sluice_event_loop_lag_seconds{instance="a:1",role="api"}': '0.1x15 2 0.1x30' },
   },
   SluiceRestarting: {
-    fires: { 'process_start_time_seconds{instance="a:1",role="worker"}': '100x5 200x3 300x3 400x20' },
-    labels: { instance: 'a:1', role: 'worker' },
+    fires: { 'process_start_time_seconds{instance="a:1",role="ledger"}': '100x5 200x3 300x3 400x20' },
+    labels: { instance: 'a:1', role: 'ledger' },
     silent: {
-      'process_start_time_seconds{instance="a:1",role="worker"}': '100x10 200x30',
+      'process_start_time_seconds{instance="a:1",role="ledger"}': '100x10 200x30',
       'process_start_time_seconds{instance="c:1"}': '0+60x40',
     },
   },
