@@ -115,9 +115,12 @@ describe('checkRequest', () => {
     });
     // One with legacy completions only would be refused, too.
     const legacy = chatModel('a-legacy-one', [viaOpenAi], { legacyCompletions: true });
-    assert.throws(() => check([legacy, chatModel('chat-0', [viaOpenAi]), off('faraway', 'luma')], { model: 'faraway' }), {
-      message: / Available chat models: chat-0\.$/,
-    });
+    assert.throws(
+      () => check([legacy, chatModel('chat-0', [viaOpenAi]), off('faraway', 'luma')], { model: 'faraway' }),
+      {
+        message: / Available chat models: chat-0\.$/,
+      },
+    );
     assert.throws(() => check(models, { model: 'nothing-like-it' }), { message: /does not exist/ });
   });
 
