@@ -263,6 +263,8 @@ describe('operation', () => {
       await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
       const manager = await shownKey(page);
       assert.equal(await status(manager), 403, 'it calls no model');
+      const row = page.getByRole('row').filter({ hasText: 'For a program' });
+      await row.getByRole('cell', { name: 'Operator API only' }).waitFor();
     });
   });
 

@@ -49,7 +49,8 @@ function KeyStatus({ apiKey }: { apiKey: ApiKey }) {
   );
 }
 
-function Scope({ apiKey: { capabilities, models } }: { apiKey: ApiKey }) {
+function Scope({ apiKey: { kind, capabilities, models } }: { apiKey: ApiKey }) {
+  if (kind === 'operator') return 'Operator API only';
   if (capabilities === null && models === null) return 'Everything';
   return (
     <Stack gap={2} maw={220}>
