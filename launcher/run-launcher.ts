@@ -1,10 +1,10 @@
-import { closeSync, openSync } from 'node:fs';
-import { type Config, ConfigError, readConfig } from '../shared/config/config.ts';
+import { closeSync, fstatSync, openSync } from 'node:fs';
+import { type Config, ConfigError, childEnvironment, readConfig } from '../shared/config/config.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import type { Programs } from './gateway-programs.ts';
 import { Launch } from './launch.ts';
 import { StartError } from './supervised-child.ts';
-import { type Welcome, welcomeText } from './welcome.ts';
+import { type Welcome, welcomeText, withoutSecrets } from './welcome.ts';
 
 /** Under some versions of npm one Ctrl-C arrives twice at once, from the terminal and from npm. */
 const sameSignalMs = 1000;
@@ -41,7 +41,7 @@ export async function runLauncher(
       const welcome = await launch.start(() =>
         stop('Redis ended unexpectedly, so everything stops.', 1, redisLostLimitMs),
       );
-      console.log(welcomeText(welcome));
+      console.log(welcomeText(isJournal() ? withoutSecrets(welcome) : welcome));
       onStarted?.(launch, welcome);
     } catch (error) {
       stop(sentenceOf(error), 1);
@@ -65,6 +65,12 @@ function reload(launch: Launch): void {
   } catch (error) {
     console.error(`The settings stay as they were. ${sentenceOf(error)}`);
   }
+}
+
+/** Whether systemd's journal keeps what is printed: it names its stream, which other programs may inherit the name of. */
+function isJournal(): boolean {
+  const { dev, ino } = fstatSync(1);
+  return childEnvironment({}).JOURNAL_STREAM === `${dev}:${ino}`;
 }
 
 /** Closing a terminal also sends SIGHUP, and then this returns false. */

@@ -3,8 +3,11 @@ import type { FirstOperator } from './first-operator.ts';
 /** Data of the welcome text, known once everything runs. */
 export interface Welcome {
   readonly baseUrl: string;
-  /** The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `revoked`: none can be shown. */
-  readonly key: { readonly text: string } | 'environment' | 'revoked';
+  /**
+   * The key to use; `environment`: the one in SLUICE_BOOTSTRAP_KEY, which is not printed; `file`: the one in `keyFile`, which is not
+   * printed either; `revoked`: none can be shown.
+   */
+  readonly key: { readonly text: string } | 'environment' | 'file' | 'revoked';
   /** The file with the key's text. */
   readonly keyFile: string;
   /** The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL. */
@@ -20,12 +23,21 @@ export interface Welcome {
   readonly workerProcesses: number;
 }
 
+/** The same with the files of the secrets in their place: for an output that is kept. */
+export function withoutSecrets(welcome: Welcome): Welcome {
+  const { key, operator } = welcome;
+  return {
+    ...welcome,
+    key: typeof key === 'object' ? 'file' : key,
+    operator: operator === 'environment' ? operator : { ...operator, isNew: false },
+  };
+}
+
 /** The text that `npm start` prints, with a command line to paste. */
 export function welcomeText(welcome: Welcome): string {
-  const { baseUrl, key, model, vendors, redis, dataDir } = welcome;
+  const { baseUrl, model, vendors, redis, dataDir } = welcome;
   const line = (name: string, value: string): string => `  ${name.padEnd(12)}${value}`;
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello!' }], stream: true });
-  const bearer = typeof key === 'object' ? key.text : '$SLUICE_BOOTSTRAP_KEY';
   return [
     'Sluice is running.',
     '',
@@ -44,7 +56,7 @@ export function welcomeText(welcome: Welcome): string {
     '',
     `  curl -N ${baseUrl}/v1/chat/completions \\`,
     // Double quotes: the shell substitutes the variable.
-    `    -H "Authorization: Bearer ${bearer}" \\`,
+    `    -H "Authorization: Bearer ${bearerOf(welcome)}" \\`,
     `    -H "Content-Type: application/json" \\`,
     `    -d '${body}'`,
     '',
@@ -66,7 +78,13 @@ function operatorText({ operator }: Welcome): string {
   return isNew ? `${email}, password ${password} (kept in ${file})` : `${email}, first password in ${file}`;
 }
 
+function bearerOf({ key, keyFile }: Welcome): string {
+  if (key === 'file') return `$(cat ${keyFile})`;
+  return typeof key === 'object' ? key.text : '$SLUICE_BOOTSTRAP_KEY';
+}
+
 function keyText({ key, keyFile }: Welcome): string {
+  if (key === 'file') return `the one in ${keyFile}`;
   if (key === 'environment') return 'the one in SLUICE_BOOTSTRAP_KEY';
   if (key === 'revoked') return `the one in ${keyFile} is revoked; npm run keys -- create makes another`;
   return key.text;

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { ConsoleClient } from '../support/console-client.ts';
+import { builtProduct } from '../support/gateway.ts';
 import { startLauncher } from './launcher-process.ts';
 
 describe('the first operator of npm start', () => {
@@ -34,5 +36,24 @@ describe('the first operator of npm start', () => {
       launcher.signal('SIGTERM');
       assert.equal(await launcher.exit, 0);
     }
+  });
+
+  test("npm start prints neither a key nor a password into systemd's journal, but where they are", async () => {
+    const kept = join(dataDir, 'journal');
+    // What systemd sets for a service: device and inode of what takes its output.
+    const program = join(dataDir, 'as-a-service.mjs');
+    const main = JSON.stringify(pathToFileURL(join(builtProduct, 'launcher/main.js')).href);
+    const named = "import { fstatSync } from 'node:fs';\nconst { dev, ino } = fstatSync(1);\n";
+    await writeFile(program, `${named}process.env.JOURNAL_STREAM = \`\${dev}:\${ino}\`;\nawait import(${main});\n`);
+    const launcher = await startLauncher({ dataDir: kept, program });
+    await launcher.welcome();
+    for (const name of ['api-key', 'operator-password']) {
+      const secret = (await readFile(join(kept, name), 'utf8')).trim();
+      assert.ok(launcher.output.includes(join(kept, name)), name);
+      assert.ok(!`${launcher.output}${launcher.errors}`.includes(secret), name);
+    }
+    assert.ok(launcher.output.includes(`Bearer $(cat ${join(kept, 'api-key')})`));
+    launcher.signal('SIGTERM');
+    assert.equal(await launcher.exit, 0);
   });
 });
