@@ -23,10 +23,11 @@ import { Shell } from './shell/shell.tsx';
 
 const root = createRootRoute({ component: Outlet });
 
-/** The return address after sign-in: a path of this console, never another site's. */
-function readReturn(search: Record<string, unknown>): { return?: string; error?: string } {
-  const { return: path, error } = search;
+/** The return address after sign-in: a path of this console, never another site's. `ended`: because the session has ended. */
+function readReturn(search: Record<string, unknown>): { return?: string; error?: string; ended?: true } {
+  const { return: path, error, ended } = search;
   return {
+    ...(ended === true ? { ended } : {}),
     ...(typeof path === 'string' && /^\/(?![/\\])/.test(path) ? { return: path } : {}),
     // An identity provider's refusal is returned like this.
     ...(typeof error === 'string' ? { error } : {}),
@@ -235,7 +236,8 @@ declare module '@tanstack/react-router' {
 onSignedOut(() => {
   const { pathname, href } = router.state.location;
   const isOutside = routes.some((route) => route.fullPath === pathname);
-  if (isOutside) return;
+  // Without a session so far, the shell leads to the sign-in.
+  if (isOutside || queryClient.getQueryData(sessionQuery.queryKey) === undefined) return;
   queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
-  void router.navigate({ to: '/sign-in', search: { return: href } });
+  void router.navigate({ to: '/sign-in', search: { return: href, ended: true } });
 });

@@ -207,6 +207,29 @@ describe('the console', () => {
     await context.close();
   });
 
+  test('the console says that a session has ended while a page was open, and returns to the page', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    const ended = page.getByText('Your session has ended.');
+    const signIn = async () => {
+      await page.getByLabel('E-mail').fill('ada@example.com');
+      await page.locator('input[name=password]').fill('correct horse battery');
+      await page.keyboard.press('Enter');
+    };
+    await page.goto('/console/keys');
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    assert.equal(await ended.count(), 0);
+    await signIn();
+    await page.getByRole('heading', { name: 'Keys' }).waitFor();
+    await context.clearCookies();
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click();
+    await ended.waitFor();
+    await signIn();
+    await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
+    assert.equal(new URL(page.url()).search, '');
+    await context.close();
+  });
+
   test('the console changes and rotates a key', async () => {
     const context = await browser.context(gateway.url, 'phone', session);
     const page = await openPage(context);

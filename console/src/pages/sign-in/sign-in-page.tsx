@@ -1,4 +1,4 @@
-import { Button, Checkbox, Divider, Stack, TextInput } from '@mantine/core';
+import { Button, Checkbox, Divider, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { signIn, startOidc } from '../../api/auth.ts';
@@ -53,6 +53,11 @@ export function SignInPage() {
           title="The gateway does not answer"
           onRetry={() => void settings.refetch()}
         />
+      )}
+      {search.ended && (
+        <Text size="sm" role="status">
+          Your session has ended. Sign in to return to the page.
+        </Text>
       )}
       {search.error !== undefined && <FormError error={oidcProblem(search.error)} />}
       <form
