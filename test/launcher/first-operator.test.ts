@@ -46,14 +46,17 @@ describe('the first operator of npm start', () => {
     const named = "import { fstatSync } from 'node:fs';\nconst { dev, ino } = fstatSync(1);\n";
     await writeFile(program, `${named}process.env.JOURNAL_STREAM = \`\${dev}:\${ino}\`;\nawait import(${main});\n`);
     const launcher = await startLauncher({ dataDir: kept, program });
-    await launcher.welcome();
-    for (const name of ['api-key', 'operator-password']) {
-      const secret = (await readFile(join(kept, name), 'utf8')).trim();
-      assert.ok(launcher.output.includes(join(kept, name)), name);
-      assert.ok(!`${launcher.output}${launcher.errors}`.includes(secret), name);
+    try {
+      await launcher.welcome();
+      for (const name of ['api-key', 'operator-password']) {
+        const secret = (await readFile(join(kept, name), 'utf8')).trim();
+        assert.ok(launcher.output.includes(join(kept, name)), name);
+        assert.ok(!`${launcher.output}${launcher.errors}`.includes(secret), name);
+      }
+      assert.ok(launcher.output.includes(`Bearer $(cat ${join(kept, 'api-key')})`));
+    } finally {
+      launcher.signal('SIGTERM');
+      assert.equal(await launcher.exit, 0);
     }
-    assert.ok(launcher.output.includes(`Bearer $(cat ${join(kept, 'api-key')})`));
-    launcher.signal('SIGTERM');
-    assert.equal(await launcher.exit, 0);
   });
 });
