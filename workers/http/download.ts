@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher, request } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
+import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
 
 /** Maximum size of a fetched file, in bytes. */
@@ -103,7 +104,8 @@ export function createDownloader(options: DownloaderOptions): Downloader {
       for (let redirects = 0; ; redirects++) {
         const isTrusted = url.origin === trustedOrigin;
         if (!isTrusted) checkLiteralAddress(url);
-        const agent = new Agent({ connect: { timeout: connectMs, lookup: pinnedLookup(resolveHost, isTrusted) } });
+        const lookup = pinnedLookup(resolveHost, isTrusted);
+        const agent = new Agent({ connect: createConnector({ timeout: connectMs, lookup }) });
         limit.onEnd(() => void agent.destroy().catch(() => undefined));
         const answer = await ask(url, agent, { signal: limit.signal, silenceMs }, isTrusted ? trustedHeaders : {});
         const location = redirectOf(answer);

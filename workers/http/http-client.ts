@@ -44,16 +44,19 @@ export interface HttpClient {
 }
 
 /**
- * Connects for a pool, and reports each socket before it is connected.
+ * Connects for a pool or an agent, and reports each socket before it is connected. Nothing may connect without it:
  *
  * undici treats a reset of a connection that was not to be kept alive as the end of its body: a truncated answer would pass for a
  * complete one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`). A
  * listener that runs before undici's own keeps the error out of that branch.
  */
-function createConnector(onSocket: (socket: Socket) => void): buildConnector.connector {
-  const connect = buildConnector({});
-  return (options, callback) => {
-    const socket: unknown = connect(options, (...result) => {
+export function createConnector(
+  options: buildConnector.BuildOptions = {},
+  onSocket: (socket: Socket) => void = () => undefined,
+): buildConnector.connector {
+  const connect = buildConnector(options);
+  return (target, callback) => {
+    const socket: unknown = connect(target, (...result) => {
       result[1]?.prependListener('error', (error: ConnectionError) => {
         if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET';
       });
@@ -79,7 +82,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const jsonHeaders = ['content-type', 'application/json', ...headers];
   /** The exchange being dispatched: a connection opened meanwhile is its own. */
   let dispatched: { onConnecting(socket: Socket): void } | undefined;
-  const connect = createConnector((socket) => dispatched?.onConnecting(socket));
+  const connect = createConnector({}, (socket) => dispatched?.onConnecting(socket));
   const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
   const send = <Answer>(
     method: Dispatcher.HttpMethod,

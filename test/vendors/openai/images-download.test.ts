@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../../shared/errors.ts';
 import { createDownloader, type Downloader, type ResolveHost } from '../../../workers/http/download.ts';
@@ -93,6 +93,11 @@ describe('createDownloader', () => {
     await once(listener, 'listening');
     return `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
   };
+  /** Sockets of the vendor's server. */
+  const sockets = new Set<Socket>();
+  const resetConnections = (): void => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
   const close = async (listener: Server): Promise<void> => {
     listener.close();
     listener.closeAllConnections();
@@ -103,6 +108,10 @@ describe('createDownloader', () => {
     server = createServer((request, response) => {
       asked.push(request.url ?? '');
       answer(request, response);
+    });
+    server.on('connection', (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
     });
     other = createServer((_request, response) => {
       otherAsked += 1;
@@ -231,6 +240,19 @@ describe('createDownloader', () => {
       response.socket?.end();
     };
     assert.match(await whyNot(fetchAll(trusting(), origin)), /could not be followed \(\w+\)/);
+  });
+
+  it('the downloader fails when the connection is reset in a file of unknown length', async () => {
+    answer = (_request, response) => {
+      response.useChunkedEncodingByDefault = false;
+      response.writeHead(200, { connection: 'close' });
+      response.write('half');
+    };
+    const { content } = await trusting()(origin, wait);
+    const read = (async () => {
+      for await (const _chunk of content) resetConnections();
+    })();
+    assert.match(await whyNot(read), /could not be followed \(UND_ERR_SOCKET\)/);
   });
 
   it('the downloader ends with its signal, before and inside the file, and closes the connection', async () => {
