@@ -42,8 +42,8 @@ export class SseReader {
     }
     if (this.afterReturn && text.startsWith('\n')) text = text.slice(1);
     this.afterReturn = text.endsWith('\r');
-    // The parser would hold back a trailing CR until it knows that no LF follows, and with it a whole event.
-    this.parser.feed(this.afterReturn ? `${text}\n` : text);
+    // The parser would hold back a trailing CR, and with it a whole event, and look for a CR in all that follows each line.
+    this.parser.feed(text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text);
   }
 
   private decode(bytes: Buffer): string {

@@ -113,6 +113,13 @@ describe('SseReader', () => {
     assert.equal(read(parts)[0]?.data, data);
   });
 
+  // Looked at line by line to its end, such a chunk takes minutes.
+  it('SseReader looks once at each byte of a chunk of empty lines with one CR among them', () => {
+    const lines = '\n'.repeat(4 * 1024 * 1024);
+    assert.deepEqual(dataOf(`data: a\r${lines}data: b\n\n`), ['a', 'b']);
+    assert.deepEqual(dataOf(`data: a\n${lines}\rdata: b\n\n`), ['a', 'b']);
+  });
+
   it('SseReader fails with a clear error when an event exceeds the limit, in one line or in many', () => {
     for (const part of ['x'.repeat(65_536), `data: ${'x'.repeat(65_536)}\n`]) {
       const reader = new SseReader(() => assert.fail('no event is whole'));
