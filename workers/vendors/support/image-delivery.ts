@@ -22,7 +22,7 @@ export async function deliverImages(
 ): Promise<VendorAnswer> {
   const results: ImageResult[] = [];
   // Sequential: at most one image is in memory beside the answer itself.
-  for (const image of data) results.push(await delivery.deliver(image, rest.output_format));
+  for (const image of data) results.push(await delivery.deliver(image));
   const usage = isObject(rest.usage) ? rest.usage : null;
   const at = typeof created === 'number' ? created : Math.floor(Date.now() / 1000);
   const counted = usage === null ? {} : { usage };
@@ -47,28 +47,38 @@ export class ImageDelivery {
     this.download = download;
   }
 
-  /** One image of the vendor as a result. @param format the answer's `output_format`, if it has one */
-  async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject, format: unknown): Promise<ImageResult> {
+  /** One image of the vendor as a result. @throws ApiError for anything but an image: it is not charged */
+  async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject): Promise<ImageResult> {
     if (typeof base64 === 'string' && base64 !== '') return { ...rest, ...(await this.fromBase64(base64)) };
-    if (typeof url === 'string' && url !== '') return { ...rest, ...(await this.fromLink(url, format)) };
+    if (typeof url === 'string' && url !== '') return { ...rest, ...(await this.fromLink(url)) };
     throw new ApiError('server_error', "The model's vendor answered with an image that is empty.");
   }
 
-  private async fromBase64(base64: string): Promise<ImageResult> {
+  private async fromBase64(said: string): Promise<ImageResult> {
+    // Some vendors send a data URL.
+    const base64 = said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
+    const type = typeOfBytes(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
     if (this.wanted === 'b64_json') return { b64_json: base64 };
-    const bytes = Buffer.from(base64, 'base64');
-    const stored = await this.call.files.save(bytes, typeOfBytes(bytes));
+    const stored = await this.call.files.save(Buffer.from(base64, 'base64'), type);
     // The completed event of a stream always holds base64: clients rely on it.
     return { ...(this.call.stream && { b64_json: base64 }), ...stored };
   }
 
-  private async fromLink(url: string, format: unknown): Promise<ImageResult> {
-    const { content, type } = await this.download(url, this.call);
-    const counted = Readable.from(this.counted(content), { objectMode: false });
-    // Covers unread content too: the generator has not started then, and ends nothing.
-    counted.once('close', () => content.destroy());
-    if (this.wanted === 'b64_json') return { b64_json: await toBase64(counted) };
-    return { ...(await this.call.files.save(counted, imageType(type, format))) };
+  private async fromLink(url: string): Promise<ImageResult> {
+    const { content } = await this.download(url, this.call);
+    const chunks = this.counted(content);
+    try {
+      const head = await readHead(chunks);
+      const type = typeOfBytes(head);
+      const whole = Readable.from(joined(head, chunks), { objectMode: false });
+      // Covers unread content too: the generator has not started then, and ends nothing.
+      whole.once('close', () => content.destroy());
+      if (this.wanted === 'b64_json') return { b64_json: await toBase64(whole) };
+      return { ...(await this.call.files.save(whole, type)) };
+    } catch (error) {
+      content.destroy();
+      throw error;
+    }
   }
 
   private async *counted(content: Readable): AsyncGenerator<Buffer> {
@@ -82,29 +92,52 @@ export class ImageDelivery {
   }
 }
 
+/** Bytes that tell an image from anything else. */
+const headBytes = 64;
+
+/** The first bytes of a file, or all of a shorter one. */
+async function readHead(chunks: AsyncGenerator<Buffer>): Promise<Buffer> {
+  let head = Buffer.alloc(0);
+  while (head.length < headBytes) {
+    const { value, done } = await chunks.next();
+    if (done) break;
+    head = Buffer.concat([head, value]);
+  }
+  return head;
+}
+
+async function* joined(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield head;
+  yield* rest;
+}
+
 async function toBase64(content: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of content) chunks.push(chunk);
   return Buffer.concat(chunks).toString('base64');
 }
 
-const imageTypes = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
+/** How the files of images begin, as Latin-1. */
+const heads: readonly (readonly [type: string, head: RegExp])[] = [
+  ['image/png', /^\x89PNG\r\n\x1a\n/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/webp', /^RIFF.{4}WEBP/s],
+  ['image/gif', /^GIF8/],
+  ['image/avif', /^.{4}ftypavi[fs]/s],
+  ['image/svg+xml', /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/],
+];
 
-/** The type of a fetched image: never anything but an image, because its link opens in browsers. */
-function imageType(said: string | undefined, format: unknown): string {
-  if (said !== undefined && imageTypes.has(said)) return said;
-  const named = `image/${String(format)}`;
-  return imageTypes.has(named) ? named : 'image/png';
-}
-
-/** The type of an image, by its first bytes. @throws ApiError for types that vendors do not make. */
+/**
+ * The type of an image, by its first bytes: what a vendor says of it may be wrong, and a page that says why there is no image must
+ * not pass for one. @throws ApiError for types that vendors do not make
+ */
 function typeOfBytes(bytes: Buffer): string {
-  const head = bytes.toString('latin1', 0, 12);
-  if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
-  if (/^RIFF.{4}WEBP/s.test(head)) return 'image/webp';
-  if (head.startsWith('GIF8')) return 'image/gif';
-  throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
+  const text = bytes.toString('latin1', 0, headBytes);
+  const [type] = heads.find(([, head]) => head.test(text)) ?? [];
+  if (type === undefined) {
+    throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
+  }
+  return type;
 }
 
 /** Delivers images that a vendor names by links or data URLs. @throws ApiError if there is none */

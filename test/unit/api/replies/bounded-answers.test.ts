@@ -69,7 +69,7 @@ describe('endless vendor answers', () => {
     let fetched = 0;
     const download = async () => {
       fetched++;
-      const chunks = Array.from({ length: 50 }, () => Buffer.alloc(megabyte));
+      const chunks = Array.from({ length: 50 }, () => Buffer.alloc(megabyte, '\x89PNG\r\n\x1a\n', 'latin1'));
       return { content: Readable.from(chunks, { objectMode: false }), type: 'image/png' };
     };
     for (const wanted of ['b64_json', 'url'] as const) {

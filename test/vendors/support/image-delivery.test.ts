@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { deliverImages, ImageDelivery } from '../../../workers/vendors/support/image-delivery.ts';
+import { callOf } from '../contracts/fixture-vendor.ts';
+import { memoryFiles } from '../contracts/memory-files.ts';
+
+const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(200_000, 7)]);
+const formats = ['b64_json', 'url'] as const;
+const refused = { name: 'ApiError', code: 'server_error', message: /an image of an unknown kind/ };
+
+describe('ImageDelivery', () => {
+  for (const wanted of formats) {
+    it(`ImageDelivery delivers no base64 that is no image, which would be charged, as ${wanted}`, async () => {
+      const page = Buffer.from('<!DOCTYPE html><title>Too many requests</title>').toString('base64');
+      for (const b64_json of ['!!!!', 'not base64 at all', '====', page, Buffer.alloc(100).toString('base64')]) {
+        const { files, saved } = memoryFiles();
+        const delivery = new ImageDelivery(callOf({ files }), wanted, () => assert.fail('it is no link'));
+        await assert.rejects(deliverImages({ data: [{ b64_json }] }, delivery), refused, b64_json);
+        assert.deepEqual(saved, []);
+      }
+    });
+
+    it(`ImageDelivery delivers no file that is no image, whatever its server says, as ${wanted}`, async () => {
+      for (const text of ['', '<html>This link has expired.</html>', '{"error":"gone"}']) {
+        const { files, saved } = memoryFiles();
+        const content = Readable.from(text === '' ? [] : [Buffer.from(text)]);
+        const download = async () => ({ content, type: 'image/png' });
+        const delivery = new ImageDelivery(callOf({ files }), wanted, download);
+        await assert.rejects(deliverImages({ data: [{ url: 'https://vendor.example/1' }] }, delivery), refused, text);
+        assert.deepEqual(saved, []);
+        assert.ok(content.destroyed, 'the connection stays open');
+      }
+    });
+
+    it(`ImageDelivery delivers an image whose bytes arrive in any parts as ${wanted}`, async () => {
+      const { files, saved } = memoryFiles();
+      const parts = [png.subarray(0, 1), png.subarray(1, 5), png.subarray(5, 100), png.subarray(100)];
+      const download = async () => ({ content: Readable.from(parts), type: 'application/octet-stream' });
+      const delivery = new ImageDelivery(callOf({ files }), wanted, download);
+      const { body } = await deliverImages({ data: [{ url: 'https://vendor.example/1' }] }, delivery);
+      const [image] = JSON.parse(body).data;
+      if (wanted === 'url') assert.deepEqual(saved, [{ type: 'image/png', content: png }]);
+      else assert.equal(image.b64_json, png.toString('base64'));
+    });
+  }
+
+  it('ImageDelivery delivers base64 that its vendor has made a data URL of as base64', async () => {
+    const delivery = new ImageDelivery(callOf({}), 'b64_json', () => assert.fail('it is no link'));
+    const b64_json = `data:image/png;base64,${png.toString('base64')}`;
+    const { body } = await deliverImages({ data: [{ b64_json }] }, delivery);
+    assert.equal(JSON.parse(body).data[0].b64_json, png.toString('base64'));
+  });
+});
