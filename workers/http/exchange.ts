@@ -124,7 +124,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     this.status = status;
     this.headers = headers;
     if (status < 200 || status > 299) return;
-    if (!String(headers['content-type']).startsWith('application/json')) this.onChunk = this.request.onChunk;
+    if (!/^application\/json\b/i.test(String(headers['content-type']))) this.onChunk = this.request.onChunk;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -289,6 +289,8 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
         response.write(film, () => bench.server.reset());
       },
       (response: ServerResponse) => response.writeHead(403).end('<Error>expired</Error>'),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>expired</h1>'),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'application/xml' }).end('<Error/>'),
     ]) {
       bench.answer(({ url }, response) => {
         if (url === '/film.mp4') send(response);
@@ -299,6 +301,12 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
       assert.equal((await bench.failure(fetched)).code, 'server_error');
       assert.deepEqual(saved, []);
     }
+    bench.answer(({ url }, response) => {
+      if (url === '/film.mp4') response.writeHead(200, { 'content-type': 'video/mp4' }).end();
+      return url === '/film.mp4';
+    });
+    const empty = bench.vendor.video.fetch(bench.taskCall({ files: memoryFiles().files }), 'video');
+    assert.equal((await bench.failure(empty)).code, 'server_error');
     bench.answer();
     const download = createFilmDownloader(bench.server.baseUrl, 10);
     assert.equal((await bench.failure(download(bench.filmLink, callOf()))).code, 'request_too_large');

@@ -264,7 +264,7 @@ describe('video files of the OpenAI dialect', () => {
       ...{ file: 'file-1', type: 'video/mp4', bytes: film.length },
     });
     assert.ok(saved[0]?.content.equals(film), 'the file is not what was sent');
-    server.answer((response) => sendFile(response, thumbnail, 'text/html'));
+    server.answer((response) => sendFile(response, thumbnail, 'application/x-unknown'));
     assert.equal((await vendor.video.fetch(about({ files }), 'thumbnail'))?.type, 'image/webp');
     const [one, two] = received();
     assert.equal(one, `GET /v1/videos/${queued.id}/content?variant=video`);
@@ -282,6 +282,9 @@ describe('video files of the OpenAI dialect', () => {
       (response) => sendFile(response, film, 'video/mp4', 100_000),
       (response) => sendFile(response, Buffer.alloc(0), 'video/mp4'),
       (response) => sendJson(response, 200, '{"url":"https://elsewhere"}'),
+      (response) => sendFile(response, Buffer.from('{"error":"busy"}'), 'Application/JSON'),
+      (response) => sendFile(response, Buffer.from('{"error":"busy"}'), 'application/problem+json; charset=utf-8'),
+      (response) => sendFile(response, Buffer.from('<h1>Busy</h1>'), 'text/html'),
       (response) => sendJson(response, 500, '{}'),
     ];
     for (const answer of answers) {

@@ -3,8 +3,9 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { Reading } from '../../http/exchange.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
-import { AudioPieces, refuseText } from '../support/audio-pieces.ts';
+import { AudioPieces } from '../support/audio-pieces.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { refuseText } from '../support/refuse-text.ts';
 import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { OpenAiEventStream } from './event-stream.ts';
@@ -57,7 +58,7 @@ class SpeechStream extends OpenAiEventStream {
   /** Takes bytes of a body. A vendor without events answers a request for them with audio. */
   readAs(type: string, bytes: Buffer): Reading {
     if (/^audio\//i.test(type)) this.hasEvents = false;
-    if (!this.hasEvents) refuseText(type);
+    if (!this.hasEvents) refuseText(type, 'audio');
     return this.read(bytes);
   }
 

@@ -7,6 +7,7 @@ import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { refuseText } from '../support/refuse-text.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 
@@ -167,8 +168,9 @@ class IncomingFile {
     this.content.on('error', () => undefined);
   }
 
-  /** @throws ApiError for a file that is too large, and the error of storing. */
+  /** @throws ApiError for a file that is too large or a text, and the error of storing. */
   write(chunk: Buffer, type: string): Promise<void> | undefined {
+    refuseText(type, 'a file');
     this.saved ??= this.save(type);
     this.bytes += chunk.length;
     if (this.bytes > this.maxBytes) {

@@ -1,13 +1,5 @@
-import { ApiError } from '../../../shared/errors.ts';
-
 /** Maximum bytes of audio in one frame: as base64 they still travel inline. */
 const maxPiece = 32 * 1024;
-
-/** @param type the Content-Type of a body @throws ApiError for text, such as a proxy's page, which would pass for audio */
-export function refuseText(type: string): void {
-  if (!/^text\//i.test(type)) return;
-  throw new ApiError('server_error', "The model's vendor answered with text in place of audio.");
-}
 
 /** Audio in, the texts of frames out. Audio from one iteration of the event loop is batched, because a vendor's pieces may be tiny. */
 export class AudioPieces {

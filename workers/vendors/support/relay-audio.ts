@@ -2,8 +2,9 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { Reading } from '../../http/exchange.ts';
 import type { HttpClient, HttpPost } from '../../http/http-client.ts';
 import type { FrameSink, VendorAnswer } from '../vendor.ts';
-import { AudioPieces, refuseText } from './audio-pieces.ts';
+import { AudioPieces } from './audio-pieces.ts';
 import { DeltaStream } from './delta-stream.ts';
+import { refuseText } from './refuse-text.ts';
 
 /**
  * Posts a request whose answer is the bytes of an audio file, and passes them on as they arrive. There is no usage.
@@ -25,7 +26,7 @@ class AudioStream extends DeltaStream {
   private readonly audio = new AudioPieces((text) => this.write(text));
 
   readAs(type: string, bytes: Buffer): Reading {
-    refuseText(type);
+    refuseText(type, 'audio');
     return this.read(bytes);
   }
 
