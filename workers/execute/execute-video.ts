@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type VideoEnd, type VideoFile, type VideoVariant, videoVariants } from '../../shared/capabilities/video.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
+import { unknownOutcome } from '../vendors/support/vendor-task-calls.ts';
 import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
 import { type ExecuteTask, notOffered, type Pause } from './execution.ts';
 
@@ -24,6 +25,9 @@ const fetchMs = 300_000;
 /** Tries to fetch a file per claim, and the wait between them, which grows. */
 const fetches = 3;
 const fetchPauseMs = 500;
+
+/** Maximum length of a vendor's name for a task: it is kept in Redis and in the answer, and becomes part of paths. */
+const maxTaskName = 1000;
 
 /** How long a creation may continue after its job was stopped: once its name is known, the task can be discarded. */
 const lingerMs = 4000;
@@ -52,6 +56,9 @@ export const executeVideo: ExecuteTask = async ({ vendor, call, rememberTask }) 
   const { signal, release } = lingering(call.signal);
   try {
     const name = await video.create({ ...call, signal });
+    if (name.length > maxTaskName) {
+      throw unknownOutcome("The model's vendor began the video, but calls it by a name that is too long to be kept.");
+    }
     await rememberTask(name);
   } finally {
     release();

@@ -197,6 +197,8 @@ describe('video creation of the OpenAI dialect', () => {
       silence: () => undefined,
       'an answer that is cut': (response) => sendJson(response, 200, JSON.stringify(queued).slice(0, 40)),
       'an answer without a name': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: undefined })),
+      'a name that leads elsewhere': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: '..' })),
+      'a name that is no text of a path': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: '\ud800' })),
     };
     for (const [name, answer] of Object.entries(answers)) {
       server.answer(answer);
@@ -219,6 +221,9 @@ describe('video polling of the OpenAI dialect', () => {
     assert.deepEqual(await pollOf(completed), { status: 'completed', size: '1280x720', seconds: '8' });
     assert.deepEqual(await pollOf({ ...completed, seconds: 8, size: null }), { status: 'completed', seconds: '8' });
     assert.deepEqual([...new Set(received())], [`GET /v1/videos/${queued.id}`]);
+    const endless = '8'.repeat(100_000);
+    assert.deepEqual(await pollOf({ ...completed, size: endless, seconds: endless }), { status: 'completed' });
+    assert.deepEqual(await pollOf({ ...completed, seconds: '-8', size: 7 }), { status: 'completed' });
   });
 
   it('an OpenAI video poll tells a policy rejection from a vendor fault', async () => {
@@ -370,6 +375,14 @@ describe('executeVideo and followVideo', () => {
     const { progress, pauseMs } = await pauseOf(create(async (name) => void names.push(name)));
     assert.deepEqual([names, progress, received()], [[queued.id], 0, ['POST /v1/videos']]);
     assert.ok(pauseMs >= 1000 && pauseMs <= 2000, String(pauseMs));
+  });
+
+  it('executeVideo stores no id that is too long to be kept', async () => {
+    server.answer((response) => sendJson(response, 200, JSON.stringify({ ...queued, id: 'v'.repeat(1_000_000) })));
+    await assert.rejects(
+      create(async () => assert.fail('it is stored')),
+      hasCode('outcome_unknown'),
+    );
   });
 
   it('executeVideo creates nothing for an aborted job, and stores the id when aborted during the creation', async () => {

@@ -92,7 +92,8 @@ function readName(answerReader: OpenAiAnswerReader, text: string): string {
     throw unknown("The model's vendor began the video, but its answer cannot be read.", error);
   }
   const { id, error } = answer;
-  if (typeof id === 'string' && id !== '') return id;
+  // It becomes a segment of a path, in which only dots would lead elsewhere.
+  if (typeof id === 'string' && /^(?!\.{1,2}$)[\x21-\x7e]+$/.test(id)) return id;
   // An error under a status of success. (A video has an `error`, too: null as long as it has not failed.)
   if (error) throw answerReader.reportedError(text);
   throw unknown("The model's vendor began the video, but did not say what it is called.");
@@ -111,14 +112,19 @@ function readState({ status, progress, size, seconds, error }: JsonObject): Task
     case 'completed':
       return {
         status,
-        ...(typeof size === 'string' && { size }),
-        ...((typeof seconds === 'string' || typeof seconds === 'number') && { seconds: String(seconds) }),
+        ...(isShort(size) && { size }),
+        ...(isShort(`${seconds}`) && Number(seconds) > 0 && { seconds: String(seconds) }),
       };
     case 'failed':
       return { status, error: taskError(isObject(error) ? error : {}) };
     default:
       throw new ApiError('server_error', "The model's vendor answered with a video of an unknown status.");
   }
+}
+
+/** Whether it can be a size or a length: both are kept, and shown with the video. */
+function isShort(said: unknown): said is string {
+  return typeof said === 'string' && said.length <= 32;
 }
 
 /** Why a video failed, from its `error`. */
