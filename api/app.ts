@@ -18,7 +18,7 @@ import { responses } from './endpoints/responses/responses.ts';
 import { responseSocket } from './endpoints/responses/socket/response-socket.ts';
 import { videoRoutes } from './endpoints/videos/video-routes.ts';
 import { allowOrigin } from './http/allow-origin.ts';
-import { compressObjects } from './http/compress-json.ts';
+import { writeObjects } from './http/compress-json.ts';
 import { cors } from './http/cors.ts';
 import { errorShape, errors } from './http/errors.ts';
 import { checkHost, refuseOddRequests, requestTarget } from './http/request-address.ts';
@@ -110,7 +110,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(consoleHeaders);
   app.use(unknownPath(services));
   app.use(consoleFiles());
-  app.use(compressObjects);
+  app.use(writeObjects(services));
   app.use(router.routes());
   // Lists the methods of a path in Allow.
   app.use(router.allowedMethods());

@@ -9,6 +9,9 @@ const usualSweepMs = 1000;
 /** Pipelined requests that may wait on one connection. No legitimate client sends more before a response. */
 const maxPipelined = 32;
 
+/** Longer answers are announced before they are sent, in bytes: their clients may not take them. */
+export const largeAnswer = 1024 * 1024;
+
 /** Bounds on connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;

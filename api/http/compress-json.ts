@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Middleware } from 'koa';
+import { type Connections, largeAnswer } from '../bounds/connections.ts';
 import type { Context, State } from '../state.ts';
 
 /** Shorter answers are not compressed: it costs more than it saves. */
@@ -52,13 +53,20 @@ export async function compressed(ctx: Context, body: Body): Promise<Body> {
   }
 }
 
-/** Compresses objects returned by the router's paths: lists, jobs, responses. Streams, files and pages are not objects. */
-export const compressObjects: Middleware<State> = async (ctx, next) => {
-  await next();
-  const { body } = ctx;
-  if (ctx.respond === false || !ctx.path.startsWith('/v1/') || !isPlain(body)) return;
-  ctx.body = await compressed(ctx, JSON.stringify(body));
-};
+/**
+ * Writes and compresses objects returned by the router's paths: lists, jobs, responses. Streams, files and pages are not objects.
+ * A stored answer may be megabytes, and reading it is free: it is announced like the answer itself.
+ */
+export function writeObjects({ connections }: { readonly connections: Pick<Connections, 'expect'> }): Middleware<State> {
+  return async (ctx, next) => {
+    await next();
+    const { body } = ctx;
+    if (ctx.respond === false || !isPlain(body)) return;
+    const sent = await compressed(ctx, JSON.stringify(body));
+    if (sent.length > largeAnswer) connections.expect(sent.length);
+    ctx.body = sent;
+  };
+}
 
 function isPlain(body: unknown): body is object {
   return (

@@ -9,7 +9,7 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
-import type { Connections } from '../bounds/connections.ts';
+import { type Connections, largeAnswer } from '../bounds/connections.ts';
 import { compressed, minCompressed } from '../http/compress-json.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import type { Context } from '../state.ts';
@@ -31,9 +31,6 @@ export interface OpenReplyDependencies extends ViewJobDependencies {
   readonly delivered: DeliveredLogs;
   readonly metrics: ApiMetrics;
 }
-
-/** Answers above so many characters are looked at before they are sent: their clients may not take them. */
-const largeAnswer = 1024 * 1024;
 
 /** A request that waits for the answer of a job. */
 export interface ReplyContext {
