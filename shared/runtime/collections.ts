@@ -102,3 +102,41 @@ function listOf(jobId: string): number {
   const [first, second, third] = [jobId.charCodeAt(end - 3), jobId.charCodeAt(end - 2), jobId.charCodeAt(end - 1)];
   return ((first * 31 + second) * 31 + third) % lists || 0;
 }
+
+/** Chunks that are kept as they came. */
+const maxRecent = 1024;
+
+/**
+ * The chunks of a body that is buffered. Many are joined now and then: a sender may make each byte a chunk of its own, which would
+ * take hundreds of times its memory.
+ */
+export class GatheredChunks {
+  readonly #onJoined: (chunk: Buffer) => void;
+  readonly #joined: Buffer[] = [];
+  #recent: Buffer[] = [];
+
+  /** @param onJoined called with each chunk that was copied */
+  constructor(onJoined: (chunk: Buffer) => void = () => undefined) {
+    this.#onJoined = onJoined;
+  }
+
+  add(chunk: Buffer): void {
+    this.#recent.push(chunk);
+    if (this.#recent.length < maxRecent) return;
+    this.#joined.push(this.#join(this.#recent));
+    this.#recent = [];
+  }
+
+  /** All of them as one, at the end; a single one is not copied. */
+  bytes(): Buffer {
+    const [only] = this.#recent;
+    if (only !== undefined && this.#recent.length === 1 && this.#joined.length === 0) return only;
+    return this.#join([...this.#joined, ...this.#recent]);
+  }
+
+  #join(chunks: readonly Buffer[]): Buffer {
+    const whole = Buffer.concat(chunks);
+    for (const chunk of chunks) this.#onJoined(chunk);
+    return whole;
+  }
+}

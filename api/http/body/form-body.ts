@@ -6,6 +6,7 @@ import type { Context } from 'koa';
 import type { AccountBlobs } from '../../../shared/blobs/blobs.ts';
 import { Upload } from '../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import type { Form } from '../../pipeline/parsed-request.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
@@ -233,13 +234,13 @@ class FormReading {
     if (++this.#fields > limits.fields) {
       throw new ApiError('request_too_large', `The form has too many fields: at most ${limits.fields} are accepted.`);
     }
-    const chunks: Buffer[] = [];
+    const chunks = new GatheredChunks();
     for await (const chunk of content as AsyncIterable<Buffer>) {
       this.#fieldBytes += chunk.length;
       if (this.#fieldBytes > limits.fieldsSize) throw tooLarge('text of the form', limits.fieldsSize);
-      chunks.push(chunk);
+      chunks.add(chunk);
     }
-    return Buffer.concat(chunks).toString('utf8');
+    return chunks.bytes().toString('utf8');
   }
 
   async #storeFile(content: Readable, field: string, head: PartHead): Promise<StoredFile> {

@@ -3,6 +3,7 @@ import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import type { Context } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
+import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 
 /** The maximum window (8 MiB) of a zstd stream, which is the limit of RFC 9659 for HTTP. */
 const zstdWindowLog = 23;
@@ -169,12 +170,13 @@ function tooLarge(maxBytes: number): ApiError {
 
 function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: WholeBounds): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
     const startedAt = Date.now();
     const encoding = encodingOf(req);
     // The size limit is for the unpacked data, the pace for what the caller sends.
     const unpacker = encoding === undefined ? undefined : unpackerOf(encoding);
     const source = unpacker ?? req;
+    // An unpacker may keep the memory that it writes to.
+    const chunks = new GatheredChunks(unpacker === undefined ? releaseMemory : undefined);
     // A body with a Content-Length was checked before.
     let isLarge = watch === undefined || (unpacker === undefined && req.headers['content-length'] !== undefined);
     let size = 0;
@@ -204,11 +206,13 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
       if (isTooSlow(received, startedAt, pace)) late();
     };
     const keep = (chunk: Buffer): void => {
-      chunks.push(chunk);
+      // Released with those that it is joined with.
+      const { length } = chunk;
+      chunks.add(chunk);
       timer.refresh();
       if (watch === undefined) return;
       try {
-        watch.grow(chunk.length);
+        watch.grow(length);
       } catch (error) {
         fail(error);
         return;
@@ -221,9 +225,7 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
     const end = (): void => {
       stop();
       // A small body is one chunk, which needs no copy.
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
-      // An unpacker may keep the memory that it writes to.
-      if (unpacker === undefined && chunks.length > 1) chunks.forEach(releaseMemory);
+      resolve(chunks.bytes());
     };
     const leave = (): void => {
       // A request that was read to its end also closes, possibly before all of it is unpacked.

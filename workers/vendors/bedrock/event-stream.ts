@@ -1,6 +1,6 @@
 import { EventStreamCodec, type Message } from '@smithy/eventstream-codec';
 import { ApiError } from '../../../shared/errors.ts';
-import { GatheredChunks } from '../../http/exchange.ts';
+import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 
 /** Maximum bytes of one message: more than Bedrock may send, and a bound on what is kept of a damaged stream. */
 const maxMessage = 16 * 1024 * 1024;

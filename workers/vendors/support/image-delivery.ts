@@ -6,6 +6,7 @@ import {
   type PlacedImageJob,
 } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { VendorAnswer, VendorCall } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
@@ -112,9 +113,9 @@ async function* joined(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerat
 }
 
 async function toBase64(content: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of content) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('base64');
+  const chunks = new GatheredChunks();
+  for await (const chunk of content) chunks.add(chunk);
+  return chunks.bytes().toString('base64');
 }
 
 /** How the files of images begin, as Latin-1. */

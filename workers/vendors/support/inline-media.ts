@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Upload } from '../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { VendorCall } from '../vendor.ts';
 
@@ -73,17 +74,17 @@ export class InlineMedia {
   }
 
   private async read(content: Readable, param: string): Promise<string> {
-    const chunks: Buffer[] = [];
+    const chunks = new GatheredChunks();
     try {
       for await (const chunk of content) {
         this.bytes += chunk.length;
         if (this.bytes > maxBytes) throw invalid(param, `the files of a request may have ${maxBytes} bytes together`);
-        chunks.push(chunk);
+        chunks.add(chunk);
       }
     } catch (error) {
       throw named(error, param);
     }
-    return Buffer.concat(chunks).toString('base64');
+    return chunks.bytes().toString('base64');
   }
 }
 

@@ -206,6 +206,20 @@ describe('readBody', () => {
     });
   }
 
+  it('readBody keeps a body whose every byte is a chunk of its own in little more memory than its bytes', async () => {
+    const bytes = 3_000_000;
+    const before = process.memoryUsage().heapUsed;
+    const socket = await open(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const chunks = '1\r\n \r\n'.repeat(10_000);
+    for (let sent = 0; sent < bytes; sent += 10_000) {
+      await new Promise<void>((resolve) => socket.write(chunks, () => resolve()));
+    }
+    const used = process.memoryUsage().heapUsed - before;
+    socket.write('0\r\n\r\n');
+    assert.match(await textUntilEnd(socket), /"bytes":3000000/);
+    assert.ok(used < 60 * bytes, `${used} bytes`);
+  });
+
   it('readBody accepts exactly 20 MiB, and no more', async () => {
     const headers = { 'content-type': 'application/json' };
     assert.equal((await post(new Uint8Array(largestBody), headers)).body.bytes, largestBody);
