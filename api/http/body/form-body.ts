@@ -20,6 +20,8 @@ const limits = {
   files: 17,
   fields: 200,
   fieldsSize: 2 * mebibyte,
+  /** Characters of a name, of a file's name and of its type, which go with the job through Redis. */
+  name: 1024,
 };
 
 /** Limits of a form as a whole. */
@@ -219,6 +221,9 @@ class FormReading {
     if (this.#isAbandoned) throw new Error('the form is not read on');
     const head = readPartHead(headers);
     if (head === undefined) throw malformed('a part has no Content-Disposition: form-data with a name');
+    if ([head.name, head.fileName, head.type].some((text) => (text?.length ?? 0) > limits.name)) {
+      throw malformed(`a part has a name or a type of more than ${limits.name} characters`);
+    }
     this.#open.add(content);
     try {
       // `image[]` and `image` are the same field.

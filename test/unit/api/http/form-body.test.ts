@@ -289,6 +289,25 @@ describe('readForm', () => {
     }
   });
 
+  it('readForm returns 400 to names and types that are too long to go with the job', async () => {
+    const long = 'x'.repeat(1025);
+    const heads = [
+      `form-data; name="${long}"`,
+      `form-data; name="image"; filename="${long}"`,
+      `form-data; name="image"; filename="a.png"\nContent-Type: image/${long}`,
+    ];
+    for (const each of heads) {
+      const answer = await postText(`--b\nContent-Disposition: ${each}\n\nbytes\n--b--\n`);
+      assert.deepEqual(refused(answer), [400, 'invalid_request_error'], each.slice(0, 60));
+      assert.match(answer.error?.message ?? '', /more than 1024 characters/);
+    }
+    const most = await postText(
+      `--b\nContent-Disposition: form-data; name="image"; filename="${'x'.repeat(1024)}"\n\nbytes\n--b--\n`,
+    );
+    assert.equal(most.files[0]?.name.length, 1024);
+    await take(most.files[0] as UploadRecord);
+  });
+
   it('readForm returns 400 without a boundary or with an unused one, and 415 to a compressed form', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=', 'multipart/form-data; boundary="']) {
       assert.deepEqual(refused(await post(sample, { 'content-type': type })), [400, 'invalid_request_error'], type);
