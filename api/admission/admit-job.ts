@@ -93,14 +93,14 @@ export async function admitAndEnqueue(
   }
 }
 
-/** Deletes the uploads of a failed request. */
+/** Deletes the uploads of a failed request. What cannot be deleted is swept: its caller is told why it failed. */
 export async function discardUploads(
   { blobs }: { readonly blobs: Blobs },
   account: string,
   uploads: ParsedRequest['files'],
 ): Promise<void> {
   if (uploads === undefined || uploads.length === 0) return;
-  await deleteRequest(blobs, { account, uploads: recordsOf(uploads) });
+  await deleteRequest(blobs, { account, uploads: recordsOf(uploads) }).catch(() => undefined);
 }
 
 /** @throws Error for anything that was not made by the reader of forms. */

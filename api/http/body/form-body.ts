@@ -207,12 +207,13 @@ class FormReading {
     return { form: { fields, files }, hash: this.#isHashed ? hash.digest('hex') : '' };
   }
 
-  /** Deletes stored files, and aborts those in progress. */
+  /** Deletes stored files, and aborts those in progress. What cannot be deleted is swept: why the form is refused matters more. */
   async abandon(): Promise<void> {
     this.#isAbandoned = true;
     for (const content of this.#open) content.destroy(new Error('the form is not read on'));
     for (const part of await Promise.allSettled(this.#parts)) {
-      if (part.status === 'fulfilled' && 'file' in part.value) await this.#blobs.delete(part.value.file.blob);
+      if (part.status !== 'fulfilled' || !('file' in part.value)) continue;
+      await this.#blobs.delete(part.value.file.blob).catch(() => undefined);
     }
   }
 

@@ -308,6 +308,24 @@ describe('readForm', () => {
     await take(most.files[0] as UploadRecord);
   });
 
+  it('readForm says why a form is refused even if its stored files cannot be deleted', async () => {
+    const kept: string[] = [];
+    const putStream = async (content: AsyncIterable<Uint8Array>) => {
+      const stored = await blobs.putStream(content);
+      kept.push(stored.id);
+      return stored;
+    };
+    storage = { putStream, delete: () => Promise.reject(new Error('the storage is away')) } as never;
+    const socket = await open(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const send = (text: string) => socket.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+    send(`${filePart}bytes\r\n--b\r\n`);
+    await eventually(() => assert.equal(kept.length, 1));
+    send('content-disposition: form-data\r\n\r\nnameless\r\n--b--\r\n');
+    socket.write('0\r\n\r\n');
+    assert.match(await textUntilEnd(socket), /^HTTP\/1\.1 400 .*nvalid_request_error/s);
+    for (const id of kept) await blobs.delete(id);
+  });
+
   it('readForm returns 400 without a boundary or with an unused one, and 415 to a compressed form', async () => {
     for (const type of ['multipart/form-data', 'multipart/form-data; boundary=', 'multipart/form-data; boundary="']) {
       assert.deepEqual(refused(await post(sample, { 'content-type': type })), [400, 'invalid_request_error'], type);
