@@ -57,7 +57,11 @@ export async function compressed(ctx: Context, body: Body): Promise<Body> {
  * Writes and compresses objects returned by the router's paths: lists, jobs, responses. Streams, files and pages are not objects.
  * A stored answer may be megabytes, and reading it is free: it is announced like the answer itself.
  */
-export function writeObjects({ connections }: { readonly connections: Pick<Connections, 'expect'> }): Middleware<State> {
+export function writeObjects({
+  connections,
+}: {
+  readonly connections: Pick<Connections, 'expect'>;
+}): Middleware<State> {
   return async (ctx, next) => {
     await next();
     const { body } = ctx;

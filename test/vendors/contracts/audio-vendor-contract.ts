@@ -168,14 +168,22 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
       assert.equal((await failure(vendor.transcribe(transcription(wire.listener), collect()))).code, 'server_error');
     });
 
-    itSpeaks(`${name} speech rejects an HTML page, or an error under a status of success, instead of audio`, async () => {
-      for (const type of ['text/html', 'Application/JSON', 'application/problem+json; charset=utf-8', 'application/xml']) {
-        server.answer((response) => response.writeHead(200, { 'content-type': type }).end('{"oh": "<h1>Oh</h1>"}'));
-        const sink = collect();
-        const { code, vendorStatus } = await failure(speak({}, sink));
-        assert.deepEqual([code, vendorStatus, sink.frames.length], ['server_error', undefined, 0], type);
-      }
-    });
+    itSpeaks(
+      `${name} speech rejects an HTML page, or an error under a status of success, instead of audio`,
+      async () => {
+        for (const type of [
+          'text/html',
+          'Application/JSON',
+          'application/problem+json; charset=utf-8',
+          'application/xml',
+        ]) {
+          server.answer((response) => response.writeHead(200, { 'content-type': type }).end('{"oh": "<h1>Oh</h1>"}'));
+          const sink = collect();
+          const { code, vendorStatus } = await failure(speak({}, sink));
+          assert.deepEqual([code, vendorStatus, sink.frames.length], ['server_error', undefined, 0], type);
+        }
+      },
+    );
 
     itSpeaks(`${name} speech relays audio in frames of at most 32 KiB, however slow the listener is`, async () => {
       const content = randomBytes(200_000);

@@ -198,7 +198,8 @@ describe('video creation of the OpenAI dialect', () => {
       'an answer that is cut': (response) => sendJson(response, 200, JSON.stringify(queued).slice(0, 40)),
       'an answer without a name': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: undefined })),
       'a name that leads elsewhere': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: '..' })),
-      'a name that is no text of a path': (response) => sendJson(response, 200, JSON.stringify({ ...queued, id: '\ud800' })),
+      'a name that is no text of a path': (response) =>
+        sendJson(response, 200, JSON.stringify({ ...queued, id: '\ud800' })),
     };
     for (const [name, answer] of Object.entries(answers)) {
       server.answer(answer);

@@ -120,7 +120,7 @@ async function toBase64(content: Readable): Promise<string> {
 
 /** How the files of images begin, as Latin-1. */
 const heads: readonly (readonly [type: string, head: RegExp])[] = [
-  ['image/png', /^\x89PNG\r\n\x1a\n/],
+  ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
   ['image/webp', /^RIFF.{4}WEBP/s],
   ['image/gif', /^GIF8/],
