@@ -233,6 +233,7 @@ describe('audio of ElevenLabs', () => {
         ['voice', 'alloy'],
         ['voice', '../../v1/user'],
         ['voice', '..'],
+        ['voice', 'v'.repeat(100_000)],
         ['output_format', 'pcm_8000'],
         ['model_id', 'x'],
         ['text', 'x'],

@@ -34,7 +34,8 @@ export function elevenLabsSpeech(http: HttpClient): VendorMethod {
     const { input, voice, format, speed, own } = readSpeechRequest(request);
     const outputFormat = formats[format];
     if (outputFormat === undefined) throw unsupportedField('response_format', "the model's vendor does not speak it");
-    if (isOpenAiVoice(voice) || !/^[\w-]+$/.test(voice)) {
+    // It becomes part of the path: a server that breaks off for its length would look like one that is unwell.
+    if (isOpenAiVoice(voice) || !/^[\w-]{1,200}$/.test(voice)) {
       throw unsupportedField('voice', "the model's vendor has voices of its own: name one by its voice_id");
     }
     const foreign = refused.find((name) => own[name] !== undefined);
