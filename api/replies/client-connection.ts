@@ -89,7 +89,11 @@ export class ClientConnection implements SwapRemoveMember {
    * @throws ApiError `ended`, or the work's error.
    */
   wait<T>(work: Promise<T>, ms?: number): Promise<T> {
-    if (this.ended !== undefined) return Promise.reject(this.ended);
+    if (this.ended !== undefined) {
+      // It has begun. An error that nobody receives would end the process.
+      work.catch(() => undefined);
+      return Promise.reject(this.ended);
+    }
     return new Promise<T>((resolve, reject) => {
       const timer = ms === undefined ? undefined : setTimeout(() => fail(late()), ms);
       const over = (): void => {
