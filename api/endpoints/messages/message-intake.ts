@@ -18,6 +18,7 @@ export class MessageIntake {
   #waiting = 0;
   #counted = 0;
   #share: BodyShare | undefined;
+  #isClosed = false;
 
   constructor(shares: BodyShares, owner: BodyOwner, events: IntakeEvents) {
     this.#shares = shares;
@@ -47,16 +48,22 @@ export class MessageIntake {
     this.#count();
   }
 
-  /** The socket is closed. */
+  /** The socket is closed. Messages that are done later have nothing to release. */
   close(): void {
+    this.#isClosed = true;
+    this.#release();
+  }
+
+  #release(): void {
     this.#share?.close();
     this.#share = undefined;
   }
 
   #count(): void {
+    if (this.#isClosed) return;
     const bytes = this.#unfinished + this.#waiting;
     if (bytes <= largeBytes) {
-      this.close();
+      this.#release();
       this.#counted = 0;
       return;
     }
