@@ -8,6 +8,7 @@ import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
+import { expired } from '../replies/unreadable-answer.ts';
 import type { Context } from '../state.ts';
 import { showCache } from './answer-cache.ts';
 
@@ -55,6 +56,11 @@ export async function submitOrFind({
     if (submitted.isReused) {
       await discardOwnUploads(services, submission);
       throw keyReused();
+    }
+    // Its owner has deleted what it made. A repeat does not make it again.
+    if (bound?.isDeleted) {
+      await discardOwnUploads(services, submission);
+      throw expired();
     }
     if (bound !== undefined && isReplayed({ ...bound, idempotency: submission.job.idempotency })) {
       if (

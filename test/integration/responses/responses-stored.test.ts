@@ -290,5 +290,18 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       ]);
       assert.equal(((await one.json()) as Response).id, ((await two.json()) as Response).id);
     });
+
+    it(`a response of ${model} that was deleted is not made again by its Idempotency-Key, which returns 410`, async () => {
+      for (const background of [false, true]) {
+        const body = { model, input: 'Hello', background };
+        const headers = { 'idempotency-key': `deleted-${model}-${background}` };
+        const { id } = (await (await post('/v1/responses', body, headers)).json()) as Response;
+        await untilEnded(id);
+        await client.responses.delete(id);
+        await assertErrorAnswer(await post('/v1/responses', body, headers), 410, 'resume_expired');
+        const later = await post('/v1/responses', body, { ...headers, prefer: 'respond-async' });
+        await assertErrorAnswer(later, 410, 'resume_expired');
+      }
+    });
   });
 }
