@@ -11,7 +11,7 @@ import type { AnswerReader } from '../replies/answer-reader.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
 import { WaitLimits, type WaitLimitsDependencies } from '../replies/client-connection.ts';
 import { eventReply, type OpenReplyDependencies, openReply, type ReplyContext } from '../replies/open-reply.ts';
-import { beyondEnd, type EventPosition } from '../replies/sse-reply.ts';
+import { beyondEnd, type EventPosition, eventHeaders } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
 
 /** Dependencies of a reader that is attached to a job. */
@@ -63,9 +63,15 @@ export async function followJob(context: FollowContext, open = openReply): Promi
   }
 }
 
-/** The same with the job's events, whatever its endpoint replies with. */
+/** The same with the job's events, whatever its endpoint replies with. HEAD has their head, and waits for none of them. */
 export async function followEvents(context: FollowContext): Promise<void> {
-  await followJob(context, eventReply);
+  const { ctx } = context;
+  if (ctx.method !== 'HEAD') {
+    await followJob(context, eventReply);
+    return;
+  }
+  ctx.status = 200;
+  ctx.set(eventHeaders);
 }
 
 /**

@@ -8,6 +8,13 @@ import type { View } from './view.ts';
 /** Interval (ms) of pings without events, so that proxies and clients do not consider the stream dead. */
 export const pingMs = 15_000;
 
+/** The headers of a stream of events. */
+export const eventHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  'x-accel-buffering': 'no',
+} as const;
+
 /** The last event of OpenAI's text streams. Nothing follows it, so it needs no id. */
 export const endMark = 'data: [DONE]';
 
@@ -171,9 +178,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     if (this.isOpen) return;
     this.markOpen();
     this.#response.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
+      ...eventHeaders,
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });
   }

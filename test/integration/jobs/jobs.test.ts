@@ -10,6 +10,7 @@ import { saidWhole } from '../../support/fold-chunks.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
+import { RawRequest } from '../../support/raw-request.ts';
 import { readSse, sseEvents, textOf, type WireEvent } from '../../support/sse-events.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
@@ -85,6 +86,23 @@ describe('jobs', () => {
       return found;
     });
     assert.equal((JSON.parse(line) as { error?: string }).error, undefined);
+  });
+
+  it('HEAD of the events of a running job is answered at once, and holds up nothing on its connection', async () => {
+    const { id } = await postLater(streamed('WORDS:40@4'));
+    const path = `/v1/jobs/${id}`;
+    const connection = await RawRequest.open(gateway.url, {
+      method: 'HEAD',
+      path: `${path}/events`,
+      key: gateway.apiKey,
+    });
+    assert.match((await connection.answer()).head, /^HTTP\/1.1 200 [^]*content-type: text\/event-stream/i);
+    connection.text = '';
+    await connection.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.apiKey}\r\n\r\n`);
+    const { body } = await connection.answer(4000);
+    assert.equal((JSON.parse(body) as JobObject).status, 'in_progress');
+    connection.socket.destroy();
+    await gateway.fetch(path, { method: 'DELETE' });
   });
 
   it('a refused request has an id with its own prefix, and GET /v1/jobs/{id} returns 404 for it', async () => {
