@@ -2,10 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, startedTooLate } from '../../shared/jobs/job-state.ts';
+import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { callerLeft } from './try-to-end.ts';
 
 /** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
@@ -169,7 +171,7 @@ export class WaitLimits {
   readonly #services: WaitLimitsDependencies;
   readonly #job: JobIdentity;
   readonly #reply: { fail(error: ApiError): void };
-  readonly #ownDeadlineAt: number;
+  #ownDeadlineAt: number;
   #queueCheckAt: number;
   #startBy: number;
   #endedAt: number | undefined;
@@ -198,7 +200,8 @@ export class WaitLimits {
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
     } else if (now >= this.#ownDeadlineAt) {
-      this.#reply.fail(overdue());
+      this.#ownDeadlineAt = Number.POSITIVE_INFINITY;
+      void this.#failUnlessEnded();
     } else if (now >= this.#startBy) {
       this.#startBy = Number.POSITIVE_INFINITY;
       this.#end(startedTooLate(), 'queued');
@@ -215,11 +218,19 @@ export class WaitLimits {
     }
   }
 
+  /** The caller's own time is up. An answer that is complete by then only has to be read. */
+  async #failUnlessEnded(): Promise<void> {
+    const asking = readJobProgress(this.#services.redis, { jobId: this.#job.id }).catch(() => undefined);
+    const progress = await withTimeout(asking, localGraceMs);
+    if (!progress?.hasEnded) this.#reply.fail(overdue());
+  }
+
   #end(error: ApiError, guard: 'queued' | 'overdue'): void {
     endJob(this.#services, this.#job, error, guard)
       .then(({ verdict }) => {
-        // Redis's clock is slightly behind this process's estimate of it: retried.
-        if (verdict === 'refused' && guard === 'overdue') this.#endedAt = undefined;
+        // Asked again: Redis's clock is slightly behind this process's estimate of it, or the job has its end, which a slow client is
+        // yet to read.
+        if (verdict !== 'gone' && guard === 'overdue') this.#endedAt = undefined;
       })
       .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));
   }

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { after, before, describe, it } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { RawRequest } from '../../support/raw-request.ts';
+import { ResponseSocketClient } from '../../support/response-socket-client.ts';
+
+/** Together more than the system keeps for a client that does not read. */
+const pieces = 300;
+const piece = 'word '.repeat(10_000);
+/** How long each caller waits, and its job may take. */
+const seconds = 4;
+
+function chunk(delta: object, finish: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason: finish }];
+  return `data: ${JSON.stringify({ id: 'a', object: 'chat.completion.chunk', created: 1, model: 'm', choices })}\n\n`;
+}
+
+describe('answers that their client reads slowly', () => {
+  let vendor: Server;
+  let gateway: TestGateway;
+  before(async () => {
+    vendor = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (let number = 0; number < pieces; number++) response.write(chunk({ content: piece }));
+      response.write(chunk({}, 'stop'));
+      response.end('data: [DONE]\n\n');
+    }).listen(0, '127.0.0.1');
+    await once(vendor, 'listening');
+    const base = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}/v1`;
+    gateway = await TestGateway.start({ settings: { VLLM_BASE_URL: base } });
+  });
+  after(async () => {
+    await gateway.stop();
+    vendor.closeAllConnections();
+    vendor.close();
+  });
+
+  /** Waits for the end of a job that is the newest of the account, and then until after its deadline and the time to end it. */
+  async function untilAfterDeadline(number: number): Promise<void> {
+    await eventually(async () => {
+      const { data } = (await (await gateway.fetch('/v1/jobs')).json()) as { data: { status: string }[] };
+      assert.equal(data.filter(({ status }) => status === 'completed').length, number, 'it has not ended');
+    });
+    await delay((seconds + 4) * 1000);
+  }
+
+  let asked = 0;
+  for (const [kind, headers] of Object.entries({
+    'a stream': {},
+    'a shared stream': { 'x-sluice-single-flight': '1' },
+  })) {
+    it(`${kind} that was complete in time is read to its end after the deadline`, { timeout: 60_000 }, async () => {
+      const body = JSON.stringify({ model: 'vllm/m', stream: true, messages: [{ role: 'user', content: kind }] });
+      const request = await RawRequest.open(gateway.url, {
+        key: gateway.apiKey,
+        headers: {
+          'content-length': String(body.length),
+          'x-stainless-timeout': String(seconds),
+          connection: 'close',
+          ...headers,
+        },
+      });
+      request.socket.pause();
+      await request.send(body);
+      asked += 1;
+      await untilAfterDeadline(asked);
+      request.socket.resume();
+      await request.closed;
+      assert.doesNotMatch(request.text, /"code":"timeout"/);
+      assert.match(request.text, /data: \[DONE\]/);
+    });
+  }
+
+  it('a response socket gets a response that was complete in time to its end after the deadline', {
+    timeout: 60_000,
+  }, async () => {
+    const client = await ResponseSocketClient.open(gateway.url, {
+      key: gateway.apiKey,
+      headers: { 'x-stainless-timeout': String(seconds) },
+    });
+    client.webSocket.pause();
+    client.create({ model: 'vllm/m', input: 'Hi' });
+    asked += 1;
+    await untilAfterDeadline(asked);
+    client.webSocket.resume();
+    const { last } = await client.turn();
+    assert.equal(last.type, 'response.completed');
+    client.webSocket.close();
+  });
+});
