@@ -52,7 +52,7 @@ export async function followJob(context: FollowContext, open = openReply): Promi
     try {
       await attachTo(services, job, reader, context.resumeAfter);
       if (isCreator || ownDeadlineAt !== undefined) {
-        reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt));
+        reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt, context.isWatcher));
       }
       return await reply.finished();
     } finally {

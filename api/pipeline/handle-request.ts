@@ -144,7 +144,8 @@ async function replyToKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
   // Requests for one cached answer may be many at a time: each is bounded as any other request, by its connection.
   const isWatcher = isReplay && call.submission.cacheMs === undefined;
-  const { ownDeadlineAt } = call.submission;
+  // A repeat waits as long as it says itself, and its job goes on.
+  const ownDeadlineAt = isWatcher ? call.submission.job.deadlineAt : call.submission.ownDeadlineAt;
   await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher, ownDeadlineAt });
   const isHit = isReplay && !isWatcher && call.ctx.state.streamError === undefined;
   if (isHit) call.services.cacheHits.add(call.submission.job);

@@ -176,20 +176,25 @@ export class WaitLimits {
   #startBy: number;
   #endedAt: number | undefined;
 
-  /** @param ownDeadlineAt when this caller gets its 504, if the job goes on for others */
+  /**
+   * @param ownDeadlineAt when this caller gets its 504, if the job goes on for others
+   * @param isWatcher whether it only follows a job that another request has made: that one's queue limit is not its own
+   */
   constructor(
     services: WaitLimitsDependencies,
     job: JobIdentity,
     reply: { fail(error: ApiError): void },
     ownDeadlineAt = Number.POSITIVE_INFINITY,
+    isWatcher = false,
   ) {
     this.#ownDeadlineAt = ownDeadlineAt;
     this.#services = services;
     this.#job = job;
     this.#reply = reply;
     const { queueWaitMs, flexWaitMs } = services.config;
-    this.#queueCheckAt = job.createdAt + queueWaitMs + (job.lane === 'flex' ? flexWaitMs : 0);
-    this.#startBy = job.startBy ?? Number.POSITIVE_INFINITY;
+    const queueCheckAt = job.createdAt + queueWaitMs + (job.lane === 'flex' ? flexWaitMs : 0);
+    this.#queueCheckAt = isWatcher ? Number.POSITIVE_INFINITY : queueCheckAt;
+    this.#startBy = (isWatcher ? undefined : job.startBy) ?? Number.POSITIVE_INFINITY;
   }
 
   tick(): void {

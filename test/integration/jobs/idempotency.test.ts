@@ -31,6 +31,15 @@ describe('Idempotency-Key', () => {
     return gateway.fetch('/v1/chat/completions', { ...init, method: 'POST', body: JSON.stringify(body), headers });
   }
 
+  it('a repeat of an idempotency key whose job still runs gets 504 after its own timeout, and the job goes on', async () => {
+    const body = held('WORDS:30@5', { user: 'impatient' });
+    const first = post('impatient', body);
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'impatient')).length, 1));
+    const again = await post('impatient', body, { headers: { 'x-stainless-timeout': '1' } });
+    await assertErrorAnswer(again, 504, 'timeout');
+    assert.equal((await first).status, 200);
+  });
+
   it('a later repeat of an idempotency key replays the answer of one vendor call, with Idempotent-Replayed', async () => {
     const body = held('Reply with exactly: once', { user: 'later' });
     const first = await post('later', body);
