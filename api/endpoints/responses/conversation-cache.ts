@@ -1,12 +1,14 @@
-import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { MediaExtent } from '../../pipeline/request-extent.ts';
 import { type RequestText, textOf } from '../../pipeline/request-text.ts';
+import { inputOf, joinedLists } from './earlier-turns.ts';
 
 /** A response of this connection, with the data to continue it. */
 export interface CachedResponse {
   readonly id: string;
   /** The job's request, its input first. */
   readonly request: RequestText;
+  /** As of `ResponseViewOptions`. */
+  readonly afterInput: number;
   /** Its output items: JSON text of a list. */
   readonly output: string;
   readonly hasMedia: boolean;
@@ -58,9 +60,7 @@ function sizeOf({ request, output }: CachedResponse): number {
   return request.length + output.length;
 }
 
-/** The items of the conversation so far, JSON text of a list: the response's input, then its output. */
-export function conversationItems({ request, output }: CachedResponse): string {
-  const { input } = JSON.parse(textOf(request)) as { input: ResponseItem[] };
-  const items = [...input, ...(JSON.parse(output) as ResponseItem[])];
-  return JSON.stringify(items);
+/** The items of the conversation so far, JSON text of a list: the response's input, then its output. None of them is parsed. */
+export function conversationItems({ request, afterInput, output }: CachedResponse): string {
+  return joinedLists(inputOf(textOf(request), { viewOptions: { afterInput } }), output);
 }

@@ -44,18 +44,19 @@ export function resolveTurns(view: View<ResponseViewOptions>): Resolve<ResponseR
     const resolved = references.length === 0 ? parsed : await replaceReferences(reading, parsed, references);
     if (previousResponseId === undefined) return resolved;
     const { items, media, affinity } = await readConversation(reading, previousResponseId);
-    const request = prependItems(resolved.request, items);
-    if (request.length > largestBody) throw tooLong('previous_response_id');
-    return continuing({ ...resolved, request } as ParsedResponse, { items, media, affinity });
+    return continuing(resolved, { items, media, affinity });
   };
 }
 
 /**
- * Adds what is known of the conversation that a request continues: the media of its items, whether they are marked for the prompt
- * cache, and the affinity of its first turn, which a `prompt_cache_key` of its own precedes.
+ * Adds the conversation that a request continues: its items before the request's own, their media, whether they are marked for the
+ * prompt cache, and the affinity of its first turn, which a `prompt_cache_key` of its own precedes.
+ * @throws ApiError 413 if they are too long together.
  */
 export function continuing(parsed: ParsedResponse, { items, media, affinity }: Conversation): ParsedResponse {
-  const whole = withEarlierMarks(withEarlierMedia(parsed, media), [items]);
+  const request = prependItems(parsed.request, items);
+  if (request.length > largestBody) throw tooLong('previous_response_id');
+  const whole = withEarlierMarks(withEarlierMedia({ ...parsed, request } as ParsedResponse, media), [items]);
   if (affinity === undefined || isOfPromptCacheKey(parsed.affinity ?? '')) return whole;
   return { ...whole, affinity, viewOptions: { ...whole.viewOptions, affinity } };
 }
@@ -166,7 +167,7 @@ async function readInput(
 const head = '{"input":';
 
 /** Slices the input from the text of a request made by `parseResponse`, including prepended items. */
-function inputOf(
+export function inputOf(
   request: string,
   { viewOptions }: { readonly viewOptions: Pick<ResponseViewOptions, 'afterInput'> },
 ): string {
@@ -174,7 +175,8 @@ function inputOf(
   return request.slice(head.length, request.length - afterInput);
 }
 
-function joinedLists(...lists: readonly string[]): string {
+/** Joins lists, all of them JSON text. */
+export function joinedLists(...lists: readonly string[]): string {
   const items = lists.map((list) => list.slice(1, -1)).filter((text) => text !== '');
   return `[${items.join(',')}]`;
 }

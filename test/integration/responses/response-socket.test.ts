@@ -376,6 +376,16 @@ describe('WebSocket mode of /v1/responses', () => {
     client.webSocket.close();
   });
 
+  it('a response socket refuses to continue a conversation that is too large as a whole, as POST does', async () => {
+    const client = await open();
+    const long = 'lorem ipsum '.repeat(1_000_000);
+    const one = await client.turn({ input: long, store: false, generate: false });
+    const refused = await client.refusal({ input: long, store: false, previous_response_id: one.response.id });
+    assert.deepEqual([refused.status, refused.error.code], [413, 'request_too_large']);
+    assert.equal(refused.error.param, 'previous_response_id');
+    client.webSocket.close();
+  });
+
   it('a response socket closes with 1009 for a message over the largest body size', async () => {
     const client = await open();
     client.create({ input: 'x'.repeat(20 * 1024 * 1024) });

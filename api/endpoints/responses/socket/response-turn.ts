@@ -27,7 +27,6 @@ import type { Context } from '../../../state.ts';
 import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
 import { continuing, type ParsedResponse } from '../earlier-turns.ts';
 import type { ResponseRequirements, ResponseViewOptions } from '../parse-response.ts';
-import { prependItems } from '../prepend-items.ts';
 import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
 
 /** Dependencies of a request on a socket. */
@@ -150,7 +149,6 @@ export class ResponseTurn {
     const items = conversationItems(known);
     const continued = {
       ...parsed,
-      request: prependItems(parsed.request, items),
       hasMedia: parsed.hasMedia || known.hasMedia,
       requirements: { ...parsed.requirements, previousResponseId: undefined },
     } as ParsedResponse;
@@ -235,9 +233,9 @@ export class ResponseTurn {
     const { cache, endpoint } = this.#context;
     const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
     const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
-    const { media, affinity } = viewed.viewOptions;
-    const kept = { id: this.responseId, request, output: JSON.stringify(output), hasMedia, media, affinity };
-    cache.keep(this.#envelope.streamId, kept);
+    const { media, affinity, afterInput } = viewed.viewOptions;
+    const response = { id: this.responseId, request, afterInput, output: JSON.stringify(output) };
+    cache.keep(this.#envelope.streamId, { ...response, hasMedia, media, affinity });
   }
 }
 
