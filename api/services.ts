@@ -32,7 +32,7 @@ import { BodyShares } from './bounds/body-shares.ts';
 import { BusyLoop } from './bounds/busy-loop.ts';
 import { Connections, cutReasons } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
-import { SocketShares } from './bounds/socket-shares.ts';
+import { keysPerAccount, SocketShares } from './bounds/socket-shares.ts';
 import { BaseUrls } from './http/request-address.ts';
 import { ForwardedHeaders } from './http/trusted-proxies.ts';
 import { AcceptedJobs } from './ledger/accepted-jobs.ts';
@@ -88,6 +88,8 @@ export interface Services extends EndJobContext {
   readonly largeBodies: LargeBodies;
   /** Memory used by request bodies. */
   readonly bodies: BodyShares;
+  /** Memory used by the conversations that response sockets can continue without a store. */
+  readonly conversations: BodyShares;
   /** Disk space used by the files of unfinished forms. */
   readonly uploads: BodyShares;
   readonly bodyGate: BodyGate;
@@ -177,6 +179,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     catalogue,
     largeBodies: closers.use(new LargeBodies()),
     bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),
+    conversations: openConversations(config),
     uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
     busyLoop: closers.use(new BusyLoop(log)),
     bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue, config }),
@@ -194,6 +197,11 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     baseUrls,
     forwarded,
   };
+}
+
+/** As many bytes as request bodies may have; how many there are is bounded with their sockets. */
+function openConversations({ bodyBytes, keySockets }: Config): BodyShares {
+  return new BodyShares({ bytes: bodyBytes, bodies: keysPerAccount * keySockets, what: 'conversations' });
 }
 
 function openConnections(config: Config, forwarded: ForwardedHeaders, metrics: ApiMetrics, log: Logger): Connections {

@@ -4,7 +4,7 @@ import { Tally } from './tally.ts';
 /** Concurrent connections that follow one job. */
 const maxJobWatchers = 32;
 /** Limit of an account, as a multiple of the limit of one API key. */
-const keysPerAccount = 4;
+export const keysPerAccount = 4;
 
 /** The owner of a socket, and the job that it follows. */
 export interface SocketOwner {

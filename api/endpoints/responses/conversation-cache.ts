@@ -1,3 +1,5 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { BodyShare } from '../../bounds/body-shares.ts';
 import type { MediaExtent } from '../../pipeline/request-extent.ts';
 import { type RequestText, textOf } from '../../pipeline/request-text.ts';
 import { inputOf, joinedLists } from './earlier-turns.ts';
@@ -24,12 +26,19 @@ export interface CachedResponse {
  */
 export class ConversationCache {
   readonly #limit: number;
+  readonly #share: BodyShare;
   /** By lane, the oldest first. */
   readonly #latest = new Map<string | undefined, CachedResponse>();
+  #size = 0;
 
-  /** @param limit of all responses together, in characters or bytes */
-  constructor(limit: number) {
+  /**
+   * @param limit of all responses together, in characters or bytes
+   * @param share of the memory for the conversations of all connections. What has no room in it is not cached: its client sends
+   * the whole conversation again.
+   */
+  constructor(limit: number, share: BodyShare) {
     this.#limit = limit;
+    this.#share = share;
   }
 
   /** Returns the response with this id, of any lane. */
@@ -40,19 +49,44 @@ export class ConversationCache {
 
   /** Replaces the latest response of a lane. */
   keep(lane: string | undefined, response: CachedResponse): void {
-    this.#latest.delete(lane);
-    this.#latest.set(lane, response);
-    let size = [...this.#latest.values()].reduce((sum, kept) => sum + sizeOf(kept), 0);
-    for (const [oldest, kept] of this.#latest) {
-      if (size <= this.#limit) break;
-      this.#latest.delete(oldest);
-      size -= sizeOf(kept);
+    this.#remove(lane);
+    const size = sizeOf(response);
+    for (const oldest of this.#latest.keys()) {
+      if (this.#size + size <= this.#limit) break;
+      this.#remove(oldest);
     }
+    if (this.#size + size > this.#limit || !this.#hasRoom(size)) return;
+    this.#latest.set(lane, response);
+    this.#size += size;
   }
 
   /** Evicts a response that a request of its own lane failed to continue. One of another lane stays. */
   evict(lane: string | undefined, id: string): void {
-    if (this.#latest.get(lane)?.id === id) this.#latest.delete(lane);
+    if (this.#latest.get(lane)?.id === id) this.#remove(lane);
+  }
+
+  /** The connection is closed. */
+  close(): void {
+    this.#latest.clear();
+    this.#share.close();
+  }
+
+  #remove(lane: string | undefined): void {
+    const kept = this.#latest.get(lane);
+    if (kept === undefined) return;
+    this.#latest.delete(lane);
+    this.#size -= sizeOf(kept);
+    this.#share.shrink(sizeOf(kept));
+  }
+
+  #hasRoom(size: number): boolean {
+    try {
+      this.#share.grow(size);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError) return false;
+      throw error;
+    }
   }
 }
 

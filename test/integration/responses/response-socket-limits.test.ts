@@ -154,6 +154,28 @@ describe('response socket limits', () => {
     assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
   });
 
+  it('response sockets of one key cache no more conversations than its share of memory, and free it when they close', async () => {
+    const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
+    const input = `Reply with exactly: cached. ${'x'.repeat(200_000)}`;
+    const warmUp = { input, store: false, generate: false };
+    const clients = await Promise.all(Array.from({ length: 20 }, () => open(api)));
+    const ids: string[] = [];
+    for (const client of clients) ids.push((await client.turn(warmUp)).response.id);
+    const isCached = async (index: number, client = clients[index] as ResponseSocketClient): Promise<boolean> => {
+      const { last } = await client.turn({ ...warmUp, input: 'On', previous_response_id: ids[index] as string });
+      if (last.type === 'error') assert.equal(last.error.code, 'previous_response_not_found');
+      return last.type === 'response.completed';
+    };
+    assert.equal(await isCached(0), true);
+    assert.equal(await isCached(clients.length - 1), false);
+    for (const client of clients) client.webSocket.close();
+    await Promise.all(clients.map(({ closed }) => closed));
+    const next = await open(api);
+    ids.push((await next.turn(warmUp)).response.id);
+    assert.equal(await isCached(ids.length - 1, next), true);
+    next.webSocket.close();
+  });
+
   it('response sockets that read nothing neither delay a job nor grow the api process, and get all later', async (t) => {
     const count = isMainNode ? 20_000 : 4000;
     // A small young generation, so that the figure shows what is held.

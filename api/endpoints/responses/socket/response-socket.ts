@@ -25,6 +25,7 @@ import {
 export interface ResponseSocketDependencies extends ResponseTurnDependencies {
   readonly sockets: SocketShares;
   readonly bodies: BodyShares;
+  readonly conversations: BodyShares;
   readonly bodyGate: BodyGate;
   readonly largeBodies: LargeBodies;
 }
@@ -52,7 +53,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     ctx.res.once('close', release);
     const { webSocket, socket } = acceptSocket(ctx, largestBody);
     const connection = new SocketConnection(webSocket, socket);
-    const cache = new ConversationCache(largestBody);
+    const cache = new ConversationCache(largestBody, services.conversations.open(ctx.state.caller));
     // Each request temporarily adds listeners to it.
     ctx.res.setMaxListeners(2 * sessionLimits.running);
     const left = new AbortController();
@@ -77,6 +78,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     stopListening();
     left.abort();
     intake.close();
+    cache.close();
     release();
   };
 }
