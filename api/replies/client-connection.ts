@@ -206,7 +206,9 @@ export class WaitLimits {
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
     } else if (now >= this.#ownDeadlineAt) {
       this.#ownDeadlineAt = Number.POSITIVE_INFINITY;
-      void this.#failUnlessEnded();
+      this.#failUnlessEnded().catch((cause) =>
+        this.#services.log.error({ err: cause, job: this.#job.id }, 'ending an overdue answer failed'),
+      );
     } else if (now >= this.#startBy) {
       this.#startBy = Number.POSITIVE_INFINITY;
       this.#end(startedTooLate(), 'queued');
