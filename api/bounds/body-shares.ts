@@ -108,6 +108,28 @@ export interface BodyShare {
   close(): void;
 }
 
+/**
+ * The share of what a request reads of earlier ones, which its own body may be small beside. It is opened when there is something to
+ * count.
+ * @param opened the share of its body, if that is counted: then both are
+ */
+export function shareOfReads(shares: BodyShares, owner: BodyOwner, opened?: BodyShare): BodyShare {
+  let share = opened;
+  let isClosed = false;
+  return {
+    grow: (bytes) => {
+      if (isClosed) return;
+      share ??= shares.open(owner);
+      share.grow(bytes);
+    },
+    shrink: (bytes) => share?.shrink(bytes),
+    close: () => {
+      isClosed = true;
+      share?.close();
+    },
+  };
+}
+
 function tooMuch(message: string): ApiError {
   return new ApiError('rate_limit_exceeded', message, { reason: 'bodies', retryAfterMs: 1000 });
 }

@@ -110,9 +110,10 @@ export class StoredJobs {
   /**
    * Returns the request of a resource as it was queued, or undefined if it is not (or no longer) kept.
    * @param job as `find` returned it
+   * @param onSize called with the bytes of a large one before they are read; what it throws ends the read
    * @throws ApiError 503 when the database does not respond.
    */
-  async findRequest(job: JobState): Promise<string | undefined> {
+  async findRequest(job: JobState, onSize: (bytes: number) => void = () => undefined): Promise<string | undefined> {
     if (job.request !== undefined) return job.request;
     const row =
       job.requestBlob === undefined
@@ -128,7 +129,11 @@ export class StoredJobs {
     if (row === undefined) return undefined;
     const blob = row.request_blob;
     if (row.request !== null || blob === null) return row.request ?? undefined;
-    return await this.#texts.read(() => unlessMissing(this.#blobs.ofRecords(job.account).text(blob)));
+    const blobs = this.#blobs.ofRecords(job.account);
+    const bytes = await this.#texts.read(() => unlessMissing(blobs.size(blob)));
+    if (bytes === undefined) return undefined;
+    onSize(bytes);
+    return await this.#texts.read(() => unlessMissing(blobs.text(blob)));
   }
 
   /**

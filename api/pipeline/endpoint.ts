@@ -3,6 +3,7 @@ import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue, RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { DefaultModels } from '../../shared/config/ingress-settings.ts';
 import type { ApiError } from '../../shared/errors.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { EndpointOperation } from '../reference/operation.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
@@ -26,6 +27,8 @@ export interface ResolveContext {
   readonly params: Readonly<Record<string, string>>;
   /** Ends every wait when the caller disconnects. */
   readonly connection: ClientConnection;
+  /** Counts what is read of other jobs, before it is in memory where its size is known. */
+  readonly share: Pick<BodyShare, 'grow'>;
   /**
    * Awaited before any look-up in the account, as admission, which checks the key, comes later.
    * @throws ApiError 401 for a key that was revoked or has expired.

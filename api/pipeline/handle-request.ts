@@ -4,6 +4,7 @@ import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import { shareOfReads } from '../bounds/body-shares.ts';
 import { type JobObjectDependencies, jobObject } from '../endpoints/jobs/job-object.ts';
 import { nameJob, showLimits, showServed } from '../http/request-report.ts';
 import type { CacheHits } from '../ledger/usage/cache-hits.ts';
@@ -81,9 +82,11 @@ async function readSubmission(
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<Submission> {
-  const { share, parsed, bodyHash, retryName } = await parseRequest(ctx, services, endpoint, preferences);
+  const { share: own, parsed, bodyHash, retryName } = await parseRequest(ctx, services, endpoint, preferences);
+  const reads = endpoint.resolve && shareOfReads(services.bodies, ctx.state.caller, own);
+  const share = reads ?? own;
   try {
-    const valid = await validateRequest(ctx, services, endpoint, parsed);
+    const valid = await validateRequest(ctx, services, endpoint, parsed, reads);
     return await describeJob(ctx, services, endpoint, { parsed: valid, bodyHash, retryName, share }, preferences);
   } catch (error) {
     share?.close();

@@ -8,6 +8,7 @@ import { discardUploads } from '../admission/admit-job.ts';
 import { maximumCost } from '../admission/ask-admission.ts';
 import type { LoadGauge } from '../admission/load-gauge.ts';
 import type { Preferences } from '../admission/preferences.ts';
+import { shareOfReads } from '../bounds/body-shares.ts';
 import { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';
 import { laneOf } from './describe-job.ts';
@@ -53,10 +54,11 @@ export async function replyWithQuote(
   endpoint: Endpoint,
   preferences: Preferences,
 ): Promise<void> {
-  const { share, parsed } = await parseRequest(ctx, services, endpoint, preferences);
+  const { share: own, parsed } = await parseRequest(ctx, services, endpoint, preferences);
+  const reads = endpoint.resolve && shareOfReads(services.bodies, ctx.state.caller, own);
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
-    const valid = await validateRequest(ctx, services, endpoint, parsed);
+    const valid = await validateRequest(ctx, services, endpoint, parsed, reads);
     ctx.state.facts.model = valid.model;
     // Admission, which usually refuses a revoked key, is not asked.
     ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
@@ -66,7 +68,7 @@ export async function replyWithQuote(
     ctx.body = quoteOf(services, endpoint, valid, { account: ctx.state.caller.account, lane });
   } finally {
     connection.close();
-    share?.close();
+    (reads ?? own)?.close();
     await discardUploads(services, ctx.state.caller.account, parsed.files);
   }
 }

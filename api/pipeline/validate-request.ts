@@ -7,7 +7,7 @@ import { assertInScope, type Caller } from '../auth/caller.ts';
 import { serverName } from '../http/request-report.ts';
 import { ClientConnection, type Handover } from '../replies/client-connection.ts';
 import type { Context, State } from '../state.ts';
-import type { Endpoint, ResolveDependencies } from './endpoint.ts';
+import type { Endpoint, ResolveContext, ResolveDependencies } from './endpoint.ts';
 import { missingModel, shownId } from './missing.ts';
 import type { ParsedRequest } from './parsed-request.ts';
 import { pathsOf } from './paths-of-model.ts';
@@ -26,16 +26,18 @@ const keyMs = 5000;
 /**
  * Resolves a parsed request's references (its model, other jobs), and validates it against its model and the caller's key.
  * The header `X-Sluice-Ignored` names ignored fields.
- * @throws ApiError 400, 401, 403, 404.
+ * @param share of what is read for its references; undefined only if its endpoint has none
+ * @throws ApiError 400, 401, 403, 404; 429 if that is too much.
  */
 export async function validateRequest(
   ctx: Context,
   services: ValidateRequestDependencies,
   endpoint: Endpoint,
   read: ParsedRequest,
+  share: ResolveContext['share'] | undefined,
 ): Promise<ParsedRequest> {
   const named = withModel(services, endpoint, read);
-  const parsed = endpoint.resolve === undefined ? named : await resolve(ctx, services, endpoint.resolve, named);
+  const parsed = endpoint.resolve && share ? await resolve(ctx, services, endpoint.resolve, named, share) : named;
   const checked = await checkByNewestKey(services, endpoint, parsed, ctx.state);
   const ignored = ignoredByAll(checked);
   if (ignored === undefined) ctx.state.ignored = checked.ignored;
@@ -62,6 +64,7 @@ async function resolve(
   services: ValidateRequestDependencies,
   resolveRequest: NonNullable<Endpoint['resolve']>,
   read: ParsedRequest,
+  share: ResolveContext['share'],
 ): Promise<ParsedRequest> {
   const connection = new ClientConnection(ctx.res, services.handover);
   try {
@@ -71,6 +74,7 @@ async function resolve(
       account,
       params: ctx.params as Record<string, string>,
       connection,
+      share,
       assertActive: async () => {
         ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
       },

@@ -25,7 +25,7 @@ const readMs = 5000;
 export type ParsedResponse = ParsedRequest<ResponseRequirements, ResponseViewOptions>;
 
 /** The caller and its request. */
-interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection'> {
+interface Reading extends Pick<ResolveContext, 'services' | 'account' | 'connection' | 'share'> {
   readonly view: View<ResponseViewOptions>;
 }
 
@@ -127,7 +127,7 @@ function notFound(id: string): ApiError {
 
 /** Returns the job of the caller's stored response, if there is one. */
 export async function findResponseJob(
-  { services, account, connection }: Omit<Reading, 'view'>,
+  { services, account, connection }: Omit<Reading, 'view' | 'share'>,
   jobId: string | undefined,
 ): Promise<JobState | undefined> {
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
@@ -144,19 +144,20 @@ async function isStored(services: ResolveContext['services'], job: JobState): Pr
 
 /** The input items of a response, earlier turns' first; undefined if they are no longer stored. */
 export async function readInputItems(
-  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  reading: Pick<Reading, 'services' | 'connection' | 'share'>,
   job: JobState,
 ): Promise<ResponseItem[] | undefined> {
-  const input = await readInput({ services, connection }, job);
+  const input = await readInput(reading, job);
   return input === undefined ? undefined : (JSON.parse(input.text) as ResponseItem[]);
 }
 
 /** The same as JSON text of a list, sliced from the request: parsing a long one would block the event loop. */
 async function readInput(
-  { services, connection }: Pick<Reading, 'services' | 'connection'>,
+  { services, connection, share }: Pick<Reading, 'services' | 'connection' | 'share'>,
   job: JobState,
 ): Promise<({ readonly text: string } & Pick<Conversation, 'media' | 'affinity'>) | undefined> {
-  const text = await connection.wait(services.storedJobs.findRequest(job), readMs);
+  const reading = services.storedJobs.findRequest(job, (bytes) => share.grow(bytes));
+  const text = await connection.wait(reading, readMs);
   if (text === undefined) return undefined;
   const viewed = await viewJob(services, job, services.baseUrl);
   const viewOptions = viewed.viewOptions as ResponseViewOptions;

@@ -4,6 +4,7 @@ import type OpenAI from 'openai';
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
+import { megabytes, peakWhile } from '../../support/faults/resident-memory.ts';
 import { JobRecords } from '../../support/job-records.ts';
 import { readSse, sseEvents, type WireEvent } from '../../support/sse-events.ts';
 
@@ -199,6 +200,40 @@ describe('item_reference', () => {
 });
 
 describe('previous_response_id', () => {
+  it('previous_response_id and input_items read no more of long conversations at a time than request bodies may have', async () => {
+    const api = await records.gateway.startApi({ SLUICE_BODIES_MIB: '64' });
+    const image = `data:image/png;base64,${'QUJD'.repeat(2_500_000)}`;
+    const parts = [
+      { type: 'input_text', text: 'Reply with exactly: seen' },
+      { type: 'input_image', image_url: image },
+    ];
+    const made = await post({ model: 'sandbox-chat', input: [{ type: 'message', role: 'user', content: parts }] });
+    const { id } = (await made.json()) as Response;
+    const before = await peakWhile(api, Promise.resolve());
+    const asks: Record<string, () => Promise<globalThis.Response>> = {
+      previous_response_id: () => {
+        const body = JSON.stringify({ model: 'none-such', input: 'Hi', previous_response_id: id });
+        return records.gateway.fetch('/v1/responses', { method: 'POST', body, url: api.url });
+      },
+      input_items: () => records.gateway.fetch(`/v1/responses/${id}/input_items`, { url: api.url }),
+    };
+    for (const [name, ask] of Object.entries(asks)) {
+      const statuses = Promise.all(
+        Array.from({ length: 60 }, async () => {
+          const answer = await ask();
+          await answer.arrayBuffer();
+          return answer.status;
+        }),
+      );
+      const peak = await peakWhile(api, statuses);
+      const expected = name === 'input_items' ? 200 : 404;
+      assert.deepEqual(new Set(await statuses), new Set([expected, 429]), name);
+      assert.ok(peak - before < 500 * 1024 * 1024, `${name}: it grew by ${megabytes(peak - before)} MB`);
+      assert.equal((await ask()).status, expected, 'what is read is released');
+    }
+    await api.stop();
+  });
+
   it('previous_response_id returns 413 when the whole conversation is too large', async () => {
     const model = 'sandbox-chat';
     const image = `data:image/png;base64,${'QUJD'.repeat(2_900_000)}`;

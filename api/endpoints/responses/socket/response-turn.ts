@@ -4,6 +4,7 @@ import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
+import { type BodyShare, type BodyShares, shareOfReads } from '../../../bounds/body-shares.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
@@ -39,6 +40,7 @@ export interface ResponseTurnDependencies
     LeaveJobDependencies {
   readonly handover: Handover;
   readonly callers: CallerDirectory;
+  readonly bodies: BodyShares;
   readonly readers: AnswerReaders;
 }
 
@@ -131,14 +133,19 @@ export class ResponseTurn {
     const assertActive = async (): Promise<void> => {
       state.caller = await this.#waits.wait(services.callers.assertActive(state.caller), readMs);
     };
-    const asking = { services, account, params: {}, connection: this.#waits, assertActive };
-    const parsed = (await endpoint.resolve?.(continued, asking)) ?? continued;
-    const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, parsed, state), readMs);
-    const ignored = ignoredByAll(checked);
-    if (ignored) state.facts.ignored = ignored;
-    const { excludedRoutes, unpriced } = checked;
-    if (generate) await this.#generate({ ...parsed, excludedRoutes, unpriced });
-    else await this.#warmUp(parsed);
+    const share = shareOfReads(services.bodies, state.caller);
+    try {
+      const asking = { services, account, params: {}, connection: this.#waits, share, assertActive };
+      const parsed = (await endpoint.resolve?.(continued, asking)) ?? continued;
+      const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, parsed, state), readMs);
+      const ignored = ignoredByAll(checked);
+      if (ignored) state.facts.ignored = ignored;
+      const { excludedRoutes, unpriced } = checked;
+      if (generate) await this.#generate({ ...parsed, excludedRoutes, unpriced }, share);
+      else await this.#warmUp(parsed);
+    } finally {
+      share.close();
+    }
   }
 
   /** Prepends a conversation that this connection has cached; others come from the store. */
@@ -155,9 +162,9 @@ export class ResponseTurn {
     return continuing(continued, { ...known, items });
   }
 
-  async #generate(parsed: ParsedResponse): Promise<void> {
+  async #generate(parsed: ParsedResponse, share: BodyShare): Promise<void> {
     const { services, endpoint, preferences } = this.#context;
-    const submission = await describeJob(this.#ctx, services, endpoint, { parsed, bodyHash: '' }, preferences);
+    const submission = await describeJob(this.#ctx, services, endpoint, { parsed, bodyHash: '', share }, preferences);
     const { job } = submission;
     const viewed = viewedTurn(this.#context, job, parsed);
     const context = { ctx: this.#ctx, services, connection: this.#waits, job, view: endpoint.view, isCreator: true };
