@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
+import type { Context } from '../state.ts';
 
 /** Owner of a body. */
 export interface BodyOwner {
@@ -128,6 +130,26 @@ export function shareOfReads(shares: BodyShares, owner: BodyOwner, opened?: Body
       share?.close();
     },
   };
+}
+
+const sharesOfReplies = new WeakMap<ServerResponse, BodyShare>();
+
+/**
+ * The share of what a request reads of finished work, until its response is sent.
+ * @param account whose work it is; on the console a session reads it, not an API key
+ */
+export function shareOfReply(
+  shares: BodyShares,
+  { res, state }: Pick<Context, 'res' | 'state'>,
+  { account }: Pick<BodyOwner, 'account'>,
+): BodyShare {
+  const known = sharesOfReplies.get(res);
+  if (known !== undefined) return known;
+  const { apiKeyId = `console ${account}` } = (state.caller ?? {}) as Partial<BodyOwner>;
+  const share = shareOfReads(shares, { account, apiKeyId });
+  sharesOfReplies.set(res, share);
+  res.once('close', () => share.close());
+  return share;
 }
 
 function tooMuch(message: string): ApiError {

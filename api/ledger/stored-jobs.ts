@@ -129,7 +129,11 @@ export class StoredJobs {
     if (row === undefined) return undefined;
     const blob = row.request_blob;
     if (row.request !== null || blob === null) return row.request ?? undefined;
-    const blobs = this.#blobs.ofRecords(job.account);
+    return await this.#readText(job.account, blob, onSize);
+  }
+
+  async #readText(account: string, blob: string, onSize: (bytes: number) => void): Promise<string | undefined> {
+    const blobs = this.#blobs.ofRecords(account);
     const bytes = await this.#texts.read(() => unlessMissing(blobs.size(blob)));
     if (bytes === undefined) return undefined;
     onSize(bytes);
@@ -173,9 +177,13 @@ export class StoredJobs {
 
   /**
    * Returns the frames that show a job's answer again, the last of them its terminal; undefined if none are kept.
+   * @param onSize as of `findRequest`
    * @throws ApiError 503 when the database does not respond.
    */
-  async findAnswer(job: Pick<JobState, 'id' | 'account'>): Promise<Frame[] | undefined> {
+  async findAnswer(
+    job: Pick<JobState, 'id' | 'account'>,
+    onSize: (bytes: number) => void = () => undefined,
+  ): Promise<Frame[] | undefined> {
     const row = await this.#rows.read(() =>
       this.#db
         .selectFrom('job_bodies')
@@ -188,7 +196,7 @@ export class StoredJobs {
     if (row.answer !== null) return framesOfBatch(row.answer);
     const blob = row.answer_blob;
     if (blob === null) return undefined;
-    const text = await this.#texts.read(() => unlessMissing(this.#blobs.ofRecords(job.account).text(blob)));
+    const text = await this.#readText(job.account, blob, onSize);
     return text === undefined ? undefined : framesOfBatch(text);
   }
 }

@@ -91,7 +91,7 @@ export async function attachTo(
     reader.catchUp();
     return;
   }
-  const frames = await services.storedJobs.findAnswer(job);
+  const frames = await services.storedJobs.findAnswer(job, (bytes) => reader.expect(bytes));
   if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
   if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
   reader.replay(frames);

@@ -2,6 +2,7 @@ import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
+import { type BodyShare, type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
 import { jobStatus } from '../endpoints/jobs/job-object.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
@@ -18,6 +19,20 @@ const readMs = 5000;
 export interface ResourceDependencies extends AttachDependencies, ViewJobDependencies {
   readonly readers: AnswerReaders;
   readonly baseUrls: BaseUrls;
+  readonly bodies: BodyShares;
+}
+
+/** Whether an error is of the reading of a job, and no job has it: there is too much under way. */
+export function isTooMuch({ refusalReason }: ApiError): boolean {
+  return refusalReason === 'bodies';
+}
+
+/** A request that reads a job's answer, and its share. */
+interface Reading {
+  readonly services: ResourceDependencies;
+  readonly connection: ClientConnection;
+  /** Left out if the answer is small, whatever is in it. */
+  readonly share?: Pick<BodyShare, 'grow'>;
 }
 
 /**
@@ -37,25 +52,25 @@ export async function readResource(
 ): Promise<Record<string, unknown>> {
   if (view.resource === undefined) throw new ApiError('not_found', 'No such resource.');
   const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
-  return view.resource(viewed, await readResourceState(services, view, state, connection));
+  const share = shareOfReply(services.bodies, ctx, state);
+  return view.resource(viewed, await readResourceState({ services, connection, share }, view, state));
 }
 
 async function readResourceState(
-  services: ResourceDependencies,
+  { services, connection, share }: Reading,
   view: View,
   state: JobState,
-  connection: ClientConnection,
 ): Promise<ResourceState> {
   const known = { status: jobStatus(state), progress: state.progress, endedAt: state.endedAt };
   if (state.outcome === undefined) return { ...known, error: undefined, frames: undefined };
   try {
-    const answer = new BufferedReply((all) => all, view.heldFromEnd, view.showsErrors);
+    const answer = new BufferedReply((all) => all, view.heldFromEnd, view.showsErrors, share);
     const frames = await readWhole(services, state, connection, answer);
     return { ...known, error: errorIn(frames), frames };
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A completed job has no error: this one occurred while reading.
-    if (state.outcome === 'completed' || error === connection.ended) throw error;
+    if (state.outcome === 'completed' || error === connection.ended || isTooMuch(error)) throw error;
     const isForgotten = error.code === 'resume_expired';
     return {
       ...known,
@@ -87,12 +102,12 @@ function errorIn(frames: readonly Frame[]): ApiError | undefined {
   return last?.type === 'error' ? ApiError.fromData(JSON.parse(last.text) as ErrorData) : undefined;
 }
 
-/** Reads all frames of a completed job, the end last. @throws ApiError the job's error, 410, 503. */
+/** Reads all frames of a completed job, the end last. @throws ApiError the job's error, 410, 429, 503. */
 export async function readFrames(
-  services: ResourceDependencies,
+  { services, connection, share }: Reading,
   view: View,
   state: JobState,
-  connection: ClientConnection,
 ): Promise<readonly Frame[]> {
-  return await readWhole(services, state, connection, new BufferedReply((frames) => frames, view.heldFromEnd));
+  const answer = new BufferedReply((frames) => frames, view.heldFromEnd, false, share);
+  return await readWhole(services, state, connection, answer);
 }

@@ -96,15 +96,9 @@ export class AnswerReader implements JobItem<AnswerReader> {
       if (!this.#early.add(batch)) this.#isBehind = true;
       return;
     }
-    if (batch.firstSeq !== this.#cursor + 1) {
-      if (batch.firstSeq > this.#cursor) this.catchUp();
-      return;
-    }
-    if (batch.frames.some((frame) => frame.isBlob)) {
-      this.catchUp();
-      return;
-    }
-    this.#deliver(batch);
+    const isNext = batch.firstSeq === this.#cursor + 1;
+    if (isNext && !batch.frames.some((frame) => frame.isBlob)) this.#deliver(batch);
+    else if (batch.firstSeq > this.#cursor) this.catchUp();
   }
 
   /** The error that ended the reading, if the frames could not be shown. */
@@ -262,15 +256,20 @@ export class AnswerReader implements JobItem<AnswerReader> {
     }
   }
 
-  #lose(): void {
+  #lose(error = this.#isCreator ? lostJob() : expired()): void {
     if (this.#isClosed) return;
     this.close();
-    this.#sink.fail(this.#isCreator ? lostJob() : expired());
+    this.#sink.fail(error);
+  }
+
+  /** Tells the receiver of bytes that are to be read from a file. @throws ApiError what it refuses them with */
+  expect(bytes: number): void {
+    this.#sink.expect?.(bytes);
   }
 
   async #deliverStored(batch: Batch): Promise<void> {
-    const whole = await this.#stored.whole(batch);
-    if (whole === undefined) this.#lose();
+    const whole = await this.#stored.whole(batch, (bytes) => this.expect(bytes));
+    if (whole === undefined || whole instanceof ApiError) this.#lose(whole);
     else if (!this.#isClosed) this.#deliver(whole);
   }
 

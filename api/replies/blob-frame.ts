@@ -21,6 +21,11 @@ export class BlobFrame implements StoredFrame {
   }
 }
 
+/** The bytes of a frame's data in its blob; 0 if it has none. */
+export function bytesInBlob({ isBlob, text }: StoredFrame): number {
+  return isBlob ? (JSON.parse(text) as { readonly bytes: number }).bytes : 0;
+}
+
 /**
  * A batch with its frames' data, where that is in blobs.
  * @throws MissingBlobError if one is gone.

@@ -1,5 +1,6 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 
 /** A held answer: collects the frames of a job and makes one body of them at the end. */
@@ -11,6 +12,7 @@ export class BufferedReply<Body> implements FrameReceiver {
   readonly #compose: (frames: readonly Frame[]) => Body;
   readonly #fromEnd: boolean;
   readonly #takesErrors: boolean;
+  readonly #share: Pick<BodyShare, 'grow'> | undefined;
   readonly #frames: Frame[] = [];
   #resolve: (body: Body) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
@@ -18,9 +20,16 @@ export class BufferedReply<Body> implements FrameReceiver {
   /**
    * @param fromEnd whether the end frame suffices: then no other is kept
    * @param takesErrors whether a failed answer has a body, too
+   * @param share counts the answer, if it is one that may be read again and again
    */
-  constructor(compose: (frames: readonly Frame[]) => Body, fromEnd = false, takesErrors = false) {
+  constructor(
+    compose: (frames: readonly Frame[]) => Body,
+    fromEnd = false,
+    takesErrors = false,
+    share?: Pick<BodyShare, 'grow'>,
+  ) {
     this.#compose = compose;
+    this.#share = share;
     this.#fromEnd = fromEnd;
     this.#takesErrors = takesErrors;
     this.body = new Promise((resolve, reject) => {
@@ -31,8 +40,13 @@ export class BufferedReply<Body> implements FrameReceiver {
     this.body.catch(() => undefined);
   }
 
+  expect(bytes: number): void {
+    this.#share?.grow(bytes);
+  }
+
   frame(frame: Frame): void {
     this.firstFrameAt ??= Date.now();
+    if (this.#share !== undefined && !this.#isCounted(frame)) return;
     if (frame.type === 'error' && !this.#takesErrors) {
       this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;
@@ -43,6 +57,17 @@ export class BufferedReply<Body> implements FrameReceiver {
       this.#resolve(this.#compose(this.#frames));
     } catch (error) {
       this.#reject(error);
+    }
+  }
+
+  /** Counts a frame, unless it was expected; false if there is no room for it. */
+  #isCounted({ bytes, text }: Frame): boolean {
+    try {
+      if (bytes === undefined) this.#share?.grow(text.length);
+      return true;
+    } catch (error) {
+      this.#reject(error);
+      return false;
     }
   }
 

@@ -5,6 +5,11 @@ import type { Frame } from '../../shared/jobs/frames.ts';
 export interface FrameReceiver {
   frame(frame: Frame): void;
   /**
+   * Called with the bytes of frames before they are read from files.
+   * @throws ApiError if they are more than may be read now: then they are not, and the answer ends with it.
+   */
+  expect?(bytes: number): void;
+  /**
    * Called after each group of frames that arrived together, so that they are sent in one write. Returns false to pause;
    * `onDrain` resumes.
    */

@@ -9,6 +9,7 @@ import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
+import { type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
 import { type Connections, largeAnswer } from '../bounds/connections.ts';
 import { compressed, minCompressed } from '../http/compress-json.ts';
 import type { BaseUrls } from '../http/request-address.ts';
@@ -28,6 +29,7 @@ export interface OpenReplyDependencies extends ViewJobDependencies {
   readonly clock: RedisClock;
   readonly baseUrls: BaseUrls;
   readonly connections: Connections;
+  readonly bodies: BodyShares;
   readonly delivered: DeliveredLogs;
   readonly metrics: ApiMetrics;
 }
@@ -84,7 +86,11 @@ function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView
 async function bodyReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, connection, job, view, patienceMs } = context;
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
-  const receiver = new BufferedReply((frames) => heldBody(view, viewed, frames), view.heldFromEnd);
+  // What a request pays for, and waits for alone, is bounded by its admission.
+  const isOwn = context.isCreator === true && context.isShared !== true;
+  const share = isOwn ? undefined : shareOfReply(services.bodies, ctx, job);
+  const compose = (frames: readonly Frame[]): string | Buffer => heldBody(view, viewed, frames);
+  const receiver = new BufferedReply(compose, view.heldFromEnd, false, share);
   const finished = async (): Promise<boolean> => {
     const waited = patienceMs === undefined ? receiver.body : withTimeout(receiver.body, patienceMs);
     const body = await connection.wait(waited);

@@ -1,11 +1,12 @@
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
 import type { Batch } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { withBlobs } from './blob-frame.ts';
+import { bytesInBlob, withBlobs } from './blob-frame.ts';
 
 /** Dependencies of `StoredAnswer`. */
 export interface StoredAnswerDependencies {
@@ -38,12 +39,17 @@ export class StoredAnswer {
     this.#page = batches === undefined ? Math.min(maxPage, this.#page * 2) : Math.max(1, batches);
   }
 
-  /** A batch with the data of its blobs; undefined if one of them is gone. */
-  async whole(batch: Batch): Promise<Batch | undefined> {
+  /**
+   * A batch with the data of its blobs; undefined if one of them is gone.
+   * @param expect called with the bytes of each before it is read; what it throws to refuse them is returned
+   */
+  async whole(batch: Batch, expect: (bytes: number) => void): Promise<Batch | ApiError | undefined> {
     if (!batch.frames.some(({ isBlob }) => isBlob)) return batch;
     try {
+      for (const frame of batch.frames) expect(bytesInBlob(frame));
       return await withBlobs(batch, this.#services.blobs.ofRecords(this.#job.account));
     } catch (error) {
+      if (error instanceof ApiError) return error;
       if (!(error instanceof MissingBlobError)) throw error;
       return undefined;
     }

@@ -4,10 +4,11 @@ import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import { shareOfReply } from '../../bounds/body-shares.ts';
 import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
 import { assertReached, type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
-import { type ResourceDependencies, readWhole } from '../../pipeline/resource.ts';
+import { isTooMuch, type ResourceDependencies, readWhole } from '../../pipeline/resource.ts';
 import { BufferedReply } from '../../replies/buffered-reply.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
@@ -153,12 +154,18 @@ async function readEnd(
   try {
     const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
     const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
-    const body = await readWhole(services, state, connection, new BufferedReply(compose, view.heldFromEnd));
+    const share = shareOfReply(services.bodies, ctx, state);
+    const body = await readWhole(
+      services,
+      state,
+      connection,
+      new BufferedReply(compose, view.heldFromEnd, false, share),
+    );
     return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A completed job has no error: this one occurred while reading.
-    const isOfReading = state.outcome === 'completed' && error.code !== 'resume_expired';
+    const isOfReading = isTooMuch(error) || (state.outcome === 'completed' && error.code !== 'resume_expired');
     if (error === connection.ended || isOfReading) throw error;
     return error.code === 'resume_expired' ? [null] : [null, error];
   }

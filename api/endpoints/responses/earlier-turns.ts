@@ -183,11 +183,12 @@ export function joinedLists(...lists: readonly string[]): string {
 }
 
 /** The output items of a response, with the encrypted reasoning that a native vendor needs to continue. */
-async function readOutputItems({ services, connection, view }: Reading, job: JobState): Promise<ResponseItem[]> {
+async function readOutputItems(reading: Reading, job: JobState): Promise<ResponseItem[]> {
+  const { services, view } = reading;
   const viewed = await viewJob(services, job, services.baseUrl);
   const viewOptions = { ...(viewed.viewOptions as ResponseViewOptions), include: ['reasoning.encrypted_content'] };
   const whole = { ...viewed, viewOptions };
-  const body = view.held(whole, await readFrames(services, view, job, connection));
+  const body = view.held(whole, await readFrames(reading, view, job));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
 }
 

@@ -6,7 +6,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
-import { type BodyShares, shareOfReads } from '../../bounds/body-shares.ts';
+import { shareOfReply } from '../../bounds/body-shares.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveDependencies } from '../../pipeline/endpoint.ts';
 import { type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
@@ -24,7 +24,6 @@ import { isBackground, withoutUnasked } from './response-view.ts';
 /** Dependencies of the routes of stored responses. */
 export interface ResponseRoutesDependencies extends ResolveDependencies, FollowJobDependencies {
   readonly handover: Handover;
-  readonly bodies: BodyShares;
 }
 
 /** How long Redis and the database may take. */
@@ -184,8 +183,7 @@ function startingAfter(view: View, sequenceNumber: number): View {
 async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
   const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
   const included = readIncluded(ctx.query);
-  const share = shareOfReads(services.bodies, ctx.state.caller);
-  ctx.res.once('close', () => share.close());
+  const share = shareOfReply(services.bodies, ctx, job);
   const stored = await readInputItems({ services, connection, share }, job);
   if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
   const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));

@@ -37,5 +37,5 @@ export async function requireVideoEnd(
   if (job.outcome !== 'completed') {
     throw new ApiError('invalid_request_error', `The video is not completed, so it cannot be ${purpose}.`);
   }
-  return readVideoEnd(await readFrames(services, videoView, job, connection));
+  return readVideoEnd(await readFrames({ services, connection }, videoView, job));
 }

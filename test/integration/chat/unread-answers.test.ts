@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
+import { megabytes, peakWhile } from '../../support/faults/resident-memory.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { openJobSocket } from '../../support/job-socket-client.ts';
 import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
@@ -81,6 +82,44 @@ describe('answers that their client does not read', () => {
     client.webSocket.resume();
     assert.equal(await client.closed, 1006);
     assert.ok(JSON.stringify((await read()).result).includes(content));
+  });
+
+  it('large answers are not read for more requests at a time than bodies may be sent', {
+    timeout: 60_000,
+  }, async () => {
+    const api = await gateway.startApi({ SLUICE_BODIES_MIB: '200', SLUICE_UNREAD_SECONDS: '60' });
+    const keyed = (): Promise<Response> =>
+      gateway.fetch('/v1/chat/completions', {
+        method: 'POST',
+        body,
+        url: api.url,
+        headers: { 'idempotency-key': 'large' },
+      });
+    assert.equal((await keyed()).status, 200);
+    const made = await gateway.fetch('/v1/responses', { method: 'POST', body: '{"model":"vllm/m","input":"Hi"}' });
+    const { id } = (await made.json()) as { id: string };
+    const before = await peakWhile(api, Promise.resolve());
+    const asks: Record<string, () => Promise<Response>> = {
+      job: () => gateway.fetch(`/v1/jobs/${id}`, { url: api.url }),
+      response: () => gateway.fetch(`/v1/responses/${id}`, { url: api.url }),
+      repeat: keyed,
+    };
+    for (const [name, ask] of Object.entries(asks)) {
+      const statuses = Promise.all(
+        Array.from({ length: 30 }, async () => {
+          const answer = await ask();
+          await answer.arrayBuffer();
+          return answer.status;
+        }),
+      );
+      const peak = await peakWhile(api, statuses);
+      assert.deepEqual(new Set(await statuses), new Set([200, 429]), name);
+      assert.ok(peak - before < 700 * 1024 * 1024, `${name}: it grew by ${megabytes(peak - before)} MB`);
+      const again = await ask();
+      await again.arrayBuffer();
+      assert.equal(again.status, 200, 'what was read is released');
+    }
+    await api.stop();
   });
 
   it('a large held answer arrives at a client that reads it', { timeout: 60_000 }, async () => {

@@ -96,7 +96,7 @@ describe('jobs', () => {
       path: `${path}/events`,
       key: gateway.apiKey,
     });
-    assert.match((await connection.answer()).head, /^HTTP\/1.1 200 [^]*content-type: text\/event-stream/i);
+    assert.match((await connection.answer()).head, /^HTTP\/1.1 200 [\s\S]*content-type: text\/event-stream/i);
     connection.text = '';
     await connection.send(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.apiKey}\r\n\r\n`);
     const { body } = await connection.answer(4000);

@@ -4,7 +4,7 @@ import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
-import { type BodyShare, type BodyShares, shareOfReads } from '../../../bounds/body-shares.ts';
+import { type BodyShare, shareOfReads } from '../../../bounds/body-shares.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
@@ -40,7 +40,6 @@ export interface ResponseTurnDependencies
     LeaveJobDependencies {
   readonly handover: Handover;
   readonly callers: CallerDirectory;
-  readonly bodies: BodyShares;
   readonly readers: AnswerReaders;
 }
 
