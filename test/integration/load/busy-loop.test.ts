@@ -6,6 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { MetricsPage } from '../../support/metrics-page.ts';
 import { RawRequest } from '../../support/raw-request.ts';
+import { ResponseSocketClient } from '../../support/response-socket-client.ts';
 
 const path = '/v1/chat/completions';
 const busyMs = 60_000;
@@ -24,6 +25,7 @@ test('an api whose event loop is overloaded refuses a share of new requests befo
   const ask = (): Promise<Response> => gateway.fetch(path, { url, method: 'POST', body: JSON.stringify(held('Hi')) });
   assert.equal((await ask()).status, 200);
   const stream = await gateway.client({ url }).chat.completions.create(streamed('WORDS:20@10'));
+  const socket = await ResponseSocketClient.open(url, { key: gateway.apiKey });
   child.send({ type: 'busy' });
   try {
     await eventually(async () => {
@@ -41,11 +43,16 @@ test('an api whose event loop is overloaded refuses a share of new requests befo
         request.socket.destroy();
       }
     }, busyMs);
+    await eventually(async () => {
+      const { last } = await socket.turn({ input: 'Hi', generate: false });
+      assert.deepEqual([last.type, last.status, last.error?.code], ['error', 503, 'service_unavailable']);
+    }, busyMs);
     assert.equal((await fetch(`${url}/healthz`)).status, 200);
     assert.match(await streamedText(stream), /word20$/);
   } finally {
     child.send({ type: 'idle' });
   }
+  socket.webSocket.close();
   const page = await MetricsPage.read(url);
   assert.ok(page.sum('sluice_refusals_total', 'reason="cpu"') >= 2);
   await eventually(async () => {

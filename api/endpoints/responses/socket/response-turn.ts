@@ -5,6 +5,7 @@ import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/a
 import type { Preferences } from '../../../admission/preferences.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
 import { type BodyShare, shareOfReads } from '../../../bounds/body-shares.ts';
+import type { BusyLoop } from '../../../bounds/busy-loop.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
@@ -40,6 +41,7 @@ export interface ResponseTurnDependencies
     LeaveJobDependencies {
   readonly handover: Handover;
   readonly callers: CallerDirectory;
+  readonly busyLoop: Pick<BusyLoop, 'assertRoom'>;
   readonly readers: AnswerReaders;
 }
 
@@ -126,6 +128,7 @@ export class ResponseTurn {
     const { state } = this.#ctx;
     const { refusal, generate } = this.#envelope;
     if (refusal !== undefined) throw ApiError.fromData(refusal);
+    services.busyLoop.assertRoom();
     state.caller = await this.#waits.wait(services.callers.findAgain(state.caller), readMs);
     const { account } = state.caller;
     const continued = this.#continue(read);
