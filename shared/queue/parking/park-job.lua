@@ -56,9 +56,10 @@ else
     rank = rank + lane.aheadOfOther(rank)
   end
 end
-interval = interval or tonumber(redis.call('HGET', pace, 'interval') or 0)
--- A repeat of the interval: those before it may still have to be released.
-local startsIn = math.max(next + early, now) + rank * interval - now
+-- What parked jobs take on average; those of which it is not known are taken to be as the others.
+local mean = tonumber(redis.call('HGET', pace, 'interval') or 0)
+-- A repeat of the average: those before it may still have to be released.
+local startsIn = math.max(next + early, now) + rank * mean - now
 if startsIn > tonumber(ARGV[7]) or isFull then
   redis.call('ZREM', parked, id)
   if not isFirst then
@@ -70,6 +71,10 @@ end
 redis.call('LREM', active, -1, id)
 redis.call('DEL', lock)
 redis.call('HSET', job, 'parked', route, 'priority', 0)
-redis.call('HSET', pace, 'interval', interval)
+if interval then
+  redis.call('HSET', job, 'interval', interval)
+  if before > 0 and mean > 0 then interval = mean + (interval - mean) / (before + 1) end
+  redis.call('HSET', pace, 'interval', interval)
+end
 redis.call('ZADD', routes, whole(next), route)
 return {'parked', whole(math.max(0, next - now)), before + 1}

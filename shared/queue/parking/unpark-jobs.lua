@@ -16,7 +16,19 @@ local faster = 0.95
 local function whole(number) return string.format('%.3f', number) end
 
 local released = {}
--- The next job of a route; nil if none is left. Those that have ended, and were removed by other tools, are left out.
+-- How many ms of the route's capacity a released job takes, which no longer counts in the average of those that are parked.
+local function takenBy(root, id)
+  local pace, left = root .. 'fairness', redis.call('ZCARD', root .. 'prioritized')
+  local mean = tonumber(redis.call('HGET', pace, 'interval') or 0)
+  local interval = tonumber(redis.call('HGET', ARGV[2] .. id, 'interval') or mean)
+  if left > 0 and interval ~= mean then
+    redis.call('HSET', pace, 'interval', math.max(0, mean + (mean - interval) / left))
+  end
+  return interval
+end
+
+-- Releases the next job of a route. Returns what it takes of the capacity; nil if none is left. Those that have ended, and were
+-- removed by other tools, are left out.
 local function release(root)
   local parked = root .. 'prioritized'
   local line, found = openLines(root, ARGV[2], parked), nil
@@ -30,9 +42,10 @@ local function release(root)
       found = id
     end
   end
+  local interval = found and takenBy(root, found)
   line.close()
   if high then high.close() end
-  return found
+  return interval
 end
 
 -- Whether the last job of the route has left; nothing of the route is kept then.
@@ -53,13 +66,13 @@ for index = 5, #ARGV, 2 do
 end
 for _, route in ipairs(redis.call('ZRANGEBYSCORE', routes, '-inf', now, 'LIMIT', 0, 100)) do
   local root = ARGV[1] .. route .. ':'
-  local interval = tonumber(redis.call('HGET', root .. 'fairness', 'interval') or 0) * faster
   local next = math.max(tonumber(redis.call('ZSCORE', routes, route)), now - makeUpMs)
   local isEmpty = false
   while next <= now and #released < most and not isEmpty do
-    isEmpty = not release(root)
+    local interval = release(root) or 0
+    isEmpty = redis.call('EXISTS', root .. 'prioritized') == 0
     -- Without a known interval one is released at a time: its worker tells what it found.
-    next = interval > 0 and next + interval or now + 100
+    next = interval > 0 and next + interval * faster or now + 100
   end
   if not isOver(route, root) then redis.call('ZADD', routes, whole(next), route) end
 end

@@ -6,6 +6,7 @@ import { readJobState } from '../../../shared/jobs/job-state.ts';
 import { ClaimedQueue } from '../../../shared/queue/claimed-queue.ts';
 import { type ParkCall, ParkedJobs, type ParkReply } from '../../../shared/queue/parking/parked-jobs.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
+import { eventually } from '../../support/eventually.ts';
 import { QueueFixture } from '../../support/faults/queue-fixture.ts';
 
 const route = 'vendor/model';
@@ -108,6 +109,25 @@ describe('parked jobs', () => {
     // It has left no gap in the line of its account.
     await parkAll(ids.slice(3), 'account', { ...times, latestMs: 60_000 });
     assert.equal(await queues.reader.parked(), 3);
+  });
+
+  test('a large job holds up none of those before it in its line, and is not refused as if they were as large', async () => {
+    const small = await queues.put(40, { account: 'small' });
+    const [large, other] = await queues.put(2, { account: 'large' });
+    await claim(100);
+    await parkAll(small, 'small', { waitMs: 1500, intervalMs: 10 });
+    // It takes a minute, and starts once forty jobs of 10 ms have started.
+    const terms = { waitMs: 1500, intervalMs: 60_000, latestMs: 30_000 };
+    assert.equal((await park(large as string, 'small', terms)).verdict, 'parked');
+    // What follows it waits for that minute on average of all, not for one minute for each.
+    assert.equal((await park(other as string, 'small', { ...terms, latestMs: 120_000 })).verdict, 'parked');
+    const released: string[] = [];
+    await eventually(async () => {
+      await parked.unpark();
+      released.push(...(await claim(100)).ids);
+      assert.ok(released.length >= 40, `${released.length} are released`);
+    });
+    assert.deepEqual(released.slice(0, 40), small);
   });
 
   test('no more jobs of a route are parked than allowed', async () => {
