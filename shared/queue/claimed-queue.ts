@@ -33,8 +33,8 @@ export interface QueueEntry {
   readonly refusal: string;
   /** Reply of `beginJob`, see `readBeginReply`; '' if the job was not begun. */
   readonly beginReply: string;
-  /** Whether it has waited for its vendor. */
-  readonly wasParked: boolean;
+  /** The route for whose capacity it has waited; '' if it has not. */
+  readonly parkedFor: string;
 }
 
 /** A claim of a job. */
@@ -95,12 +95,12 @@ export class ClaimedQueue {
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];
     for (let at = 0; at < fields.length; at += fieldsOfEntry) {
-      const [id = '', data = '', priority, stalled, refusal = '', beginReply = '', parked] = fields.slice(
+      const [id = '', data = '', priority, stalled, refusal = '', beginReply = '', parkedFor = ''] = fields.slice(
         at,
         at + fieldsOfEntry,
       );
       const counts = { priority: Number(priority), stalled: Number(stalled) };
-      entries.push({ id, data, ...counts, refusal, beginReply, wasParked: parked !== '' });
+      entries.push({ id, data, ...counts, refusal, beginReply, parkedFor });
     }
     return { isMore: isMore === 1, entries };
   }

@@ -73,8 +73,8 @@ function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, contex
     highShare: context.config.highShare,
     stalledCheckMs,
     maxStalledCount: maxClaims,
-    run: async ({ job, token, verdict, wasParked }) => {
-      const outcome = await runJob(context, job, token, verdict, wasParked);
+    run: async ({ job, token, verdict, parkedFor }) => {
+      const outcome = await runJob(context, job, token, verdict, parkedFor);
       return outcome === 'requeued' || outcome === 'parked' ? outcome : 'done';
     },
     log: context.log,

@@ -22,8 +22,8 @@ export interface ClaimedJob {
   readonly stalled: number;
   /** The verdict of `begin`, if the job was started in the same step. */
   readonly verdict: BeginVerdict | undefined;
-  /** Whether it has waited for its vendor, and is the next to be called. */
-  readonly wasParked: boolean;
+  /** The route for whose capacity it has waited, and for which it is the next; '' if it has not. */
+  readonly parkedFor: string;
 }
 
 export interface JobConsumerOptions {

@@ -167,7 +167,7 @@ export class JobConsumer implements Consumer {
     }
   }
 
-  #begin({ id, data, priority, stalled, refusal, beginReply, wasParked }: QueueEntry, claim: Claim): void {
+  #begin({ id, data, priority, stalled, refusal, beginReply, parkedFor }: QueueEntry, claim: Claim): void {
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
     const verdict = readVerdict(beginReply);
@@ -176,7 +176,7 @@ export class JobConsumer implements Consumer {
         ? this.#quarantine(id)
         : job === 'other_version'
           ? this.#leave(id, verdict)
-          : this.#options.run({ job, token: claim.token, priority, stalled, verdict, wasParked });
+          : this.#options.run({ job, token: claim.token, priority, stalled, verdict, parkedFor });
     running
       .then((outcome) => {
         if (outcome === 'done') return this.#end(claim);

@@ -106,18 +106,17 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
 /** Characters of a token, roughly. */
 const charactersOfToken = 4;
 
-/** What a job needs of its vendor. One that has waited already is not behind those that still wait. */
+/** What a job needs of its vendor. One that has waited for a route already is not behind those that still wait for it. */
 function demandOf(
   { parking }: WorkerContext,
-  { job, wasParked }: JobRun,
+  { job, parkedFor }: JobRun,
   request: RequestBody,
 ): Omit<CallDemand, 'maxRetryAfterMs'> {
-  const isParkable = !wasParked && job.capability !== 'video';
   return {
     inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
     lineOf: (route) => {
-      const line = isParkable ? parking(job).lineOf(route) : undefined;
+      const line = route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route);
       return line && { waitMs: line.nextMs, intervalMs: 0, isLine: true };
     },
   };

@@ -35,8 +35,8 @@ export class JobRun implements JobItem<JobRun> {
   readonly job: QueuedJob;
   /** Identifies the claim. */
   readonly claim: string;
-  /** Whether it has waited for its vendor before. */
-  readonly wasParked: boolean;
+  /** The route for whose capacity it has waited before; '' if it has not. */
+  readonly parkedFor: string;
   /** The attempt that this run owns, once `begin` has returned it. */
   attempt: number | undefined;
   /** Attempts before that have called no vendor. */
@@ -66,10 +66,10 @@ export class JobRun implements JobItem<JobRun> {
   stopReason: StopReason | undefined;
   readonly #controller = new AbortController();
 
-  constructor(job: QueuedJob, claim = '', wasParked = false) {
+  constructor(job: QueuedJob, claim = '', parkedFor = '') {
     this.job = job;
     this.claim = claim;
-    this.wasParked = wasParked;
+    this.parkedFor = parkedFor;
   }
 
   get jobId(): string {

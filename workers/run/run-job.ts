@@ -22,7 +22,7 @@ const unreadPauseMs = 2000;
  * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
  * times: the first claim creates the task, the others poll it.
  * @param claim unique per claim, see `begin`
- * @param wasParked whether it has waited for its vendor before
+ * @param parkedFor the route for whose capacity it has waited before; '' if it has not
  * @param claimVerdict the verdict of `begin`, if the job was started by its claim; undefined: `begin` is yet to be called
  */
 export async function runJob(
@@ -30,9 +30,9 @@ export async function runJob(
   job: QueuedJob,
   claim: string,
   claimVerdict?: BeginVerdict,
-  wasParked = false,
+  parkedFor = '',
 ): Promise<RunOutcome> {
-  const run = new JobRun(job, claim, wasParked);
+  const run = new JobRun(job, claim, parkedFor);
   // Before `begin`: from the moment it returns "run", cancellations are sent to this process.
   context.running.add(run);
   let outcome: RunOutcome | undefined;

@@ -22,14 +22,15 @@ local function whole(number) return string.format('%.0f', number) end
 
 local before = redis.call('ZCARD', parked)
 local next = tonumber(redis.call('ZSCORE', routes, route) or now)
-if wait then next = math.max(next, now + wait - early) end
--- One that was released already is the first again.
-local wasParked, high = unpack(redis.call('HMGET', job, 'parked', 'high'))
-local isFirst = wasParked ~= false
+local parkedFor, high = unpack(redis.call('HMGET', job, 'parked', 'high'))
+-- One that was released for this route already is the first again, when there is capacity: it was counted, and has got none.
+local isFirst = parkedFor == route
+if wait and isFirst and wait > early then next = now + wait - early
+elseif wait then next = math.max(next, now + wait - early) end
 local lane = openHighLane(root, ARGV[10], tonumber(ARGV[13]), parked)
 local line = high and lane or openLines(root, ARGV[10], parked)
 local key = ARGV[14] ~= '' and ARGV[14]
-local rank, isFull = 0, before >= tonumber(ARGV[8])
+local rank, isFull = 0, not isFirst and before >= tonumber(ARGV[8])
 -- Whether its account fills its share of the line, as admission has it of a queue. A few jobs are never a flood.
 local fewParked = 16
 local function hasItsShare()
@@ -45,6 +46,7 @@ if isFirst then
 else
   isFull = isFull or hasItsShare()
   redis.call('HSET', job, 'work', ARGV[12])
+  redis.call('HDEL', job, 'interval')
   if not high then redis.call('HSET', job, 'account', account) end
   if key then redis.call('HSET', job, 'key', key) end
   line.join(account, id, time, key)

@@ -23,11 +23,11 @@ describe('parked jobs', () => {
     parked = new ParkedJobs(queues.capability, queues.redis.client);
   });
 
-  /** Claims so many jobs; returns their ids, and whether each was parked before. */
-  async function claim(wanted: number): Promise<{ ids: string[]; wereParked: boolean[] }> {
+  /** Claims so many jobs; returns their ids, and the route that each was parked for. */
+  async function claim(wanted: number): Promise<{ ids: string[]; parkedFor: string[] }> {
     const call = { token: 'claim', wanted, lockMs: 60_000, workerId: '', targetWaitMs: 0, ended: [] };
     const { entries } = await new ClaimedQueue(queues.capability).claim(queues.redis.client, call);
-    return { ids: entries.map(({ id }) => id.slice('job_'.length)), wereParked: entries.map((each) => each.wasParked) };
+    return { ids: entries.map(({ id }) => id.slice('job_'.length)), parkedFor: entries.map((each) => each.parkedFor) };
   }
 
   async function park(id: string, account = 'account', more: Partial<ParkCall> = {}): Promise<ParkReply> {
@@ -88,13 +88,51 @@ describe('parked jobs', () => {
     assert.deepEqual(await releaseAll(3), ids);
   });
 
+  test('a job that was released for one route is the last of another route in which it waits next', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    await parkAll(ids.slice(0, 1), 'account', notDue);
+    await parkAll(ids.slice(1), 'account', { ...notDue, route: 'other/model' });
+    assert.deepEqual(await releaseAll(1), ids.slice(0, 1));
+    await parkAll(ids.slice(0, 1), 'account', { ...notDue, route: 'other/model' });
+    const released: string[] = [];
+    for (let count = 0; count < 3; count++) {
+      await parked.unpark(one('other/model'));
+      released.push(...(await claim(10)).ids);
+    }
+    assert.deepEqual(released, [...ids.slice(1), ids[0]]);
+  });
+
+  test('a job that was released too early has its place again in a line that has filled up meanwhile', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    const terms = { ...notDue, maxParked: 2 };
+    await parkAll(ids.slice(0, 2), 'account', terms);
+    assert.deepEqual(await releaseAll(1), ids.slice(0, 1));
+    await parkAll(ids.slice(2), 'account', terms);
+    assert.equal((await park(ids[0] as string, 'account', terms)).verdict, 'parked');
+    assert.deepEqual(await releaseAll(1), ids.slice(0, 1));
+  });
+
+  test('a job that was released too early is released again when there is capacity, not once it would have used it', async () => {
+    const ids = await queues.put(2);
+    await claim(10);
+    await parkAll(ids, 'account', { waitMs: 0, intervalMs: 60_000 });
+    await parked.unpark();
+    assert.deepEqual((await claim(10)).ids, ids.slice(0, 1));
+    // Another call came first.
+    const { verdict, ms } = await park(ids[0] as string, 'account', { waitMs: 1600, intervalMs: 60_000, latestMs: 5000 });
+    assert.equal(verdict, 'parked');
+    assert.ok(ms <= 1000, `${ms} ms`);
+  });
+
   test('a released job precedes all that wait in the queue, and is known to have been parked', async () => {
     const [first] = await queues.put(1);
     await claim(1);
     await parkAll([first as string], 'account', notDue);
     const others = await queues.put(2);
     await parked.unpark(one(route));
-    assert.deepEqual(await claim(10), { ids: [first, ...others], wereParked: [true, false, false] });
+    assert.deepEqual(await claim(10), { ids: [first, ...others], parkedFor: [route, '', ''] });
   });
 
   test('a job whose place in the line starts after its deadline stays with its worker, and learns when it would start', async () => {
