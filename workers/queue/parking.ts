@@ -36,8 +36,9 @@ export class Parking {
   async park(call: ParkCall): Promise<ParkReply> {
     const reply = await this.#jobs.park(call);
     if (reply.verdict !== 'parked') return reply;
-    const { route } = call;
-    this.#routes = new Map(this.#routes).set(route, { route, nextMs: reply.ms, waiting: reply.waiting });
+    const { route, intervalMs = 0 } = call;
+    const line = { route, nextMs: reply.ms, waiting: reply.waiting, intervalMs };
+    this.#routes = new Map(this.#routes).set(route, { ...line, ...knownPace(this.#routes.get(route)) });
     this.#schedule(reply.ms);
     return reply;
   }
@@ -88,4 +89,9 @@ export class Parking {
       this.#routes = new Map();
     }
   }
+}
+
+/** What the jobs of a line take, as it was last read: that of one job says little of the others. */
+function knownPace(line: ParkedRoute | undefined): Partial<ParkedRoute> {
+  return line === undefined || line.intervalMs === 0 ? {} : { intervalMs: line.intervalMs };
 }

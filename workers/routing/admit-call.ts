@@ -1,11 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { routeName } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { ParkedRoute } from '../../shared/queue/parking/parked-jobs.ts';
 import type { CallSlot, FullRoute, Pacer } from '../pacing/pacer.ts';
 import { aheadMs } from '../pacing/reserve-call.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
 import type { RoutePlan, RouteTarget } from './route-plan.ts';
 import type { VendorPool } from './vendor-pool.ts';
+
+/** A line whose next job is released later than this, in ms, and than two of its jobs take, waits for a time that was told. */
+const toldMs = 5000;
+
+/** Jobs that wait for a route. */
+export type JobLine = Pick<ParkedRoute, 'nextMs' | 'waiting' | 'intervalMs'>;
 
 /** What a job needs of its vendor. */
 export interface CallDemand {
@@ -16,7 +23,7 @@ export interface CallDemand {
   /** How long a vendor's own time is waited for, if its limits are not set, in ms. */
   readonly maxRetryAfterMs: number;
   /** The jobs that wait for a route, behind which this one must wait; undefined if there are none. */
-  readonly lineOf: (route: string) => FullRoute | undefined;
+  readonly lineOf: (route: string) => JobLine | undefined;
 }
 
 /** A call that may be made now. */
@@ -38,30 +45,42 @@ export async function admitCall(
   demand: CallDemand,
   signal: AbortSignal,
 ): Promise<AdmittedCall> {
-  let soonest: { readonly target: RouteTarget; readonly full: FullRoute; readonly isLimited: boolean } | undefined;
+  let soonest:
+    | {
+        readonly target: RouteTarget;
+        readonly full: FullRoute;
+        readonly isLimited: boolean;
+        readonly startsInMs: number;
+      }
+    | undefined;
   for (let target: RouteTarget | undefined = first; target !== undefined; target = plan.besides(target)) {
     const { route } = target.routed;
     const limitedMs = pool.limitedMs(route.vendor, route.model);
     const isPaced = pacer.isPaced(route);
     if (!isPaced && limitedMs === 0) return { target, slot: undefined };
-    const name = routeName(route);
+    const line = demand.lineOf(routeName(route));
     const reserved =
-      demand.lineOf(name) ??
-      limited(pacer, route.vendor, limitedMs, demand) ??
-      (await reserve(pacer, plan, target, demand));
+      behind(line) ?? limited(pacer, route.vendor, limitedMs, demand) ?? (await reserve(pacer, plan, target, demand));
     if ('end' in reserved) {
       const account = plan.account(target, reserved.account);
       await untilStart(reserved, signal);
       return { target: { routed: target.routed, account }, slot: reserved };
     }
-    if (soonest === undefined || reserved.waitMs < soonest.full.waitMs) {
-      soonest = { target, full: reserved, isLimited: limitedMs > 0 };
+    const startsInMs = reserved.waitMs + (line === undefined ? 0 : line.waiting * line.intervalMs);
+    if (soonest === undefined || startsInMs < soonest.startsInMs) {
+      soonest = { target, full: reserved, isLimited: limitedMs > 0, startsInMs };
     }
   }
   const { target, full, isLimited } = soonest as NonNullable<typeof soonest>;
   if (!isLimited || full.waitMs > aheadMs) throw new SaturatedError(routeName(target.routed.route), full);
   await waitFor(full.waitMs, signal);
   return await admitCall(pacer, pool, plan, target, demand, signal);
+}
+
+/** A new job waits behind those of a line, unless that waits so long that capacity may have come meanwhile: it asks then. */
+function behind(line: JobLine | undefined): FullRoute | undefined {
+  if (line === undefined || line.nextMs > toldMs + 2 * line.intervalMs) return undefined;
+  return { waitMs: line.nextMs, intervalMs: 0, isLine: true };
 }
 
 /** All keys of the route are limited for some time. */

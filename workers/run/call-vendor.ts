@@ -115,10 +115,7 @@ function demandOf(
   return {
     inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
-    lineOf: (route) => {
-      const line = route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route);
-      return line && { waitMs: line.nextMs, intervalMs: 0, isLine: true };
-    },
+    lineOf: (route) => (route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route)),
   };
 }
 

@@ -54,8 +54,11 @@ export interface ParkReply {
 /** Parked jobs of a route. */
 export interface ParkedRoute {
   readonly route: string;
+  /** Until its next job is released. */
   readonly nextMs: number;
   readonly waiting: number;
+  /** How much of the vendor's time each takes, on average; 0 if that is not known. */
+  readonly intervalMs: number;
 }
 
 /** The jobs of a queue that wait for their vendors: see park-job.lua and unpark-jobs.lua. */
@@ -103,9 +106,10 @@ export class ParkedJobs {
     const args = [this.#root, this.#prefix, maxReleased, this.#highShare, ...[...ready].flat()];
     const reply = await unparkScript(this.#redis, keys, args);
     const routes: ParkedRoute[] = [];
-    for (let at = 0; at < reply.length; at += 3) {
-      const [route, ms, waiting] = reply.slice(at, at + 3);
-      routes.push({ route: String(route), nextMs: Number(ms), waiting: Number(waiting) });
+    for (let at = 0; at < reply.length; at += 4) {
+      const [route, ms, waiting, intervalMs] = reply.slice(at, at + 4);
+      const numbers = { nextMs: Number(ms), waiting: Number(waiting), intervalMs: Number(intervalMs) };
+      routes.push({ route: String(route), ...numbers });
     }
     return routes;
   }

@@ -4,7 +4,8 @@
 -- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
 -- ARGV[4] share of the releases that jobs of high priority may have while others wait
 -- ARGV[5…] routes that have capacity now, each with the number of jobs to release at once
--- Returns for each route with parked jobs: its name, ms until its next job may be released, number of its parked jobs.
+-- Returns for each route with parked jobs: its name, ms until its next job may be released, number of its parked jobs, ms of its
+-- capacity that each takes on average.
 local routes, wait, marker = KEYS[1], KEYS[2], KEYS[3]
 local most = tonumber(ARGV[3])
 local time = redis.call('TIME')
@@ -83,9 +84,10 @@ end
 local reply = {}
 local due = redis.call('ZRANGE', routes, 0, 99, 'WITHSCORES')
 for index = 1, #due, 2 do
-  local waiting = redis.call('ZCARD', ARGV[1] .. due[index] .. ':prioritized')
+  local root = ARGV[1] .. due[index] .. ':'
   reply[#reply + 1] = due[index]
   reply[#reply + 1] = whole(math.max(0, due[index + 1] - now))
-  reply[#reply + 1] = waiting
+  reply[#reply + 1] = redis.call('ZCARD', root .. 'prioritized')
+  reply[#reply + 1] = redis.call('HGET', root .. 'fairness', 'interval') or '0'
 end
 return reply

@@ -121,7 +121,11 @@ describe('parked jobs', () => {
     await parked.unpark();
     assert.deepEqual((await claim(10)).ids, ids.slice(0, 1));
     // Another call came first.
-    const { verdict, ms } = await park(ids[0] as string, 'account', { waitMs: 1600, intervalMs: 60_000, latestMs: 5000 });
+    const { verdict, ms } = await park(ids[0] as string, 'account', {
+      waitMs: 1600,
+      intervalMs: 60_000,
+      latestMs: 5000,
+    });
     assert.equal(verdict, 'parked');
     assert.ok(ms <= 1000, `${ms} ms`);
   });

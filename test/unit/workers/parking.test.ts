@@ -18,7 +18,7 @@ test('parked jobs are released again after a release that took longer than the n
     unpark: async (withCapacity = new Map()) => {
       if (++releases === 1) await first;
       ready.push(withCapacity.get(route) ?? 0);
-      return [{ route, nextMs: 60_000, waiting: 1 }];
+      return [{ route, nextMs: 60_000, waiting: 1, intervalMs: 0 }];
     },
   };
   const parking = new Parking('chat', jobs as ParkedJobs, { warn: () => undefined });
