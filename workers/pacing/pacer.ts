@@ -160,16 +160,24 @@ export class Pacer {
     // Requests a minute alone: nothing of it is returned.
     if (returned.length === 0) return { account, waitMs, end: () => undefined };
     const startedAt = performance.now();
-    const call: RunningCall = { id, vendor, scopes: returned, hasEnded: true, unused: 0 };
+    const call: RunningCall = {
+      id,
+      vendor,
+      scopes: returned,
+      hasEnded: true,
+      reservedTokens: tokens,
+      usedTokens: tokens,
+    };
     if (isLeased) this.#leased.set(id, call);
     let hasEnded = false;
     const end = (used: number | undefined): void => {
       if (hasEnded) return;
       hasEnded = true;
       this.#leased.delete(id);
-      this.#forecast.note(name, used && used - inputTokens, performance.now() - startedAt);
-      const unused = used === undefined ? 0 : tokens - used;
-      if (isLeased || unused !== 0) this.#return({ ...call, unused });
+      // One that its vendor has refused says nothing of the others.
+      if (used !== 0) this.#forecast.note(name, used && used - inputTokens, performance.now() - startedAt);
+      const usedTokens = used ?? tokens;
+      if (isLeased || usedTokens !== tokens) this.#return({ ...call, usedTokens });
     };
     return { account, waitMs, end };
   }
@@ -177,7 +185,8 @@ export class Pacer {
   #giveBack({ key: { vendor, returned, isLeased }, ids, tokens }: StockedCalls): void {
     if (tokens === 0 && !isLeased) return;
     ids.forEach((id, index) => {
-      this.#return({ id, vendor, scopes: returned, hasEnded: true, unused: index === 0 ? tokens : 0 });
+      const reservedTokens = index === 0 ? tokens : 0;
+      this.#return({ id, vendor, scopes: returned, hasEnded: true, reservedTokens, usedTokens: 0 });
     });
   }
 

@@ -40,7 +40,8 @@ local function look(name, rpm, tpm, parallel, used)
     scope.interval = each
   end
   if tpm then
-    scope.tokens, scope.tokenMs = tonumber(buckets[2] or 0), used * 60000 / (tpm * usedShare)
+    -- A call takes a minute's tokens at most: after a minute its vendor has forgotten it.
+    scope.tokens, scope.tokenMs = tonumber(buckets[2] or 0), math.min(used, tpm) * 60000 / (tpm * usedShare)
     scope.at = math.max(scope.at, scope.tokens - burstShare * 60000)
     scope.interval = math.max(scope.interval, scope.tokenMs)
   end

@@ -74,8 +74,8 @@ export interface ReturnedCall {
   readonly id: string;
   readonly scopes: readonly CapacityScope[];
   readonly hasEnded: boolean;
-  /** Tokens reserved but not used; negative if more were used. */
-  readonly unused: number;
+  readonly reservedTokens: number;
+  readonly usedTokens: number;
 }
 
 interface ReturnedScope {
@@ -101,6 +101,9 @@ function addTo(scopes: Map<string, ReturnedScope>, { name = '', limits }: Capaci
     returned = { limits, unused: 0, ended: [], renewed: [] };
     scopes.set(name, returned);
   }
-  if (call.hasEnded) returned.unused += call.unused;
+  if (call.hasEnded && limits.tpm !== undefined) {
+    // As reserve-call.lua counts them: no call has more than a minute's.
+    returned.unused += Math.min(call.reservedTokens, limits.tpm) - Math.min(call.usedTokens, limits.tpm);
+  }
   if (limits.maxParallelRequests !== undefined) (call.hasEnded ? returned.ended : returned.renewed).push(call.id);
 }

@@ -2,6 +2,8 @@
 const maxRoutes = 1000;
 /** Output tokens expected of a route that nothing is known of. */
 const usualOutput = 200;
+/** No answer is longer, whatever its vendor says, in tokens. */
+const maxOutput = 200_000;
 /** Share of a new call in the averages. */
 const share = 0.1;
 
@@ -26,13 +28,14 @@ export class TokenForecast {
 
   /** Notes what a call came to. @param output tokens; undefined if unknown */
   note(route: string, output: number | undefined, durationMs: number): void {
+    const told = output && Math.min(Math.max(0, output), maxOutput);
     const known = this.#routes.get(route);
     if (known === undefined) {
       if (this.#routes.size >= maxRoutes) this.#routes.delete(this.#routes.keys().next().value as string);
-      this.#routes.set(route, { output: Math.max(0, output ?? usualOutput), durationMs });
+      this.#routes.set(route, { output: told ?? usualOutput, durationMs });
       return;
     }
     known.durationMs += share * (durationMs - known.durationMs);
-    if (output !== undefined) known.output += share * (Math.max(0, output) - known.output);
+    if (told !== undefined) known.output += share * (told - known.output);
   }
 }

@@ -2,6 +2,7 @@ import { routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal } from '../../shared/queue/worker-registry.ts';
+import { UnreachableError } from '../http/exchange.ts';
 import { toldLimits } from '../http/told-limits.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
@@ -99,8 +100,9 @@ function isMeant({ routed }: Pick<RouteTarget, 'routed'>): boolean {
   return routed.vendorRow.name !== 'sandbox';
 }
 
-/** Whether the vendor has refused a call, for a limit or as invalid, and so spent nothing on it. */
+/** Whether the vendor has refused a call, for a limit or as invalid, or was not reached, and so spent nothing on it. */
 export function isUnspent(error: unknown): boolean {
+  if (error instanceof UnreachableError) return true;
   const { vendorStatus: status = 0 } = error instanceof ApiError ? error : {};
   return status >= 400 && status < 500 && status !== 408;
 }

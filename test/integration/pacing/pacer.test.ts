@@ -79,6 +79,35 @@ describe('what a worker keeps of the limits of vendors', () => {
     await pacer.close();
   });
 
+  test('calls that their vendor has refused say nothing of the length of answers', async () => {
+    const pacer = await openPacer({ tpm: 600_000 });
+    for (let call = 0; call < 50; call++) (await reserve(pacer)).end(0);
+    await eventually(async () =>
+      assert.ok((await leakedOutAfter(await redisTime())) < 10, 'tokens are still reserved'),
+    );
+    const start = await redisTime();
+    for (let call = 0; call < 20; call++) {
+      const slot = await pacer.reserve(route, ['key'], 10, undefined);
+      assert.ok('account' in slot, JSON.stringify(slot));
+    }
+    // 20 times 10 and 200, which are expected of an answer of which nothing is known.
+    assert.ok((await leakedOutAfter(start)) > 300, `${await leakedOutAfter(start)} ms`);
+    await pacer.close();
+  });
+
+  test('an answer whose vendor tells an absurd number of tokens takes those of a minute, and is no measure for others', async () => {
+    const pacer = await openPacer({ tpm: 60_000_000 });
+    (await reserve(pacer)).end(2_000_000_000);
+    const start = await redisTime();
+    await eventually(async () => assert.ok((await leakedOutAfter(start)) > 30_000, 'the tokens are not counted'));
+    assert.ok((await leakedOutAfter(start)) < 63_000, `${await leakedOutAfter(start)} ms`);
+    await jobs.redis.flushall();
+    const slot = await pacer.reserve(route, ['key'], 10, undefined);
+    assert.ok('account' in slot, JSON.stringify(slot));
+    assert.ok((await leakedOutAfter(await redisTime())) < 1000, `${await leakedOutAfter(start)} ms`);
+    await pacer.close();
+  });
+
   test('what a worker has reserved but not used when it ends is free at once', async () => {
     const pacer = await openPacer({ maxParallelRequests: 1000 });
     const slots = await Promise.all(Array.from({ length: 3 }, () => reserve(pacer)));

@@ -108,7 +108,13 @@ describe('reservations of vendor calls', () => {
     assert.equal((await reserve(1000)).key, 0);
     assert.equal((await reserve(10)).key, undefined);
     await returnCalls(jobs.redis, name, [
-      { id: 'any', scopes: [scopes.keys[0]?.key as CapacityScope], hasEnded: true, unused: 990 },
+      {
+        id: 'any',
+        scopes: [scopes.keys[0]?.key as CapacityScope],
+        hasEnded: true,
+        reservedTokens: 1000,
+        usedTokens: 10,
+      },
     ]);
     assert.equal((await reserve(10)).key, 0);
   });
@@ -118,7 +124,13 @@ describe('reservations of vendor calls', () => {
     const first = calls + 1;
     assert.equal(await reserveAll(), 2);
     assert.equal((await reserve()).isParallel, true);
-    const ended = { id: `call${first}`, scopes: [scopes.vendorScope], hasEnded: true, unused: 0 };
+    const ended = {
+      id: `call${first}`,
+      scopes: [scopes.vendorScope],
+      hasEnded: true,
+      reservedTokens: 0,
+      usedTokens: 0,
+    };
     await returnCalls(jobs.redis, name, [ended]);
     assert.equal((await reserve()).key, 0);
     const key = (await jobs.redis.keys(`sluice:{v*}:calls:${name}`))[0] as string;
@@ -137,7 +149,13 @@ describe('reservations of vendor calls', () => {
     // 2 % of the tokens at once, and 97 % of a thousand a second, of which five calls have taken 500.
     const count = await reserveAll(100);
     assert.ok(count >= 12 + 8 - 5 && count <= 20 - 5, String(count));
-    const end = (id: string) => ({ id, scopes: [scopes.vendorScope], hasEnded: true, unused: 100 });
+    const end = (id: string) => ({
+      id,
+      scopes: [scopes.vendorScope],
+      hasEnded: true,
+      reservedTokens: 100,
+      usedTokens: 0,
+    });
     await returnCalls(jobs.redis, name, ids.map(end));
     const [calls] = await jobs.redis.keys(`sluice:{v*}:calls:${name}`);
     assert.equal(await jobs.redis.zcard(calls as string), count);

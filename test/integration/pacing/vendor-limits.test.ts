@@ -49,6 +49,7 @@ describe('the limits of vendors', () => {
           second: { ...vendor(minute), rpm: 1 },
           strict: { base_url: strict.baseUrl, api_key: 'a-key', tpm: 2000 },
           seeing: { base_url: seeing.baseUrl, api_key: 'a-key', tpm: 20_000 },
+          gone: { base_url: 'http://127.0.0.1:1/v1', api_key: 'a-key', tpm: 2000 },
         },
         models: {
           minute: route('minute'),
@@ -58,6 +59,7 @@ describe('the limits of vendors', () => {
           late: route('late'),
           strict: route('strict'),
           seeing: route('seeing'),
+          gone: route('gone'),
           'slow-or-other': {
             capability: 'chat',
             routes: [
@@ -122,6 +124,11 @@ describe('the limits of vendors', () => {
     const long = await ask('strict', {}, undefined, 'word '.repeat(8000));
     assert.equal(long.status, 400);
     await eventually(async () => assert.equal((await ask('strict', { 'x-sluice-start-by': '10' })).status, 200));
+  });
+
+  test('a vendor that cannot be reached has used no tokens, and its jobs do not wait for them', async () => {
+    const refused = await ask('gone', { 'x-stainless-timeout': '20' }, undefined, 'word '.repeat(8000));
+    assert.equal(refused.status, 503, await refused.text());
   });
 
   test('an image counts as one against tokens a minute, and not as its data', async () => {

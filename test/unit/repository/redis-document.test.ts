@@ -283,7 +283,7 @@ describe('docs/redis.md and a Redis in use', () => {
     const key = { name: 'vendor/key', limits };
     const scopes = scopesText([{ name: 'vendor', limits }, key, { name: 'vendor/key/model', limits }]);
     assert.equal((await reserveCall(client, { id: 'call', vendor: 'vendor', tokens: 10, scopes })).key, 0);
-    const call = { id: 'call', scopes: [key], hasEnded: true, unused: 5 };
+    const call = { id: 'call', scopes: [key], hasEnded: true, reservedTokens: 5, usedTokens: 0 };
     await returnCalls(client, 'vendor', [call]);
   }
 
