@@ -211,7 +211,7 @@ export class WaitLimits {
       );
     } else if (now >= this.#startBy) {
       this.#startBy = Number.POSITIVE_INFINITY;
-      this.#end(startedTooLate(), 'queued');
+      this.#end(startedTooLate(), 'uncalled');
     } else if (now >= this.#queueCheckAt) {
       // Refused if a worker has started the job; then nothing remains to be checked.
       this.#queueCheckAt = Number.POSITIVE_INFINITY;
@@ -232,7 +232,7 @@ export class WaitLimits {
     if (!progress?.hasEnded) this.#reply.fail(overdue());
   }
 
-  #end(error: ApiError, guard: 'queued' | 'overdue'): void {
+  #end(error: ApiError, guard: 'queued' | 'uncalled' | 'overdue'): void {
     endJob(this.#services, this.#job, error, guard)
       .then(({ verdict }) => {
         // Asked again: Redis's clock is slightly behind this process's estimate of it, or the job has its end, which a slow client is

@@ -142,7 +142,7 @@ const endedMs = 600_000;
 const finishScript = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript, leaseScript);
 
 /** Condition under which a caller other than the worker ends a job; see finish.lua. */
-export type EndGuard = 'queued' | 'abandoned' | 'overdue' | 'left' | 'unshared';
+export type EndGuard = 'queued' | 'uncalled' | 'abandoned' | 'overdue' | 'left' | 'unshared';
 
 export interface FinishCall {
   readonly jobId: string;

@@ -3,7 +3,7 @@
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
 -- ARGV[1] PUBLISH or SPUBLISH, then fifteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
---   3 guard: '' always; 'queued' only before any attempt has begun; 'abandoned' only while no lease is alive; 'overdue' only
+--   3 guard: '' always; 'queued' only before any attempt has begun; 'uncalled' only while it waits, and no vendor was called for it; 'abandoned' only while no lease is alive; 'overdue' only
 --     once its deadline has passed by this clock; 'left' only while its caller is gone and no retry has adopted it;
 --     'unshared' only while no process has requests that wait for it, unless it goes on without any
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
@@ -44,6 +44,9 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if state[2] then return answer('already', state[2], attempt) end
   if caller ~= '' and attempt ~= caller then return answer('fenced') end
   if guard == 'queued' and attempt then return answer('refused') end
+  -- Whether its attempts have all waited for their vendors in vain: it has not begun.
+  local function isWithdrawn() return attempt and lease == 0 and redis.call('HGET', key, 'withdrawn') == attempt end
+  if guard == 'uncalled' and attempt and not isWithdrawn() then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
   if guard == 'overdue' and now < tonumber(state[7] or 0) then return answer('refused') end
   if guard == 'unshared' and isShared(key, state[4]) then return answer('refused') end
@@ -67,11 +70,11 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   end
   -- No process is there that could deliver it: a retry may adopt it.
   if heard == 0 then redis.call('HSET', key, 'unheard', '1') end
-  -- One whose attempts have all waited for their vendors in vain has not begun.
-  if caller == '' and attempt and lease == 0 and redis.call('HGET', key, 'withdrawn') == attempt then attempt = nil end
+  local began = attempt
+  if caller == '' and isWithdrawn() then began = nil end
   -- A worker still running the job is notified at once, not at its next append.
   if caller == '' and state[6] then redis.call(ARGV[1], inboxes .. state[6], 'abort ' .. job) end
-  return answer('finished', outcome, attempt, lease > now and '1')
+  return answer('finished', outcome, began, lease > now and '1')
 end
 
 local replies = {}

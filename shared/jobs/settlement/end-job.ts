@@ -56,7 +56,7 @@ export async function endJob(
 async function forget(context: EndJobContext, job: JobIdentity, guard: EndGuard | undefined): Promise<void> {
   const queue = context.queue(job);
   const queued = await queue.find(job.id);
-  // At the queue limit its caller would have waited on.
-  await queue.remove(job.id, guard !== 'queued');
+  // At the queue limit, or later than it should have started, its caller would have waited on.
+  await queue.remove(job.id, guard !== 'queued' && guard !== 'uncalled');
   if (queued !== undefined) await deleteRequest(context.blobs, queued);
 }

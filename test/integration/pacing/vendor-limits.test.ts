@@ -157,14 +157,17 @@ describe('the limits of vendors', () => {
     assert.deepEqual([await served(), await served()], ['second', 'sandbox']);
   });
 
-  test('a parked job ends at its deadline when all workers are gone, and leaves nothing', async () => {
+  test('a parked job ends at its deadline, or when it should have started, when all workers are gone, and leaves nothing', async () => {
     const old = gateway.workers.splice(0);
     const parkedKey = 'sluice:{q-chat}:parked:late/m:prioritized';
     assert.equal((await ask('late')).status, 200);
     const late = ask('late', { 'x-stainless-timeout': '6' });
     await eventually(async () => assert.equal(await redis.zcard(parkedKey), 1));
+    const unstarted = ask('late', { 'x-stainless-timeout': '30', 'x-sluice-start-by': '10' });
+    await eventually(async () => assert.equal(await redis.zcard(parkedKey), 2));
     await Promise.all(old.map((worker) => worker.kill()));
     assert.equal((await late).status, 504);
+    assert.match(await (await unstarted).text(), /did not start within/);
     await eventually(async () => assert.equal(await redis.zcard(parkedKey), 0));
     assert.deepEqual(await redis.keys('sluice:{q-chat}:chat:job_*'), []);
   });
