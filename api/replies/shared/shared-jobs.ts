@@ -35,7 +35,7 @@ export interface Leaving {
  *
  * A process that dies leaves its requests in the state. Whoever leaves a job with requests of other processes looks after a while
  * whether these still run; if none does, it cancels the job. A job whose last sharers die with their process goes on to its end,
- * like any other.
+ * like any other. Where Redis refuses to note that a request has left, it is told again after the same while.
  */
 export class SharedJobs {
   readonly #services: SharedJobsDependencies;
@@ -95,7 +95,7 @@ export class SharedJobs {
     if (!this.release(job.id)) return;
     const left = await this.#leave(job);
     if (left === undefined) return;
-    if (left.length > 0) this.#lookLater(job, error);
+    if (left === 'unknown' || left.length > 0) this.#lookLater(job, error);
     else if (patienceMs > 0 && !this.#isClosed) this.#wait(job, error, patienceMs);
     else await this.#cancel(job, error);
   }
@@ -121,8 +121,11 @@ export class SharedJobs {
     this.#sharers.set(jobId, (this.#sharers.get(jobId) ?? 0) + 1);
   }
 
-  /** Notes that this process has no sharers left. Returns those that have; undefined if the job is not to be cancelled. */
-  async #leave(job: JobIdentity, dead: readonly string[] = []): Promise<string[] | undefined> {
+  /**
+   * Notes that this process has no sharers left. Returns those that have; undefined if the job is not to be cancelled, `unknown` if
+   * Redis did not take the note.
+   */
+  async #leave(job: JobIdentity, dead: readonly string[] = []): Promise<string[] | undefined | 'unknown'> {
     const { redis, log } = this.#services;
     // Only of joins before this: one that follows may be seen by Redis before a call that is repeated.
     const last = this.#joins;
@@ -133,7 +136,7 @@ export class SharedJobs {
       return left ?? undefined;
     } catch (error) {
       log.warn({ err: error, job: job.id }, 'leaving a shared job failed');
-      return undefined;
+      return 'unknown';
     }
   }
 
@@ -168,6 +171,10 @@ export class SharedJobs {
     if (this.#sharers.has(job.id)) return;
     const left = await this.#leave(job);
     if (left === undefined) return;
+    if (left === 'unknown') {
+      this.#lookLater(job, error);
+      return;
+    }
     const { redis, clock, log } = this.#services;
     try {
       const running = new Set((await runningProcesses(redis, clock.now())).map(readerOf));

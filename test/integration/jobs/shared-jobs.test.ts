@@ -7,6 +7,7 @@ import { createJobState, type JobIdentity } from '../../../shared/jobs/job-state
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';
+import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 
 type Call = (...args: unknown[]) => Promise<unknown>;
@@ -20,7 +21,10 @@ describe('SharedJobs', () => {
 
   const { log } = createLogger('silent', 'test');
   const open = (process: string, redis: RedisClient = jobs.redis): SharedJobs =>
-    new SharedJobs({ redis, isCluster: false, log, processId: process } as SharedJobsDependencies);
+    new SharedJobs({
+      ...{ redis, isCluster: false, log, processId: process },
+      clock: { now: Date.now },
+    } as SharedJobsDependencies);
   const leaving = { error: callerLeft() };
 
   /** A job that a request of a process has made. */
@@ -104,6 +108,30 @@ describe('SharedJobs', () => {
     held?.();
     await again;
     assert.equal(await outcomeOf(job), 'cancelled');
+  });
+
+  it('a job whose last sharer has left while Redis refused that is cancelled later', async (t) => {
+    let refuses = true;
+    const refusing = new Proxy(jobs.redis, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        if (name === 'sluice:leave-shared' && refuses) return () => Promise.reject(new Error('Redis is away'));
+        return (value as Call).bind(target);
+      },
+    });
+    const known = open('api-known');
+    await known.leave(await made(known, 'api-known'), leaving);
+    const one = open('api-one', refusing);
+    const job = await made(one, 'api-one');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    await one.leave(job, leaving);
+    refuses = false;
+    assert.equal(await outcomeOf(job), null);
+    t.mock.timers.tick(60_000);
+    t.mock.timers.reset();
+    await eventually(async () => assert.equal(await outcomeOf(job), 'cancelled'));
+    await one.close();
   });
 
   it('a job without sharers waits for a client that may come back, and is cancelled at once when its process stops', async () => {
