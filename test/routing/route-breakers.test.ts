@@ -69,6 +69,18 @@ describe('the breaker of a route', () => {
     assert.equal(breakers.admits(route), true, 'callers who leave are no failures');
   });
 
+  it('learns nothing of a request that was refused before its vendor was called', async () => {
+    await fails();
+    mock.timers.tick(pauseMs);
+    const local = new ApiError('invalid_request_error', 'a link that must not be fetched');
+    await breakers.call(route, () => Promise.reject(local)).catch(() => undefined);
+    assert.equal(breakers.admits(route), false, 'the route was not seen to answer');
+    mock.timers.tick(pauseMs);
+    const refused = new ApiError('invalid_request_error', 'no', { vendorStatus: 400 });
+    await breakers.call(route, () => Promise.reject(refused)).catch(() => undefined);
+    assert.deepEqual(states.at(-1), 'closed');
+  });
+
   it('the breaker of a route lets another call try the route where the first one is still at it after a further pause', async () => {
     await fails();
     mock.timers.tick(pauseMs);

@@ -54,6 +54,11 @@ export function isRouteFailure(error: unknown): boolean {
   return status !== undefined && (status === 408 || status >= 500);
 }
 
+/** Whether a failure is an answer of the vendor: not if the call was cancelled, or refused before it was made. */
+export function isAnswer(error: unknown): boolean {
+  return error instanceof ApiError && error.vendorStatus !== undefined;
+}
+
 /** Whether a call was cancelled, which is no sign of its route's health. */
 export function isCancelled(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'cancelled';

@@ -9,7 +9,7 @@ import {
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
-import { isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
+import { isAnswer, isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
 
 /** Routes whose health is remembered: passed-through ids come from callers. */
 const maxRoutes = 5000;
@@ -95,7 +95,7 @@ export class RouteBreakers {
       return result;
     } catch (error) {
       if (isRouteFailure(error)) health.failedInARow++;
-      else if (!isCancelled(error)) health.failedInARow = 0;
+      else if (isAnswer(error)) health.failedInARow = 0;
       if (error instanceof ApiError && !isCancelled(error) && !isCallersFault(error)) {
         health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
       }
@@ -207,8 +207,8 @@ function createBreaker({
   const threshold = Math.min(breakerThreshold, 1 - 1 / (2 * size));
   const counts = new CountBreaker({ threshold, size, minimumNumberOfCalls: Math.ceil(size / 2) });
   const breaker: CircuitBreakerPolicy = circuitBreaker(
-    // A cancelled probe proves nothing, but the breaker would count it as a success.
-    handleWhen((error) => isRouteFailure(error) || (breaker.state === CircuitState.HalfOpen && isCancelled(error))),
+    // A probe that its vendor has not answered proves nothing, but the breaker would count it as a success.
+    handleWhen((error) => isRouteFailure(error) || (breaker.state === CircuitState.HalfOpen && !isAnswer(error))),
     { breaker: counts, halfOpenAfter: breakerPauseMs },
   );
   return breaker;
