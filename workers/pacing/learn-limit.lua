@@ -33,7 +33,8 @@ local told, toldTokens = tonumber(ARGV[3]), tonumber(ARGV[4])
 if rpm and isNewSign then
   -- It was kept, and refused all the same.
   rpm = math.max(1, rpm * increase ^ ((now - at) / 60000) * decrease)
-elseif not rpm and not told and not toldTokens then
+elseif not rpm and not told and (not toldTokens or tpm and isNewSign) then
+  -- The tokens that a vendor has told are not what it refuses for, if they were kept.
   rpm = math.max(minStart, tonumber(ARGV[5]))
 end
 if told then rpm, promised = math.min(rpm or told, told), told end

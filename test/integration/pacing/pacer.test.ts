@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { VendorLimits, VendorSettings } from '../../../shared/config/vendor-settings.ts';
+import { LearnedLimits } from '../../../workers/pacing/learned-limits.ts';
 import { type CallSlot, Pacer } from '../../../workers/pacing/pacer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
@@ -114,6 +115,36 @@ describe('what a worker keeps of the limits of vendors', () => {
     for (const slot of slots) slot.end(20);
     await pacer.close();
     assert.equal(await underWay(), 0);
+  });
+
+  test('a vendor that refuses calls within the tokens that it has told is asked less by requests', async () => {
+    await jobs.redis.flushall();
+    const learned = await LearnedLimits.open(jobs.redis, { now: Date.now }, { warn: () => undefined });
+    const key = { vendor: 'vendor', account: 'key', model: 'm' };
+    const refuse = () => learned.learn(key, 100, { rpm: undefined, tpm: 1_000_000 }, 600);
+    await refuse();
+    assert.deepEqual(learned.limitsOf(key), { rpm: undefined, tpm: 1_000_000 });
+    // Refusals further apart than 2 s are several signs.
+    const later = async () => {
+      const [until, rpm, tpm, at, promised] = (
+        (await jobs.redis.hget('sluice:vendor-limits', 'vendor key m')) ?? ''
+      ).split(' ');
+      await jobs.redis.hset(
+        'sluice:vendor-limits',
+        'vendor key m',
+        [until, rpm, tpm, Number(at) - 3000, promised].join(' '),
+      );
+    };
+    await later();
+    await refuse();
+    const { rpm: asked = 0 } = learned.limitsOf(key);
+    assert.ok(asked >= 600, `${asked} a minute`);
+    await later();
+    await refuse();
+    const { rpm = 0, tpm } = learned.limitsOf(key);
+    assert.ok(rpm > 0 && rpm < asked, `${rpm} a minute`);
+    assert.equal(tpm, 1_000_000);
+    learned.close();
   });
 
   test('a model whose name holds half a character is limited as any other', async () => {
