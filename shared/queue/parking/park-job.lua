@@ -68,6 +68,8 @@ if startsIn > tonumber(ARGV[7]) or isFull then
     line.leave(account, id, nil, key)
     redis.call('HDEL', job, 'account')
   end
+  -- Of a line that does not begin nothing is kept: nobody would come to remove it.
+  if before == 0 then redis.call('DEL', root .. 'pc') end
   return {'late', whole(startsIn), before}
 end
 redis.call('LREM', active, -1, id)

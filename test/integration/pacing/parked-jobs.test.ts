@@ -197,6 +197,15 @@ describe('parked jobs', () => {
     assert.deepEqual((await claim(10)).ids, [ids[1]]);
   });
 
+  test('a job that is refused leaves nothing of the line in which it would have been the first', async () => {
+    const [id] = await queues.put(1);
+    await claim(1);
+    const name = 'vendor/a-model-of-the-caller';
+    const { verdict } = await park(id as string, 'account', { route: name, waitMs: 250, latestMs: 400 });
+    assert.equal(verdict, 'late');
+    assert.deepEqual(await queues.jobs.redis.keys(`*${name}*`), []);
+  });
+
   test('a claim that was lost parks nothing', async () => {
     const [id] = await queues.put(1);
     await claim(1);
