@@ -4,6 +4,7 @@ import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
+import type { QueuePlace } from '../../../shared/queue/reading/queue-reader.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
 import { recordedTier } from '../../../shared/money/service-tier.ts';
 import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
@@ -66,7 +67,7 @@ export async function jobObject(
 ): Promise<JobObject> {
   const status = jobStatus(state);
   const { queue, load } = services;
-  const position = status === 'queued' ? await queue(state).reader.position(state.id, load.highShare) : undefined;
+  const place = status === 'queued' ? await queue(state).reader.place(state.id, load.highShare) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
   const vendorCost = usage === null ? undefined : readVendorCost(usage);
@@ -80,8 +81,8 @@ export async function jobObject(
     created_at: Math.floor(state.createdAt / 1000),
     started_at: seconds(state.beganAt),
     finished_at: seconds(state.endedAt),
-    queue_position: position ?? null,
-    expected_wait_seconds: position === undefined ? null : expectedWait(load, state.capability, position),
+    queue_position: place?.ahead ?? null,
+    expected_wait_seconds: place === undefined ? null : expectedWait(load, state.capability, place),
     urls: jobUrls(services.baseUrls.of(ctx.req), state),
     usage,
     service_tier: recordedTier(usage),
@@ -96,9 +97,9 @@ export async function jobObject(
   };
 }
 
-/** The wait in seconds of a job with so many before it. */
-function expectedWait(load: LoadGauge, capability: Capability, position: number): number | null {
-  const waitMs = load.drainMs(capability, position + 1);
+/** The wait in seconds of a job that waits there. */
+function expectedWait(load: LoadGauge, capability: Capability, { ahead, startsInMs }: QueuePlace): number | null {
+  const waitMs = startsInMs ?? load.drainMs(capability, ahead + 1);
   return waitMs === undefined ? null : Math.round(waitMs) / 1000;
 }
 

@@ -128,7 +128,7 @@ export class Sweeper {
       state.attempt === 0 && state.startBy !== undefined && now >= state.startBy && now < state.deadlineAt;
     const error = isTooLate ? startedTooLate() : await this.#reasonToEnd({ ...state, leaseUntil }, now);
     if (error === undefined) return;
-    const guard = isTooLate ? 'queued' : error.code === 'timeout' ? 'overdue' : 'abandoned';
+    const guard = isTooLate ? 'uncalled' : error.code === 'timeout' ? 'overdue' : 'abandoned';
     const { verdict } = await endJob(this.#context, state, error, guard);
     if (verdict === 'finished') this.#onSwept(error.code);
   }

@@ -1,12 +1,12 @@
--- Returns how many jobs are claimed before one that waits, as far as is known; -1 if it does not wait. Preceded by keys-in-line.lua, lines.lua,
--- flex-lane.lua and high-lane.lua.
+-- Returns how many jobs are claimed before one that waits, as far as is known; -1 if it does not wait; for a parked one, in its line,
+-- and in how many ms it is expected to start. Preceded by keys-in-line.lua, lines.lua, flex-lane.lua and high-lane.lua.
 -- KEYS[1] the job (hash)   KEYS[2] prioritized (sorted set)   KEYS[3] wait (list)
 -- ARGV[1] its id in the queue   ARGV[2] start of the queue's keys   ARGV[3] start of the jobs' keys
 -- ARGV[4] share of the claims that jobs of high priority may have while others wait
 local job, prioritized, wait, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 -- Jobs are pushed at the head of the list and claimed from its tail; those with a priority come after all of them.
 local index, untimed, timed = redis.call('LPOS', wait, id), redis.call('LLEN', wait), redis.call('ZCARD', prioritized)
-local account, lane, isHigh = unpack(redis.call('HMGET', job, 'account', 'lane', 'high'))
+local account, lane, isHigh, route = unpack(redis.call('HMGET', job, 'account', 'lane', 'high', 'parked'))
 local high = openHighLane(ARGV[2], ARGV[3], tonumber(ARGV[4]))
 local highWaiting = high.length()
 if index then
@@ -18,6 +18,25 @@ end
 if lane then
   local ahead = openFlexLane(ARGV[2], ARGV[3]).ahead(account, id)
   return ahead and untimed + timed + ahead or -1
+end
+local root = route and ARGV[2] .. 'parked:' .. route .. ':'
+if root and redis.call('ZSCORE', root .. 'prioritized', id) then
+  local parked = root .. 'prioritized'
+  local lane = openHighLane(root, ARGV[3], tonumber(ARGV[4]), parked)
+  local highParked, ahead = lane.length(), redis.call('ZRANK', parked, id)
+  -- One that came back from a release is the first, and in no line.
+  if redis.call('ZCOUNT', parked, '-inf', '(1') <= ahead then
+    if isHigh then
+      ahead = lane.ahead(isHigh, id, redis.call('ZCARD', parked) - highParked)
+    else
+      ahead = openLines(root, ARGV[3], parked).ahead(account, id) - highParked
+      ahead = ahead + lane.aheadOfOther(ahead)
+    end
+  end
+  local time = redis.call('TIME')
+  local next = redis.call('ZSCORE', ARGV[2] .. 'parked', route) or 0
+  local interval = tonumber(redis.call('HGET', root .. 'fairness', 'interval') or 0)
+  return {ahead, math.floor(math.max(0, next - time[1] * 1000 - time[2] / 1000) + ahead * interval)}
 end
 if isHigh then
   -- Those that were claimed before are the next ones. Of them few are read.

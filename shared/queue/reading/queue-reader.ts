@@ -16,7 +16,10 @@ const maxRoutes = 100;
 const highScores = 2 ** 32;
 
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number>(new URL('./jobs-ahead.lua', import.meta.url), ...laneScripts);
+const jobsAhead = loadScript<number | [ahead: number, ms: number]>(
+  new URL('./jobs-ahead.lua', import.meta.url),
+  ...laneScripts,
+);
 
 /** Depth of a queue. */
 export interface QueueDepth {
@@ -34,6 +37,14 @@ export interface QueueProgress {
   readonly lines: ReadonlyMap<string, number>;
   /** The same of jobs of high priority, which are not among those. */
   readonly highLines: ReadonlyMap<string, number>;
+}
+
+/** Where a job waits. */
+export interface QueuePlace {
+  /** Number of jobs ahead of it, estimated. */
+  readonly ahead: number;
+  /** Until it is expected to start, in ms, if it waits for its vendor and not for a worker. */
+  readonly startsInMs?: number;
 }
 
 /** Reads how many jobs wait in one queue, how long they have waited, and where one of them stands. It changes nothing. */
@@ -132,14 +143,20 @@ export class QueueReader {
     return waiting;
   }
 
+  /** Number of jobs ahead of this one in the queue; undefined if it does not wait. See `place`. */
+  async position(jobId: string, highShare = 1): Promise<number | undefined> {
+    return (await this.place(jobId, highShare))?.ahead;
+  }
+
   /**
-   * Number of jobs ahead of this one in the queue, estimated; undefined if it does not wait.
+   * Where a job waits: in the queue, or in the line of its vendor; undefined if it does not wait.
    * @param highShare share of the claims that jobs of high priority may have while others wait; left out: all
    */
-  async position(jobId: string, highShare = 1): Promise<number | undefined> {
+  async place(jobId: string, highShare = 1): Promise<QueuePlace | undefined> {
     const id = entryIdOf(jobId);
     const keys = [id, 'prioritized', 'wait'].map((name) => `${this.#jobs}${name}`);
     const ahead = await jobsAhead(this.#redis, keys, [id, this.#root, this.#jobs, highShare]);
-    return ahead < 0 ? undefined : ahead;
+    if (typeof ahead !== 'number') return { ahead: ahead[0], startsInMs: ahead[1] };
+    return ahead < 0 ? undefined : { ahead };
   }
 }

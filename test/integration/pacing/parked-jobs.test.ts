@@ -206,6 +206,22 @@ describe('parked jobs', () => {
     assert.deepEqual(await queues.jobs.redis.keys(`*${name}*`), []);
   });
 
+  test('a parked job has a place, and a time when it is expected to start, by the line of its route', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    await parkAll(ids, 'account', { waitMs: 500_000, intervalMs: 20_000 });
+    await queues.put(5);
+    for (const [index, id] of ids.entries()) {
+      const { ahead, startsInMs = 0 } = (await queues.reader.place(id)) ?? {};
+      assert.equal(ahead, index);
+      const expectedMs = 499_400 + 20_000 * index;
+      assert.ok(startsInMs > expectedMs - 10_000 && startsInMs <= expectedMs, `${startsInMs} ms`);
+    }
+    const [first] = ids as [string];
+    await parked.unpark(one(route));
+    assert.equal(await queues.reader.position(first), 0);
+  });
+
   test('a claim that was lost parks nothing', async () => {
     const [id] = await queues.put(1);
     await claim(1);
