@@ -9,9 +9,9 @@ import { type AdmittedCall, admitCall, type JobLine } from '../../../workers/rou
 import { RouteBreakers } from '../../../workers/routing/route-breakers.ts';
 import { RoutePlan } from '../../../workers/routing/route-plan.ts';
 import { VendorPool } from '../../../workers/routing/vendor-pool.ts';
+import { chatModel } from '../../routing/scripted-routes.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { vendorSettings } from '../../support/vendor-settings.ts';
-import { chatModel } from '../../routing/scripted-routes.ts';
 
 describe('the admission of calls within the limits of vendors', () => {
   let jobs: JobFixture;
