@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type OpenAI from 'openai';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
@@ -24,6 +24,15 @@ export function jobIdOf(response: Response): string {
   return response.headers.get('x-request-id')?.slice('job_'.length) as string;
 }
 
+/** A client of a Redis, or of a Cluster: then `keys` asks all of its nodes. */
+function openRedis([url, ...others]: string[]): Redis {
+  if (others.length === 0) return new Redis(url as string);
+  const cluster = new Cluster([url, ...others] as string[]);
+  const keys = async (pattern: string): Promise<string[]> =>
+    (await Promise.all(cluster.nodes('master').map((node) => node.keys(pattern)))).flat();
+  return Object.assign(cluster as unknown as Redis, { keys });
+}
+
 /** A gateway with its database and its Redis beside it, to look at what becomes of jobs. */
 export class JobRecords {
   readonly gateway: TestGateway;
@@ -33,8 +42,7 @@ export class JobRecords {
   private constructor(gateway: TestGateway, db: Database) {
     this.gateway = gateway;
     this.db = db;
-    // Of a Cluster its first node.
-    this.redis = new Redis(gateway.redisUrl.split(',')[0] as string);
+    this.redis = openRedis(gateway.redisUrl.split(','));
   }
 
   static async start(...options: Parameters<typeof TestGateway.start>): Promise<JobRecords> {

@@ -3,7 +3,7 @@ import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import type { Context } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
-import { GatheredChunks } from '../../../shared/runtime/collections.ts';
+import { GatheredChunks, releaseMemory } from '../../../shared/runtime/collections.ts';
 
 /** The maximum window (8 MiB) of a zstd stream, which is the limit of RFC 9659 for HTTP. */
 const zstdWindowLog = 23;
@@ -285,19 +285,4 @@ export function discard(req: IncomingMessage): void {
   });
   // A stream that was piped is paused since.
   req.resume();
-}
-
-/** Whether bytes fill the memory that they lie in: nothing else is lost when it is moved or released. */
-export function isAlone(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
-  return bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;
-}
-
-/**
- * Releases the memory of bytes that nobody will read again; they are empty afterwards. Otherwise megabytes of bodies, outside the
- * heap, make V8 collect the whole heap before they fill its young generation (benchmark case `neighbour-2mb`). Node 20 cannot.
- */
-export function releaseMemory(bytes: Uint8Array): void {
-  if (!isAlone(bytes)) return;
-  const memory: ArrayBuffer & { transfer?: (length: number) => ArrayBuffer } = bytes.buffer;
-  memory.transfer?.(0);
 }

@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
+import { isAlone } from '../../../shared/runtime/collections.ts';
 import { threadFile } from '../../../shared/runtime/thread-file.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
-import { isAlone } from '../../http/body/read-body.ts';
 import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
 

@@ -2,6 +2,7 @@
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { ApiError } from '../../../shared/errors.ts';
+import { releaseMemory } from '../../../shared/runtime/collections.ts';
 import { parseSpeech } from '../../endpoints/audio/parse-speech.ts';
 import { parseChat } from '../../endpoints/chat/parse-chat.ts';
 import { parseCompletion } from '../../endpoints/completions/parse-completion.ts';
@@ -11,7 +12,6 @@ import { parseMessageCount, parseMessages } from '../../endpoints/messages/parse
 import { parseResponse } from '../../endpoints/responses/parse-response.ts';
 import { parseSocketMessage } from '../../endpoints/responses/socket/parse-socket-message.ts';
 import { parseVideo, parseVideoRemix } from '../../endpoints/videos/parse-video.ts';
-import { releaseMemory } from '../../http/body/read-body.ts';
 import type { Parse } from '../parsed-request.ts';
 import { bytesOf } from '../request-text.ts';
 import type { LargeBodyAnswer, LargeBodyTask } from './large-bodies.ts';

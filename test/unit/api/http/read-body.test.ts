@@ -6,8 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import OpenAI from 'openai';
-import { type BodyBounds, isAlone, largestBody, readBody, releaseMemory } from '../../../../api/http/body/read-body.ts';
+import { type BodyBounds, largestBody, readBody } from '../../../../api/http/body/read-body.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import { isAlone, releaseMemory } from '../../../../shared/runtime/collections.ts';
 
 /** Where it is read: Node 20 has none, and that of Node 22 takes a stream that is cut off for a whole one. */
 const zstd =
@@ -108,16 +109,18 @@ describe('readBody', () => {
     }
     const left = pieces.reduce((bytes, piece) => bytes + piece.byteLength, 0);
     assert.ok(pieces.length > 1);
-    assert.equal(left, Number.parseInt(process.versions.node, 10) >= 22 ? 0 : 800_000);
+    // Small pieces are left to the collection.
+    if (Number.parseInt(process.versions.node, 10) >= 22) assert.ok(left < 100_000, `${left} bytes`);
+    else assert.equal(left, 800_000);
   });
 
   it('releaseMemory leaves memory that other bytes lie in as it is', () => {
-    const whole = Buffer.from(new ArrayBuffer(16)).fill(7);
-    const part = whole.subarray(4, 8);
+    const whole = Buffer.from(new ArrayBuffer(16_384)).fill(7);
+    const part = whole.subarray(0, 8192);
     assert.equal(isAlone(part), false);
     releaseMemory(part);
-    assert.deepEqual([...part], [7, 7, 7, 7]);
-    assert.equal(whole.byteLength, 16);
+    assert.ok(part.equals(Buffer.alloc(8192, 7)));
+    assert.equal(whole.byteLength, 16_384);
   });
 
   it('readBody accepts every spelling of JSON in UTF-8, and a body without a content type', async () => {
@@ -207,7 +210,7 @@ describe('readBody', () => {
   }
 
   it('readBody keeps a body whose every byte is a chunk of its own in little more memory than its bytes', async () => {
-    const bytes = 3_000_000;
+    const bytes = 1_000_000;
     const before = process.memoryUsage().heapUsed;
     const socket = await open(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n`);
     const chunks = '1\r\n \r\n'.repeat(10_000);
@@ -216,7 +219,7 @@ describe('readBody', () => {
     }
     const used = process.memoryUsage().heapUsed - before;
     socket.write('0\r\n\r\n');
-    assert.match(await textUntilEnd(socket), /"bytes":3000000/);
+    assert.match(await textUntilEnd(socket), /"bytes":1000000/);
     assert.ok(used < 60 * bytes, `${used} bytes`);
   });
 
