@@ -149,7 +149,7 @@ async function replyToKeyed(call: EndpointCall): Promise<void> {
   const isWatcher = isReplay && call.submission.cacheMs === undefined;
   // A repeat waits as long as it says itself, and its job goes on.
   const ownDeadlineAt = isWatcher ? call.submission.job.deadlineAt : call.submission.ownDeadlineAt;
-  await followJob({ ...replyContext(call, job), isCreator: !isReplay, isWatcher, ownDeadlineAt });
+  await followJob({ ...replyContext(call, job), isCreator: !isReplay, isRepeat: isReplay, isWatcher, ownDeadlineAt });
   const isHit = isReplay && !isWatcher && call.ctx.state.streamError === undefined;
   if (isHit) call.services.cacheHits.add(call.submission.job);
 }
@@ -158,7 +158,12 @@ async function replyToKeyed(call: EndpointCall): Promise<void> {
 async function replyLater(call: EndpointCall): Promise<void> {
   const { ctx, services, preferences } = call;
   const { job, isReplay } = await submitOrFind(call);
-  const following = { ...replyContext(call, job), patienceMs: preferences.waitMs, isWatcher: isReplay };
+  const following = {
+    ...replyContext(call, job),
+    patienceMs: preferences.waitMs,
+    isWatcher: isReplay,
+    isRepeat: isReplay,
+  };
   if (preferences.waitMs > 0 && !hasEvents(following)) {
     if (await followJob(following)) return;
   }

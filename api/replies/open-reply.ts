@@ -47,6 +47,8 @@ export interface ReplyContext {
   readonly isCreator?: boolean;
   /** Whether other requests may wait for the same answer, each as long as it likes. */
   readonly isShared?: boolean;
+  /** Whether it repeats a request whose answer is kept for that: it can be asked for again. */
+  readonly isRepeat?: boolean;
   /** Whether the request made no job and only follows one, which is free: the number of followers is bounded. */
   readonly isWatcher?: boolean;
   /** Maximum wait for an answer that is not a stream of events, in ms; undefined: to its end. */
@@ -86,9 +88,8 @@ function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView
 async function bodyReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, connection, job, view, patienceMs } = context;
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
-  // What a request pays for, and waits for alone, is bounded by its admission.
-  const isOwn = context.isCreator === true && context.isShared !== true;
-  const share = isOwn ? undefined : shareOfReply(services.bodies, ctx, job);
+  // No other request is refused for it: its answer is paid, or would be made again.
+  const share = context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
   const compose = (frames: readonly Frame[]): string | Buffer => heldBody(view, viewed, frames);
   const receiver = new BufferedReply(compose, view.heldFromEnd, false, share);
   const finished = async (): Promise<boolean> => {
