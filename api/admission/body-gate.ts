@@ -39,6 +39,8 @@ export interface FreeRequest {
   readonly idempotency?: string;
   /** Whether it asks for a cached answer, which it can only be known to have once it is read. */
   readonly mayBeCached?: boolean;
+  /** Whether it asks what it would cost, and runs nothing. */
+  readonly isQuote?: boolean;
 }
 
 /**
@@ -61,13 +63,13 @@ export class BodyGate {
     return await inTime(this.#mayBegin(caller, free));
   }
 
-  async #mayBegin(caller: Caller, { idempotency = '', mayBeCached = false }: FreeRequest): Promise<Caller> {
+  async #mayBegin(caller: Caller, { idempotency = '', mayBeCached = false, isQuote = false }: FreeRequest): Promise<Caller> {
     const { callers, redis } = this.#parts;
     const [current, asItWas] = await Promise.all([callers.assertActive(caller), this.#refusal(caller)]);
     const refusal = current === caller ? asItWas : await this.#refusal(current);
     if (refusal === undefined) return current;
     const mayBeFree = refusal.code !== 'permission_denied';
-    if (mayBeFree && mayBeCached) return current;
+    if (mayBeFree && (mayBeCached || isQuote)) return current;
     const isReplay =
       mayBeFree && idempotency !== '' && (await redis.exists(...bindingKeys(current.account, idempotency))) > 0;
     if (isReplay) return current;

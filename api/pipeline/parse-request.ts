@@ -76,8 +76,8 @@ function watchOf({ ctx, services, endpoint, preferences, share }: Reading): Body
       services.disk.assertRoom();
       const { caller } = ctx.state;
       const mayBeCached = preferences.cacheMs !== undefined && mayHaveName(endpoint, sizeOf(ctx));
-      const idempotency = idempotencyHash(ctx, endpoint, preferences);
-      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, { idempotency, mayBeCached });
+      const free = { idempotency: idempotencyHash(ctx, endpoint, preferences), mayBeCached, isQuote: preferences.quote };
+      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, free);
     },
     grow: (bytes) => {
       share.grow(bytes);

@@ -73,6 +73,14 @@ describe('Prefer: quote', () => {
     }
   });
 
+  it('a quote of a request over 64 KiB ignores the balance, as that of a small one does', async () => {
+    const db = await openDatabase(gateway);
+    await ensureAccount(db, { id: 'poor-at-length', name: 'poor' }).finally(() => db.destroy());
+    const authorization = `Bearer ${await makeApiKey(gateway, { accountId: 'poor-at-length' })}`;
+    const response = await askQuote(held('word '.repeat(20_000)), { authorization });
+    assert.equal(response.status, 200, await response.text());
+  });
+
   it('a quote counts against no limit of its key', async () => {
     const authorization = `Bearer ${await makeApiKey(gateway, { rpm: 1 })}`;
     for (let index = 0; index < 3; index++) assert.equal((await askQuote(held('Hi'), { authorization })).status, 200);
