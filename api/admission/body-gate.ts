@@ -63,7 +63,10 @@ export class BodyGate {
     return await inTime(this.#mayBegin(caller, free));
   }
 
-  async #mayBegin(caller: Caller, { idempotency = '', mayBeCached = false, isQuote = false }: FreeRequest): Promise<Caller> {
+  async #mayBegin(
+    caller: Caller,
+    { idempotency = '', mayBeCached = false, isQuote = false }: FreeRequest,
+  ): Promise<Caller> {
     const { callers, redis } = this.#parts;
     const [current, asItWas] = await Promise.all([callers.assertActive(caller), this.#refusal(caller)]);
     const refusal = current === caller ? asItWas : await this.#refusal(current);

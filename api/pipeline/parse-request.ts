@@ -76,7 +76,11 @@ function watchOf({ ctx, services, endpoint, preferences, share }: Reading): Body
       services.disk.assertRoom();
       const { caller } = ctx.state;
       const mayBeCached = preferences.cacheMs !== undefined && mayHaveName(endpoint, sizeOf(ctx));
-      const free = { idempotency: idempotencyHash(ctx, endpoint, preferences), mayBeCached, isQuote: preferences.quote };
+      const free = {
+        idempotency: idempotencyHash(ctx, endpoint, preferences),
+        mayBeCached,
+        isQuote: preferences.quote,
+      };
       ctx.state.caller = await services.bodyGate.assertMayBegin(caller, free);
     },
     grow: (bytes) => {
