@@ -106,8 +106,8 @@ export const defects: readonly Defect[] = [
   {
     name: 'a reader takes live frames that come after a gap',
     files: apiCode,
-    text: 'const isNext = batch.firstSeq === this.#cursor + 1;',
-    replacement: 'const isNext = batch.firstSeq > this.#cursor;',
+    text: 'if (batch.firstSeq === this.#cursor + 1 && !batch.frames.some(',
+    replacement: 'if (batch.firstSeq > this.#cursor && !batch.frames.some(',
     rules: ['lost_tokens', 'wrong_tokens'],
     // Whoever resumes at an api that has read the same answer before hears of it before he has caught up.
     faults: ['client_link_cut'],
