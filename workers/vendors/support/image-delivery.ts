@@ -10,6 +10,7 @@ import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { VendorAnswer, VendorCall } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
+import { refuseText } from './refuse-text.ts';
 
 /** The caller's format: as requested, else OpenAI's default for the model, which in a stream is always base64. */
 export function wantedFormat(job: PlacedImageJob, isStream: boolean): ImageResponseFormat {
@@ -58,7 +59,8 @@ export class ImageDelivery {
   private async fromBase64(said: string): Promise<ImageResult> {
     // Some vendors send a data URL.
     const base64 = said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
-    const type = typeOfBytes(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
+    if (!/^[\w+/-]+=*\s*$/.test(base64.slice(0, 2 * headBytes))) throw notAnImage();
+    const type = storedType(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
     if (this.wanted === 'b64_json') return { b64_json: base64 };
     const stored = await this.call.files.save(Buffer.from(base64, 'base64'), type);
     // The completed event of a stream always holds base64: clients rely on it.
@@ -66,11 +68,12 @@ export class ImageDelivery {
   }
 
   private async fromLink(url: string): Promise<ImageResult> {
-    const { content } = await this.download(url, this.call);
+    const { content, type: said = '' } = await this.download(url, this.call);
     const chunks = this.counted(content);
     try {
+      refuseText(said, 'an image');
       const head = await readHead(chunks);
-      const type = typeOfBytes(head);
+      const type = storedType(head);
       const whole = Readable.from(joined(head, chunks), { objectMode: false });
       // Covers unread content too: the generator has not started then, and ends nothing.
       whole.once('close', () => content.destroy());
@@ -120,25 +123,32 @@ async function toBase64(content: Readable): Promise<string> {
 
 /** How the files of images begin, as Latin-1. */
 const heads: readonly (readonly [type: string, head: RegExp])[] = [
-  ['image/png', /^\x89PNG\r\n/],
+  ['image/png', /^\x89PNG/],
   ['image/jpeg', /^\xff\xd8\xff/],
   ['image/webp', /^RIFF.{4}WEBP/s],
   ['image/gif', /^GIF8/],
   ['image/avif', /^.{4}ftypavi[fs]/s],
-  ['image/svg+xml', /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/],
+  // Links open in browsers, and in this one scripts may run: it is only saved.
+  ['application/octet-stream', /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/],
 ];
 
+/** How pages and errors begin. */
+const page = /^(\xef\xbb\xbf)?\s*[<{[]/;
+
 /**
- * The type of an image, by its first bytes: what a vendor says of it may be wrong, and a page that says why there is no image must
- * not pass for one. @throws ApiError for types that vendors do not make
+ * The type to store an image with, by its first bytes: what a vendor says of it may be wrong, and a page that says why there is no
+ * image must not pass for one. Kinds that are not known here pass for the most usual one. @throws ApiError for no image
  */
-function typeOfBytes(bytes: Buffer): string {
+function storedType(bytes: Buffer): string {
   const text = bytes.toString('latin1', 0, headBytes);
   const [type] = heads.find(([, head]) => head.test(text)) ?? [];
-  if (type === undefined) {
-    throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
-  }
-  return type;
+  if (type !== undefined) return type;
+  if (text === '' || page.test(text)) throw notAnImage();
+  return 'image/png';
+}
+
+function notAnImage(): ApiError {
+  return new ApiError('server_error', "The model's vendor answered with an image that is none.");
 }
 
 /** Delivers images that a vendor names by links or data URLs. @throws ApiError if there is none */

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 
 /** Texts of any kind: pages, and errors in JSON or XML. */
-const texts = /^text\/|[/+](?:json|xml)$/;
+const texts = /^text\/|^application\/(?:[\w.-]+\+)?(?:json|xml)$/;
 
 /**
  * Refuses a body that is no media: a proxy's page or an error under a status of success would pass for a file, and be charged.
