@@ -44,7 +44,6 @@ export async function parkRun(
   const reply = await context.parking(job).park({
     id: entryIdOf(job.id),
     token: run.claim,
-    account: job.account,
     route,
     waitMs: full.isLine ? undefined : full.waitMs,
     intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
@@ -59,8 +58,28 @@ export async function parkRun(
   return 'parked';
 }
 
-/** How a job waits in its account's line. One that was queued without a priority has only its request to be judged by. */
-async function placeInLine({ redis }: WorkerContext, job: QueuedJob): Promise<Pick<ParkCall, 'work' | 'sharingKey'>> {
+/** What a job of low priority weighs in the line of its vendor, times that of others: they have a sixteenth of what comes. */
+const lowPriorityWork = 16;
+
+/**
+ * How a job waits in the line of its vendor: in its account's line there. One of low priority waits in a second one of its account,
+ * so that nothing else waits behind it, until it has waited for spare capacity as long as it may.
+ */
+async function placeInLine(
+  context: WorkerContext,
+  job: QueuedJob,
+): Promise<Pick<ParkCall, 'account' | 'work' | 'sharingKey'>> {
+  const { account, lane, createdAt } = job;
+  const place = await placeOfAccount(context, job);
+  const isLow = lane === 'flex' && context.clock.now() < createdAt + context.config.flexWaitMs;
+  return isLow ? { ...place, account: `${account} low`, work: place.work * lowPriorityWork } : { ...place, account };
+}
+
+/** One that was queued without a priority has only its request to be judged by. */
+async function placeOfAccount(
+  { redis }: WorkerContext,
+  job: QueuedJob,
+): Promise<Pick<ParkCall, 'work' | 'sharingKey'>> {
   if (job.work !== undefined) return { work: job.work, sharingKey: sharingKeyOf(job) };
   const { queueWeight, queueByKey } = await untilAccepted(() => readQueueTerms(redis, job.account));
   const work = isMedia[job.capability] ? 1 : workOfText(job.request?.length ?? inlineLimit);

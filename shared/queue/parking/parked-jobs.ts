@@ -23,6 +23,7 @@ const maxReleased = 100;
 
 /** A job to park. */
 export interface ParkCall extends QueueClaim {
+  /** Whose line it joins: its account's, or that of its account's jobs of low priority. */
   readonly account: string;
   /** The route with capacity the soonest. */
   readonly route: string;

@@ -107,6 +107,23 @@ describe('the limits of vendors', () => {
     assert.deepEqual([parallel.accepted.length, parallel.refused.length, parallel.mostRunning], [60, 0, 3]);
   });
 
+  test('jobs of low priority that wait for their vendor leave its capacity to others, also of their own account', async () => {
+    const accepted = parallel.accepted.length;
+    let lowDone = 0;
+    const low = Array.from({ length: 120 }, async () => {
+      const { status } = await ask('parallel', { 'x-sluice-priority': 'low' });
+      lowDone += 1;
+      return status;
+    });
+    await eventually(() => assert.ok(parallel.accepted.length >= accepted + 6, 'those of low priority do not run'));
+    const others = await statuses(Array.from({ length: 9 }, () => ask('parallel')));
+    const doneBefore = lowDone;
+    assert.deepEqual(new Set(others), new Set([200]));
+    assert.ok(doneBefore < 80, `${doneBefore} of low priority came first`);
+    assert.deepEqual(new Set(await Promise.all(low)), new Set([200]));
+    assert.equal(parallel.refused.length, 0);
+  });
+
   test('a job that cannot start before its deadline, or by the time that its caller allows, is refused with the time when it could', async () => {
     assert.equal((await ask('slow')).status, 200);
     for (const header of ['x-stainless-timeout', 'x-sluice-start-by']) {

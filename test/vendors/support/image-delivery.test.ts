@@ -45,12 +45,16 @@ describe('ImageDelivery', () => {
     });
   }
 
-  it('ImageDelivery delivers an image of a kind that it does not know', async () => {
+  it('ImageDelivery delivers an image of a kind that it does not know, by a link or as base64', async () => {
     const unknown = Buffer.concat([Buffer.from('BM'), Buffer.alloc(100, 5)]);
     const { files, saved } = memoryFiles();
-    const delivery = new ImageDelivery(callOf({ files }), 'url', () => assert.fail('it is no link'));
-    await deliverImages({ data: [{ b64_json: unknown.toString('base64') }] }, delivery);
+    const download = async () => ({ content: Readable.from([unknown]), type: 'image/bmp' });
+    const link = { data: [{ url: 'https://vendor.example/1' }] };
+    await deliverImages(link, new ImageDelivery(callOf({ files }), 'url', download));
     assert.deepEqual(saved, [{ type: 'image/png', content: unknown }]);
+    const b64_json = unknown.toString('base64');
+    const { body } = await deliverImages({ data: [{ b64_json }] }, new ImageDelivery(callOf({}), 'b64_json', download));
+    assert.equal(JSON.parse(body).data[0].b64_json, b64_json);
   });
 
   it('ImageDelivery stores a drawing in which scripts may run as a file that browsers only save', async () => {

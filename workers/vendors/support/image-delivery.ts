@@ -60,8 +60,11 @@ export class ImageDelivery {
     // Some vendors send a data URL.
     const base64 = said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
     if (!/^[\w+/-]+=*\s*$/.test(base64.slice(0, 2 * headBytes))) throw notAnImage();
-    const type = storedType(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
+    const type = typeOfBytes(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
     if (this.wanted === 'b64_json') return { b64_json: base64 };
+    if (type === undefined) {
+      throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
+    }
     const stored = await this.call.files.save(Buffer.from(base64, 'base64'), type);
     // The completed event of a stream always holds base64: clients rely on it.
     return { ...(this.call.stream && { b64_json: base64 }), ...stored };
@@ -71,9 +74,8 @@ export class ImageDelivery {
     const { content, type: said = '' } = await this.download(url, this.call);
     const chunks = this.counted(content);
     try {
-      refuseText(said, 'an image');
       const head = await readHead(chunks);
-      const type = storedType(head);
+      const type = typeOfBytes(head) ?? typeOfUnknown(said);
       const whole = Readable.from(joined(head, chunks), { objectMode: false });
       // Covers unread content too: the generator has not started then, and ends nothing.
       whole.once('close', () => content.destroy());
@@ -137,13 +139,18 @@ const page = /^(\xef\xbb\xbf)?\s*[<{[]/;
 
 /**
  * The type to store an image with, by its first bytes: what a vendor says of it may be wrong, and a page that says why there is no
- * image must not pass for one. Kinds that are not known here pass for the most usual one. @throws ApiError for no image
+ * image must not pass for one. Undefined for kinds that are not known here. @throws ApiError for no image
  */
-function storedType(bytes: Buffer): string {
+function typeOfBytes(bytes: Buffer): string | undefined {
   const text = bytes.toString('latin1', 0, headBytes);
   const [type] = heads.find(([, head]) => head.test(text)) ?? [];
-  if (type !== undefined) return type;
-  if (text === '' || page.test(text)) throw notAnImage();
+  if (type === undefined && (text === '' || page.test(text))) throw notAnImage();
+  return type;
+}
+
+/** The same of a file of an unknown kind. @throws ApiError for what its server calls a text */
+function typeOfUnknown(said: string): string {
+  refuseText(said, 'an image');
   return 'image/png';
 }
 
