@@ -3,9 +3,10 @@
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
 -- ARGV[1] PUBLISH or SPUBLISH, then fifteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
---   3 guard: '' always; 'queued' only before any attempt has begun; 'uncalled' only while it waits, and no vendor was called for it; 'abandoned' only while no lease is alive; 'overdue' only
---     once its deadline has passed by this clock; 'left' only while its caller is gone and no retry has adopted it;
---     'unshared' only while no process has requests that wait for it, unless it goes on without any
+--   3 guard: '' always; 'queued' only before any attempt has begun; 'uncalled' only while it waits, and no vendor was called for
+--     it; 'abandoned' only while no lease is alive; 'overdue' only once its deadline has passed by this clock; 'left' only while
+--     its caller is gone and no retry has adopted it; 'unshared' only while no process has requests that wait for it, unless it
+--     goes on without any
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
 --   7 frame lines ending with the terminal one   8 number of lines
 --   9 inbox channel prefix   10 log lifetime in ms

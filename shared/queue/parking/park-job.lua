@@ -1,7 +1,7 @@
 -- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
 -- fair shares as in the queue, behind those of high priority. Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
 -- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
--- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
+-- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account, or the name of that one's line of low priority   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
 -- ARGV[6] ms of the route's capacity that it takes, or ''   ARGV[7] ms in which it must start   ARGV[8] maximum number of parked jobs
 -- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
 -- ARGV[12] its work   ARGV[13] share of the releases that jobs of high priority may have while others wait
