@@ -3,6 +3,7 @@ import { routeName } from '../../shared/catalogue/catalogue.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { toDollars } from '../../shared/money/cost.ts';
 import { highestCostOf } from '../../shared/money/hold.ts';
+import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import type { AccountLoader } from '../admission/account-loader.ts';
 import { discardUploads } from '../admission/admit-job.ts';
 import { maximumCost } from '../admission/ask-admission.ts';
@@ -21,6 +22,7 @@ import { type ValidateRequestDependencies, validateRequest } from './validate-re
 export interface QuoteDependencies extends ParseRequestDependencies, ValidateRequestDependencies {
   readonly load: LoadGauge;
   readonly accounts: AccountLoader;
+  readonly queues: ReadonlyMap<Capability, Pick<ShardedQueue, 'lineMs'>>;
 }
 
 /** What a request would meet and cost, if it were sent now. */
@@ -34,14 +36,17 @@ export interface Quote {
   readonly max_cost: number | null;
   /** Output tokens of each choice that it includes: the requested limit, or the model's; null without a price. */
   readonly max_output_tokens: number | null;
-  /** Seconds until a worker would begin it; null if the rate of the queue is not known, and for one of low priority. */
+  /**
+   * Seconds until a worker would begin it, or until a vendor would have capacity for it if others wait for all of its vendors; null if
+   * the rate of the queue is not known, and for one of low priority.
+   */
   readonly expected_wait_seconds: number | null;
 }
 
 /** Its own media type, so that the OpenAPI document can tell it from the endpoint's answer. */
 export const quoteType = 'application/vnd.sluice.quote+json';
 
-/** How long Redis and the database may take to show the key. */
+/** How long Redis and the database may take to show the key, or the lines of vendors. */
 const keyMs = 5000;
 
 /**
@@ -63,9 +68,11 @@ export async function replyWithQuote(
     // Admission, which usually refuses a revoked key, is not asked.
     ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
     const lane = await laneOf(services, ctx.state.caller, endpoint, valid, preferences);
+    const quote = quoteOf(services, endpoint, valid, { account: ctx.state.caller.account, lane });
+    const body = await connection.wait(quote, keyMs);
     ctx.set('preference-applied', 'quote');
     ctx.type = quoteType;
-    ctx.body = quoteOf(services, endpoint, valid, { account: ctx.state.caller.account, lane });
+    ctx.body = body;
   } finally {
     connection.close();
     (reads ?? own)?.close();
@@ -73,25 +80,25 @@ export async function replyWithQuote(
   }
 }
 
-function quoteOf(
-  { catalogue, load }: QuoteDependencies,
+async function quoteOf(
+  { catalogue, load, queues }: QuoteDependencies,
   { name, capability }: { readonly name: string; readonly capability: Capability },
   parsed: ParsedRequest,
   { account, lane }: Pick<JobIdentity, 'account' | 'lane'>,
-): Quote {
+): Promise<Quote> {
   const { model, excludedRoutes = [] } = parsed;
-  const routes = catalogue
-    .routes(model, capability)
-    .filter(({ route }) => !excludedRoutes.includes(routeName(route)))
-    .map(({ id, route }) => ({ vendor: route.vendor, model: id }));
+  const routes = catalogue.routes(model, capability).filter(({ route }) => !excludedRoutes.includes(routeName(route)));
   const cost = maximumCost({ catalogue }, { job: { model, capability }, parsed });
   const hold = cost === 'unpriced' ? undefined : cost;
-  const waitMs = lane === 'flex' ? undefined : load.waitOf(capability, account, lane === 'high');
+  const isHigh = lane === 'high';
+  const queueMs = lane === 'flex' ? undefined : load.waitOf(capability, account, isHigh);
+  const lines = routes.map(({ route }) => queues.get(capability)?.lineMs(routeName(route), account, isHigh) ?? 0);
+  const waitMs = queueMs === undefined ? undefined : Math.max(queueMs, Math.min(...(await Promise.all(lines))));
   return {
     object: 'quote',
     endpoint: name,
     model,
-    routes,
+    routes: routes.map(({ id, route }) => ({ vendor: route.vendor, model: id })),
     max_cost: hold === undefined ? null : toDollars(highestCostOf(hold)),
     max_output_tokens: hold?.outputTokens ?? null,
     expected_wait_seconds: waitMs === undefined ? null : Math.round(waitMs) / 1000,

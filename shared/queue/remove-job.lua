@@ -21,6 +21,7 @@ else
   root = root .. 'parked:' .. route .. ':'
   local parked = root .. 'prioritized'
   if redis.call('ZREM', parked, id) == 0 then return 0 end
+  redis.call('ZREM', root .. 'low', id)
   leave(root, parked)
 end
 redis.call('DEL', key)

@@ -95,6 +95,11 @@ export class ShardedQueue {
     };
   }
 
+  /** Until a new job that had to wait for a route would start, in ms; see `QueueReader`. All shards take of the route's capacity. */
+  async lineMs(route: string, account: string, isHigh: boolean): Promise<number> {
+    return await this.#sum((reader) => reader.lineMs(route, account, isHigh));
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#queues.map((queue) => queue?.close()));
   }

@@ -84,8 +84,10 @@ interface ClosedLoop {
   connections: number;
   /** Events that a stream must have had before its `[DONE]`. */
   events?: number;
+  /** See `LoadSpec`. */
+  everyMs?: number;
   /** What goes on beside it and is not counted. */
-  beside?: { body: object; connections: number };
+  beside?: { body: object; connections: number; everyMs: number };
 }
 
 const chatPath = '/v1/chat/completions';
@@ -97,15 +99,16 @@ const closedLoops: Readonly<Partial<Record<CaseName, () => ClosedLoop>>> = {
   streams: () => ({ path: chatPath, body: benchChatRequest(fast), connections: 64, events: 51 }),
   large: () => ({ path: chatPath, body: benchLongChatRequest(300, false), connections: 16 }),
   'large-streams': () => ({ path: chatPath, body: benchLongChatRequest(300, fast), connections: 16, events: 51 }),
-  neighbour: () => besideLongPrompts(300),
-  'neighbour-2mb': () => besideLongPrompts(2_000),
+  neighbour: () => besideLongPrompts(300, 20),
+  'neighbour-2mb': () => besideLongPrompts(2_000, 100),
   embeddings: () => ({ path: '/v1/embeddings', body: benchEmbeddingRequest(), connections: 16 }),
   images: () => ({ path: '/v1/images/generations', body: benchImageRequest(), connections: 8 }),
 };
 
-function besideLongPrompts(kilobytes: number): ClosedLoop {
-  const beside = { body: benchLongChatRequest(kilobytes, false), connections: 4 };
-  return { path: chatPath, body: benchChatRequest(false), connections: 1, beside };
+/** At fixed rates: CPU is of both, and who serves more of the large ones would seem the slower. */
+function besideLongPrompts(kilobytes: number, everyMs: number): ClosedLoop {
+  const beside = { body: benchLongChatRequest(kilobytes, false), connections: 4, everyMs };
+  return { path: chatPath, body: benchChatRequest(false), connections: 1, everyMs: 5, beside };
 }
 
 function loadSpec(name: CaseName, target: Target, times: CaseTimes): LoadSpec {
@@ -113,17 +116,18 @@ function loadSpec(name: CaseName, target: Target, times: CaseTimes): LoadSpec {
   const { origin, headers } = target;
   const loop = closedLoops[name]?.();
   if (loop !== undefined) {
-    const { path, connections, events = 0, beside } = loop;
+    const { path, connections, everyMs, events = 0, beside } = loop;
     return {
       kind: 'closed-loop',
       url: `${origin}${path}`,
       headers,
       body: JSON.stringify(loop.body),
       connections,
+      ...(everyMs !== undefined && { everyMs }),
       warmupSeconds,
       seconds,
       events,
-      ...(beside && { beside: { body: JSON.stringify(beside.body), connections: beside.connections } }),
+      ...(beside && { beside: { ...beside, body: JSON.stringify(beside.body) } }),
     };
   }
   const url = `${origin}${chatPath}`;

@@ -14,16 +14,17 @@ interface LoadTarget {
   body: string;
 }
 
-/** Every connection sends its next request when the last one is answered. */
+/** Every connection sends its next request when the last one is answered, and `everyMs` after it at the earliest. */
 interface ClosedLoopSpec extends LoadTarget {
   kind: 'closed-loop';
   connections: number;
+  everyMs?: number;
   warmupSeconds: number;
   seconds: number;
   /** Events that a stream must have had before its `[DONE]`; 0 for a held answer. */
   events: number;
   /** Other requests to the same URL, sent all the while, of which only failures are counted. */
-  beside?: { body: string; connections: number };
+  beside?: { body: string; connections: number; everyMs: number };
 }
 
 /** Streams that are opened once and stay open; the window begins when all are. */
@@ -100,12 +101,13 @@ interface Loop {
   address: { host: string; port: number };
   request: Buffer;
   events: number;
+  everyMs: number;
   /** Whether its answers are counted. */
   isMeasured: boolean;
 }
 
 function loopConnection(loop: Loop): void {
-  const { address, request, events, isMeasured } = loop;
+  const { address, request, events, everyMs, isMeasured } = loop;
   let sentAt = performance.now();
   const send = () => {
     sentAt = performance.now();
@@ -123,6 +125,7 @@ function loopConnection(loop: Loop): void {
       if (stopping) connection.close();
       // A server that refuses everything would otherwise be asked as fast as it can refuse.
       else if (failure) setTimeout(send, 10);
+      else if (everyMs > 0) setTimeout(send, sentAt + everyMs - performance.now());
       else send();
     },
     onClose: (reason) => {
@@ -200,11 +203,12 @@ async function run(spec: LoadSpec): Promise<void> {
   if (spec.kind === 'open-streams') {
     await openStreams(spec, address, request);
   } else {
-    openLoops(spec.connections, { address, request, events: spec.events, isMeasured: true });
-    const { beside } = spec;
+    const { connections, events, everyMs = 0, beside } = spec;
+    openLoops(connections, { address, request, events, everyMs, isMeasured: true });
     if (beside !== undefined) {
       const other = requestBytes({ ...spec, body: beside.body }, url);
-      openLoops(beside.connections, { address, request: other, events: 0, isMeasured: false });
+      const { everyMs: everyOtherMs } = beside;
+      openLoops(beside.connections, { address, request: other, events: 0, everyMs: everyOtherMs, isMeasured: false });
     }
   }
   await wait(spec.warmupSeconds);

@@ -115,7 +115,11 @@ function demandOf(
   return {
     inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
-    lineOf: (route) => (route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route)),
+    lineOf: (route) => {
+      const line = route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route);
+      // As many are expected to wait in each shard of its queue.
+      return line && { ...line, waiting: line.waiting * (job.shards ?? 1) };
+    },
   };
 }
 

@@ -50,6 +50,9 @@ export async function parkRun(
     latestMs,
     maxParked: context.config.queueLimit,
     accountShare: context.config.accountQueueShare,
+    lowMs: lowMsOf(context, job),
+    shards: job.shards,
+    account: job.account,
     ...(await placeInLine(context, job)),
   });
   if (reply.verdict !== 'lost') count(reply.verdict === 'late' ? 'refused' : 'parked');
@@ -58,28 +61,14 @@ export async function parkRun(
   return 'parked';
 }
 
-/** What a job of low priority weighs in the line of its vendor, times that of others: they have a sixteenth of what comes. */
-const lowPriorityWork = 16;
-
-/**
- * How a job waits in the line of its vendor: in its account's line there. One of low priority waits in a second one of its account,
- * so that nothing else waits behind it, until it has waited for spare capacity as long as it may.
- */
-async function placeInLine(
-  context: WorkerContext,
-  job: QueuedJob,
-): Promise<Pick<ParkCall, 'account' | 'work' | 'sharingKey'>> {
-  const { account, lane, createdAt } = job;
-  const place = await placeOfAccount(context, job);
-  const isLow = lane === 'flex' && context.clock.now() < createdAt + context.config.flexWaitMs;
-  return isLow ? { ...place, account: `${account} low`, work: place.work * lowPriorityWork } : { ...place, account };
+/** For how long a job still waits for spare capacity, if it is of low priority. */
+function lowMsOf({ clock, config }: WorkerContext, { lane, createdAt }: QueuedJob): number | undefined {
+  const ms = createdAt + config.flexWaitMs - clock.now();
+  return lane === 'flex' && ms > 0 ? ms : undefined;
 }
 
-/** One that was queued without a priority has only its request to be judged by. */
-async function placeOfAccount(
-  { redis }: WorkerContext,
-  job: QueuedJob,
-): Promise<Pick<ParkCall, 'work' | 'sharingKey'>> {
+/** How a job counts in the line of its account. One that was queued without a priority has only its request to be judged by. */
+async function placeInLine({ redis }: WorkerContext, job: QueuedJob): Promise<Pick<ParkCall, 'work' | 'sharingKey'>> {
   if (job.work !== undefined) return { work: job.work, sharingKey: sharingKeyOf(job) };
   const { queueWeight, queueByKey } = await untilAccepted(() => readQueueTerms(redis, job.account));
   const work = isMedia[job.capability] ? 1 : workOfText(job.request?.length ?? inlineLimit);

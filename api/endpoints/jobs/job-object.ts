@@ -67,7 +67,8 @@ export async function jobObject(
 ): Promise<JobObject> {
   const status = jobStatus(state);
   const { queue, load } = services;
-  const place = status === 'queued' ? await queue(state).reader.place(state.id, load.highShare) : undefined;
+  const place =
+    status === 'queued' ? await queue(state).reader.place(state.id, load.highShare, state.shards) : undefined;
   const cost = state.outcome === undefined ? undefined : costOfEnded(state);
   const usage = state.usage ? (JSON.parse(state.usage) as Record<string, unknown>) : null;
   const vendorCost = usage === null ? undefined : readVendorCost(usage);

@@ -1,12 +1,16 @@
 -- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
 -- fair shares as in the queue, behind those of high priority. Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
+-- One of low priority waits in a second line of its account, so that nothing else waits behind it; there each weighs 16 times its
+-- work, so that they have a small share of what comes. See unpark-jobs.lua for how it leaves that line.
 -- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
--- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account, or the name of that one's line of low priority   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
+-- ARGV[1] id   ARGV[2] token of its claim   ARGV[3] its account   ARGV[4] route   ARGV[5] ms until the route has capacity, or ''
 -- ARGV[6] ms of the route's capacity that it takes, or ''   ARGV[7] ms in which it must start   ARGV[8] maximum number of parked jobs
 -- ARGV[9] start of the route's keys   ARGV[10] start of the jobs' keys   ARGV[11] how early it is released, in ms
 -- ARGV[12] its work   ARGV[13] share of the releases that jobs of high priority may have while others wait
 -- ARGV[14] its API key, if its account shares its turns between keys; else ''
 -- ARGV[15] share of the line's free places that its account may fill while others wait; alone it leaves that share free
+-- ARGV[16] ms until it no longer counts as of low priority; '' if it does not now   ARGV[17] number of the queue's shards, in each of
+-- which as many are expected to wait for the route
 -- Returns what became of it, ms, and how many wait in the line:
 --   parked, until the next job is released
 --   late, until it would start: it stays claimed
@@ -14,6 +18,8 @@
 local active, job, lock, routes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, account, route, root = ARGV[1], ARGV[3], ARGV[4], ARGV[9]
 local wait, interval, early = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[11])
+local work, lowMs, low = tonumber(ARGV[12]), tonumber(ARGV[16]), root .. 'low'
+if lowMs then account, work = account .. ' low', work * 16 end
 if redis.call('GET', lock) ~= ARGV[2] then return {'lost', '0', 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -45,14 +51,17 @@ if isFirst then
   redis.call('ZADD', parked, string.format('%.17g', redis.call('INCR', root .. 'pc') / 4294967296), id)
 else
   isFull = isFull or hasItsShare()
-  redis.call('HSET', job, 'work', ARGV[12])
+  redis.call('HSET', job, 'work', string.format('%.17g', work))
   redis.call('HDEL', job, 'interval')
   if not high then redis.call('HSET', job, 'account', account) end
   if key then redis.call('HSET', job, 'key', key) end
   line.join(account, id, time, key)
+  if lowMs then redis.call('ZADD', low, whole(now + lowMs), id) end
   local highParked = lane.length()
   if high then
     rank = line.ahead(account, id, before + 1 - highParked)
+  elseif lowMs then
+    rank = before + 1 - redis.call('ZCARD', low) + redis.call('ZRANK', low, id)
   else
     rank = line.ahead(account, id) - highParked
     rank = rank + lane.aheadOfOther(rank)
@@ -61,9 +70,10 @@ end
 -- What parked jobs take on average; those of which it is not known are taken to be as the others.
 local mean = tonumber(redis.call('HGET', pace, 'interval') or 0)
 -- A repeat of the average: those before it may still have to be released.
-local startsIn = math.max(next + early, now) + rank * mean - now
+local startsIn = math.max(next + early, now) + rank * tonumber(ARGV[17]) * mean - now
 if startsIn > tonumber(ARGV[7]) or isFull then
   redis.call('ZREM', parked, id)
+  redis.call('ZREM', low, id)
   if not isFirst then
     line.leave(account, id, nil, key)
     redis.call('HDEL', job, 'account')

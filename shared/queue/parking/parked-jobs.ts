@@ -23,7 +23,6 @@ const maxReleased = 100;
 
 /** A job to park. */
 export interface ParkCall extends QueueClaim {
-  /** Whose line it joins: its account's, or that of its account's jobs of low priority. */
   readonly account: string;
   /** The route with capacity the soonest. */
   readonly route: string;
@@ -38,6 +37,10 @@ export interface ParkCall extends QueueClaim {
   readonly accountShare?: number;
   /** See `work.ts`. */
   readonly work: number;
+  /** For how long it counts as of low priority; left out: it does not. */
+  readonly lowMs?: number | undefined;
+  /** Number of shards of its queue; left out: 1. */
+  readonly shards?: number | undefined;
   /** Its API key, if its account shares its turns between keys. */
   readonly sharingKey?: string | undefined;
 }
@@ -91,12 +94,15 @@ export class ParkedJobs {
     maxParked,
     accountShare = 1,
     work,
+    lowMs,
+    shards = 1,
     sharingKey,
   }: ParkCall): Promise<ParkReply> {
     const job = this.#prefix + id;
     const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
     const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
     args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, this.#highShare, sharingKey ?? '', accountShare);
+    args.push(lowMs ?? '', shards);
     const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
     return { verdict, ms: Number(ms), waiting };
   }

@@ -1,4 +1,5 @@
 -- Releases parked jobs to the workers, as fast as their vendors' capacity comes: into the queue, as the next ones to be claimed.
+-- One of low priority that has waited for spare capacity as long as it may first joins the other jobs of its account in the line.
 -- Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
 -- KEYS[1] routes with parked jobs (sorted set: when the next job may be released)   KEYS[2] wait (list)   KEYS[3] marker (sorted set)
 -- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
@@ -28,6 +29,25 @@ local function takenBy(root, id)
   return interval
 end
 
+-- Moves jobs of low priority into the lines of their accounts, so many at a time that Redis is busy for some milliseconds.
+local function promote(root)
+  local parked, low = root .. 'prioritized', root .. 'low'
+  local due = redis.call('ZRANGEBYSCORE', low, '-inf', now, 'LIMIT', 0, 100)
+  if not due[1] then return end
+  local line = openLines(root, ARGV[2], parked)
+  for _, id in ipairs(due) do
+    redis.call('ZREM', low, id)
+    local job = ARGV[2] .. id
+    local account, key, work = unpack(redis.call('HMGET', job, 'account', 'key', 'work'))
+    if redis.call('ZREM', parked, id) == 1 and account then
+      line.leave(account, id, nil, key)
+      local own = string.gsub(account, ' low$', '')
+      redis.call('HSET', job, 'account', own, 'work', string.format('%.17g', work / 16))
+      line.join(own, id, time, key)
+    end
+  end
+end
+
 -- Releases the next job of a route. Returns what it takes of the capacity; nil if none is left. Those that have ended, and were
 -- removed by other tools, are left out.
 local function release(root)
@@ -39,6 +59,7 @@ local function release(root)
     if not id then break end
     if redis.call('HGET', ARGV[2] .. id, 'data') then
       redis.call('HDEL', ARGV[2] .. id, 'account')
+      redis.call('ZREM', root .. 'low', id)
       released[#released + 1] = id
       found = id
     end
@@ -53,13 +74,14 @@ end
 local function isOver(route, root)
   if redis.call('EXISTS', root .. 'prioritized') == 1 then return false end
   redis.call('ZREM', routes, route)
-  redis.call('DEL', root .. 'fairness', root .. 'pc')
+  redis.call('DEL', root .. 'fairness', root .. 'pc', root .. 'low')
   return true
 end
 
 for index = 5, #ARGV, 2 do
   local root = ARGV[1] .. ARGV[index] .. ':'
   if redis.call('ZSCORE', routes, ARGV[index]) then
+    promote(root)
     local wanted = #released + ARGV[index + 1]
     while #released < math.min(wanted, most) and release(root) do end
     isOver(ARGV[index], root)
@@ -68,6 +90,7 @@ end
 for _, route in ipairs(redis.call('ZRANGEBYSCORE', routes, '-inf', now, 'LIMIT', 0, 100)) do
   local root = ARGV[1] .. route .. ':'
   local next = math.max(tonumber(redis.call('ZSCORE', routes, route)), now - makeUpMs)
+  promote(root)
   local isEmpty = false
   while next <= now and #released < most and not isEmpty do
     local interval = release(root) or 0

@@ -1,5 +1,5 @@
 -- Returns how many jobs are claimed before one that waits, as far as is known; -1 if it does not wait; for a parked one, in its line,
--- and in how many ms it is expected to start. Preceded by keys-in-line.lua, lines.lua, flex-lane.lua and high-lane.lua.
+-- with ms until the next one there is released, and ms of the route's capacity that each takes on average. Preceded by keys-in-line.lua, lines.lua, flex-lane.lua and high-lane.lua.
 -- KEYS[1] the job (hash)   KEYS[2] prioritized (sorted set)   KEYS[3] wait (list)
 -- ARGV[1] its id in the queue   ARGV[2] start of the queue's keys   ARGV[3] start of the jobs' keys
 -- ARGV[4] share of the claims that jobs of high priority may have while others wait
@@ -28,6 +28,8 @@ if root and redis.call('ZSCORE', root .. 'prioritized', id) then
   if redis.call('ZCOUNT', parked, '-inf', '(1') <= ahead then
     if isHigh then
       ahead = lane.ahead(isHigh, id, redis.call('ZCARD', parked) - highParked)
+    elseif redis.call('ZSCORE', root .. 'low', id) then
+      ahead = redis.call('ZCARD', parked) - redis.call('ZCARD', root .. 'low') + redis.call('ZRANK', root .. 'low', id)
     else
       ahead = openLines(root, ARGV[3], parked).ahead(account, id) - highParked
       ahead = ahead + lane.aheadOfOther(ahead)
@@ -35,8 +37,8 @@ if root and redis.call('ZSCORE', root .. 'prioritized', id) then
   end
   local time = redis.call('TIME')
   local next = redis.call('ZSCORE', ARGV[2] .. 'parked', route) or 0
-  local interval = tonumber(redis.call('HGET', root .. 'fairness', 'interval') or 0)
-  return {ahead, math.floor(math.max(0, next - time[1] * 1000 - time[2] / 1000) + ahead * interval)}
+  local untilNext = math.max(0, next - time[1] * 1000 - time[2] / 1000)
+  return {ahead, math.floor(untilNext), redis.call('HGET', root .. 'fairness', 'interval') or '0'}
 end
 if isHigh then
   -- Those that were claimed before are the next ones. Of them few are read.

@@ -16,7 +16,7 @@ const maxRoutes = 100;
 const highScores = 2 ** 32;
 
 const oldestQueued = loadScript<string>(new URL('./oldest-queued.lua', import.meta.url));
-const jobsAhead = loadScript<number | [ahead: number, ms: number]>(
+const jobsAhead = loadScript<number | [ahead: number, nextMs: number, intervalMs: string]>(
   new URL('./jobs-ahead.lua', import.meta.url),
   ...laneScripts,
 );
@@ -45,6 +45,14 @@ export interface QueuePlace {
   readonly ahead: number;
   /** Until it is expected to start, in ms, if it waits for its vendor and not for a worker. */
   readonly startsInMs?: number;
+}
+
+const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0);
+
+/** How many jobs of fair lines precede a new one of an account: its own, and of each other line as many and one. */
+function precede(lines: ReadonlyMap<string, number>, account: string): number {
+  const own = lines.get(account) ?? 0;
+  return own + sumOf([...lines].map(([other, waiting]) => (other === account ? 0 : Math.min(waiting, own + 1))));
 }
 
 /** Reads how many jobs wait in one queue, how long they have waited, and where one of them stands. It changes nothing. */
@@ -125,6 +133,25 @@ export class QueueReader {
     return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   }
 
+  /**
+   * Until a new job of an account that had to wait for this route would start, in ms; 0 if none waits for it.
+   * @param isHigh whether it is of high priority, whose jobs are taken to come before all others
+   */
+  async lineMs(route: string, account: string, isHigh: boolean): Promise<number> {
+    const root = `${this.#root}parked:${route}:`;
+    const [time, next, intervalMs, lines, high] = await Promise.all([
+      this.#redis.time(),
+      this.#redis.zscore(`${this.#root}parked`, route),
+      this.#redis.hget(`${root}fairness`, 'interval'),
+      this.#lines(root),
+      this.#lines(`${root}high:`),
+    ]);
+    if (next === null) return 0;
+    const untilNextMs = Math.max(0, Number(next) - Number(time[0]) * 1000 - Number(time[1]) / 1000);
+    const ahead = isHigh ? precede(high, account) : precede(lines, account) + sumOf(high.values());
+    return untilNextMs + ahead * Number(intervalMs ?? 0);
+  }
+
   /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
   async progress(): Promise<QueueProgress> {
     const [[claimed, owed], lines] = await Promise.all([
@@ -151,12 +178,15 @@ export class QueueReader {
   /**
    * Where a job waits: in the queue, or in the line of its vendor; undefined if it does not wait.
    * @param highShare share of the claims that jobs of high priority may have while others wait; left out: all
+   * @param shards of its queue, in each of which as many are expected to be ahead of it; left out: 1
    */
-  async place(jobId: string, highShare = 1): Promise<QueuePlace | undefined> {
+  async place(jobId: string, highShare = 1, shards = 1): Promise<QueuePlace | undefined> {
     const id = entryIdOf(jobId);
     const keys = [id, 'prioritized', 'wait'].map((name) => `${this.#jobs}${name}`);
-    const ahead = await jobsAhead(this.#redis, keys, [id, this.#root, this.#jobs, highShare]);
-    if (typeof ahead !== 'number') return { ahead: ahead[0], startsInMs: ahead[1] };
-    return ahead < 0 ? undefined : { ahead };
+    const reply = await jobsAhead(this.#redis, keys, [id, this.#root, this.#jobs, highShare]);
+    if (typeof reply === 'number') return reply < 0 ? undefined : { ahead: reply * shards };
+    const [inShard, nextMs, intervalMs] = reply;
+    const ahead = inShard * shards;
+    return { ahead, startsInMs: nextMs + Math.floor(ahead * Number(intervalMs)) };
   }
 }

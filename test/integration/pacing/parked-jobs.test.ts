@@ -172,6 +172,60 @@ describe('parked jobs', () => {
     assert.deepEqual(released.slice(0, 40), small);
   });
 
+  test('a job of low priority that has waited for spare capacity as long as it may waits as the others of its account do', async () => {
+    const [low, others] = [await queues.put(2), await queues.put(40)];
+    await claim(100);
+    await parkAll(low.slice(0, 1), 'account', { ...notDue, lowMs: 1 });
+    await parkAll(low.slice(1), 'account', { ...notDue, lowMs: 60_000 });
+    await parkAll(others, 'account', notDue);
+    const released = await releaseAll(42);
+    assert.deepEqual(new Set(released), new Set([...low, ...others]));
+    // The first of a line has its turn at once; then each waits for 16 others.
+    assert.ok(released.indexOf(low[1] as string) < 2, `${released.indexOf(low[1] as string)}`);
+    assert.equal(released.indexOf(low[0] as string), 41);
+    assert.deepEqual(await queues.jobs.redis.keys(`sluice:{q-${queues.capability}}:parked*`), []);
+  });
+
+  test('each further job of low priority waits for sixteen others, and is expected to wait for all', async () => {
+    const [low, others] = [await queues.put(3), await queues.put(40)];
+    await claim(100);
+    for (const [index, id] of low.entries()) await parkAll([id], 'account', { ...notDue, lowMs: 60_000 + index });
+    await parkAll(others, 'account', notDue);
+    const places = await Promise.all(low.map(async (id) => (await queues.reader.place(id))?.ahead));
+    assert.deepEqual(places, [40, 41, 42]);
+    const released = await releaseAll(43);
+    const turns = low.map((id) => released.indexOf(id));
+    assert.ok((turns[1] as number) >= 16 && (turns[2] as number) >= 32, `${turns}`);
+  });
+
+  test('a job of low priority that is released, or removed while it is parked, leaves nothing', async () => {
+    const { redis } = queues.jobs;
+    const root = `sluice:{q-${queues.capability}}:parked`;
+    const ids = await queues.put(3);
+    await claim(10);
+    await parkAll(ids, 'account', { ...notDue, lowMs: 60_000 });
+    const [released] = await releaseAll(1);
+    const [removed, last] = ids.filter((id) => id !== released) as [string, string];
+    assert.equal(await queues.queue.remove(removed, true), true);
+    assert.deepEqual(await redis.zrange(`${root}:${route}:low`, '0', '-1'), [`job_${last}`]);
+    await releaseAll(1);
+    assert.deepEqual(await redis.keys(`${root}*`), []);
+  });
+
+  test('in a queue with shards as many jobs are expected to wait in each', async () => {
+    const ids = await queues.put(3);
+    await claim(10);
+    const terms = { waitMs: 10_000, intervalMs: 10_000, shards: 3 };
+    await parkAll(ids.slice(0, 2), 'account', terms);
+    // In its shard it is the third, of all the seventh.
+    const late = await park(ids[2] as string, 'account', { ...terms, latestMs: 60_000 });
+    assert.equal(late.verdict, 'late');
+    assert.ok(late.ms > 65_000 && late.ms <= 70_000, `${late.ms} ms`);
+    const { ahead, startsInMs = 0 } = (await queues.reader.place(ids[1] as string, 1, 3)) ?? {};
+    assert.equal(ahead, 3);
+    assert.ok(startsInMs > 35_000 && startsInMs <= 40_000, `${startsInMs} ms`);
+  });
+
   test('no more jobs of a route are parked than allowed', async () => {
     const ids = await queues.put(3);
     await claim(10);

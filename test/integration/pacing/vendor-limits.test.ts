@@ -47,6 +47,8 @@ describe('the limits of vendors', () => {
           // One every four seconds.
           late: { ...vendor(minute), rpm: 15 },
           second: { ...vendor(minute), rpm: 1 },
+          // One every ten seconds.
+          quoted: { ...vendor(minute), rpm: 6 },
           strict: { base_url: strict.baseUrl, api_key: 'a-key', tpm: 2000 },
           seeing: { base_url: seeing.baseUrl, api_key: 'a-key', tpm: 20_000 },
           gone: { base_url: 'http://127.0.0.1:1/v1', api_key: 'a-key', tpm: 2000 },
@@ -57,6 +59,7 @@ describe('the limits of vendors', () => {
           slow: route('slow'),
           crowded: route('crowded'),
           late: route('late'),
+          quoted: route('quoted'),
           strict: route('strict'),
           seeing: route('seeing'),
           gone: route('gone'),
@@ -134,6 +137,20 @@ describe('the limits of vendors', () => {
       const seconds = Number(refused.headers.get('retry-after'));
       assert.ok(seconds > 30 && seconds < 80, `${seconds} s`);
     }
+  });
+
+  test('a quote tells how long a request would wait in the line of its vendor', async () => {
+    const urls = await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        const answer = await ask('quoted', { prefer: 'respond-async' });
+        return new URL(((await answer.json()) as { urls: { self: string } }).urls.self).pathname;
+      }),
+    );
+    await eventually(async () => {
+      const quote = (await (await ask('quoted', { prefer: 'quote' })).json()) as { expected_wait_seconds: number };
+      assert.ok(quote.expected_wait_seconds > 20 && quote.expected_wait_seconds < 60, JSON.stringify(quote));
+    });
+    for (const url of urls) await gateway.fetch(url, { method: 'DELETE' });
   });
 
   test('a request that its vendor rejects takes none of the tokens a minute from the requests of others', async () => {
