@@ -58,6 +58,26 @@ const placesOfModules = {
   renderChunk: (code, { fileName }) => code.replaceAll(distMark, '../'.repeat(fileName.split('/').length - 1)),
 };
 
+/**
+ * V8 keeps the code of a file for as long as it runs, with two bytes for each character if one of them needs them: a single `…`
+ * would take megabytes in every process. Template literals that are read raw have no such characters.
+ */
+const codeOfOneByte = {
+  name: 'code-of-one-byte',
+  // Once Vite has written the code anew, with its characters unescaped.
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = escapeCode(chunk.code);
+  },
+};
+
+function escapeCode(code) {
+  return code.replace(/(\\*)([^\0-\xff])/g, (_, slashes, character) => {
+    const escaped = `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    // After a backslash of its own it is the character itself.
+    return slashes.length % 2 === 0 ? slashes + escaped : slashes.slice(1) + escaped;
+  });
+}
+
 async function checkTypes() {
   const compiler = join(
     dirname(createRequire(import.meta.url).resolve('typescript-compiler/package.json')),
@@ -77,7 +97,7 @@ async function bundlePrograms() {
     root,
     logLevel: 'warn',
     publicDir: false,
-    plugins: [placesOfModules],
+    plugins: [placesOfModules, codeOfOneByte],
     // CommonJS packages know their folder by a name that modules lack.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     ssr: { noExternal: true, external: unbundled },
