@@ -56,7 +56,11 @@ else
   if not high then redis.call('HSET', job, 'account', account) end
   if key then redis.call('HSET', job, 'key', key) end
   line.join(account, id, time, key)
-  if lowMs then redis.call('ZADD', low, whole(now + lowMs), id) end
+  if lowMs then
+    redis.call('ZADD', low, whole(now + lowMs), id)
+    -- A worker of the release before may release the last job, and knows nothing of it.
+    redis.call('PEXPIRE', low, 172800000)
+  end
   local highParked = lane.length()
   if high then
     rank = line.ahead(account, id, before + 1 - highParked)

@@ -8,6 +8,11 @@ import { LimitedVendor } from '../../support/limited-vendor.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
+interface ParkedJob {
+  readonly queue_position: number | null;
+  readonly expected_wait_seconds: number | null;
+}
+
 describe('the limits of vendors', () => {
   let minute: LimitedVendor;
   let parallel: LimitedVendor;
@@ -139,7 +144,7 @@ describe('the limits of vendors', () => {
     }
   });
 
-  test('a quote tells how long a request would wait in the line of its vendor', async () => {
+  test('quotes and parked jobs tell how long a request waits in the line of its vendor', async () => {
     const urls = await Promise.all(
       Array.from({ length: 4 }, async () => {
         const answer = await ask('quoted', { prefer: 'respond-async' });
@@ -150,6 +155,12 @@ describe('the limits of vendors', () => {
       const quote = (await (await ask('quoted', { prefer: 'quote' })).json()) as { expected_wait_seconds: number };
       assert.ok(quote.expected_wait_seconds > 20 && quote.expected_wait_seconds < 60, JSON.stringify(quote));
     });
+    const jobs = await Promise.all(urls.map(async (url) => (await (await gateway.fetch(url)).json()) as ParkedJob));
+    const parked = jobs.filter(({ queue_position: place }) => place !== null);
+    assert.deepEqual(parked.map(({ queue_position: place }) => place).sort(), [0, 1, 2]);
+    for (const { queue_position: place, expected_wait_seconds: seconds } of parked) {
+      assert.ok(Math.abs((seconds as number) - 10 * (place as number) - 5) <= 6, `${place}: ${seconds} s`);
+    }
     for (const url of urls) await gateway.fetch(url, { method: 'DELETE' });
   });
 
