@@ -92,8 +92,11 @@ async function quoteOf(
   const hold = cost === 'unpriced' ? undefined : cost;
   const isHigh = lane === 'high';
   const queueMs = lane === 'flex' ? undefined : load.waitOf(capability, account, isHigh);
-  const lines = routes.map(({ route }) => queues.get(capability)?.lineMs(routeName(route), account, isHigh) ?? 0);
-  const waitMs = queueMs === undefined ? undefined : Math.max(queueMs, Math.min(...(await Promise.all(lines))));
+  const lineMs = ({ route }: (typeof routes)[number]): Promise<number> | number =>
+    queues.get(capability)?.lineMs(routeName(route), account, isHigh) ?? 0;
+  // What nobody waits for is not begun: its error would end the process.
+  const waitMs =
+    queueMs === undefined ? undefined : Math.max(queueMs, Math.min(...(await Promise.all(routes.map(lineMs)))));
   return {
     object: 'quote',
     endpoint: name,

@@ -97,7 +97,8 @@ export class ShardedQueue {
 
   /** Until a new job that had to wait for a route would start, in ms; see `QueueReader`. All shards take of the route's capacity. */
   async lineMs(route: string, account: string, isHigh: boolean): Promise<number> {
-    return await this.#sum((reader) => reader.lineMs(route, account, isHigh));
+    const lines = await Promise.all(this.all.map(({ reader }) => reader.line(route, account, isHigh)));
+    return Math.max(...lines.map(({ nextMs }) => nextMs)) + lines.reduce((sum, { aheadMs }) => sum + aheadMs, 0);
   }
 
   async close(): Promise<void> {

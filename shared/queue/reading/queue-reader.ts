@@ -47,6 +47,14 @@ export interface QueuePlace {
   readonly startsInMs?: number;
 }
 
+/** What a new job in a route's line waits for. */
+export interface LineWait {
+  /** Until the first of the line is released, in ms; 0 if none waits. */
+  readonly nextMs: number;
+  /** What those before it take of the route's capacity, in ms. */
+  readonly aheadMs: number;
+}
+
 const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0);
 
 /** How many jobs of fair lines precede a new one of an account: its own, and of each other line as many and one. */
@@ -134,22 +142,22 @@ export class QueueReader {
   }
 
   /**
-   * Until a new job of an account that had to wait for this route would start, in ms; 0 if none waits for it.
+   * What a new job of an account that had to wait for this route would wait for. One command, if none waits for it.
    * @param isHigh whether it is of high priority, whose jobs are taken to come before all others
    */
-  async lineMs(route: string, account: string, isHigh: boolean): Promise<number> {
+  async line(route: string, account: string, isHigh: boolean): Promise<LineWait> {
     const root = `${this.#root}parked:${route}:`;
-    const [time, next, intervalMs, lines, high] = await Promise.all([
+    const next = await this.#redis.zscore(`${this.#root}parked`, route);
+    if (next === null) return { nextMs: 0, aheadMs: 0 };
+    const [time, intervalMs, lines, high] = await Promise.all([
       this.#redis.time(),
-      this.#redis.zscore(`${this.#root}parked`, route),
       this.#redis.hget(`${root}fairness`, 'interval'),
       this.#lines(root),
       this.#lines(`${root}high:`),
     ]);
-    if (next === null) return 0;
-    const untilNextMs = Math.max(0, Number(next) - Number(time[0]) * 1000 - Number(time[1]) / 1000);
+    const nextMs = Math.max(0, Number(next) - Number(time[0]) * 1000 - Number(time[1]) / 1000);
     const ahead = isHigh ? precede(high, account) : precede(lines, account) + sumOf(high.values());
-    return untilNextMs + ahead * Number(intervalMs ?? 0);
+    return { nextMs, aheadMs: ahead * Number(intervalMs ?? 0) };
   }
 
   /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { Redis } from 'ioredis';
 import { ensureAccount } from '../../../shared/accounts/accounts.ts';
 import { openDatabase } from '../../../shared/database/database.ts';
 import { held } from '../../support/chat-requests.ts';
@@ -117,6 +118,23 @@ describe('Prefer: quote', () => {
     assert.equal(response.status, 200);
     assert.ok(((await quoteOf(response)).max_cost as number) > 0);
     assert.deepEqual(await storedBlobs(gateway.dataDir), []);
+  });
+
+  it('where the lines of vendors cannot be read, a quote that does not tell them is given, and no process ends', async () => {
+    const redis = new Redis(gateway.redisUrl);
+    // Whatever asks for the lines gets an error.
+    await redis.set('sluice:{q-chat}:parked', 'no lines');
+    try {
+      const low = await askQuote(held('Hi'), { 'x-sluice-priority': 'low' });
+      assert.equal((await quoteOf(low)).expected_wait_seconds, null);
+      await assertErrorAnswer(await askQuote(held('Hi')), 500, 'server_error');
+      assert.equal((await ask(held('Hi'))).status, 200);
+    } finally {
+      await redis.del('sluice:{q-chat}:parked');
+      redis.disconnect();
+    }
+    assert.equal((await askQuote(held('Hi'))).status, 200);
+    assert.doesNotMatch(gateway.apis[0]?.output() ?? '', /unhandled/);
   });
 
   it('while jobs wait, quotes and waiting jobs tell how long the queue takes, once its rate is measured', async () => {

@@ -5,7 +5,8 @@ import { begin, finishWithError, withdrawAttempt } from '../../../shared/jobs/at
 import { readJobState } from '../../../shared/jobs/job-state.ts';
 import { ClaimedQueue } from '../../../shared/queue/claimed-queue.ts';
 import { type ParkCall, ParkedJobs, type ParkReply } from '../../../shared/queue/parking/parked-jobs.ts';
-import { jobKeys } from '../../../shared/redis/keys.ts';
+import { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
+import { jobKeys, queueRoot } from '../../../shared/redis/keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { QueueFixture } from '../../support/faults/queue-fixture.ts';
 
@@ -224,6 +225,24 @@ describe('parked jobs', () => {
     const { ahead, startsInMs = 0 } = (await queues.reader.place(ids[1] as string, 1, 3)) ?? {};
     assert.equal(ahead, 3);
     assert.ok(startsInMs > 35_000 && startsInMs <= 40_000, `${startsInMs} ms`);
+  });
+
+  test('lines in two shards that wait for the same time keep a new job waiting for that once, and for the jobs of both', async () => {
+    const shards = new ShardedQueue(queues.capability, queues.redis.client, { count: 2 });
+    try {
+      assert.equal(await shards.lineMs(route, 'account', false), 0);
+      for (const shard of [0, 1]) {
+        const root = `${queueRoot(queues.capability, shard)}parked`;
+        const { redis } = queues.jobs;
+        await redis.zadd(root, Date.now() + 100_000, route);
+        await redis.hset(`${root}:${route}:fairness`, 'interval', 10_000);
+        await redis.zadd(`${root}:${route}:lines`, 1, 'account');
+      }
+      const ms = await shards.lineMs(route, 'account', false);
+      assert.ok(ms > 110_000 && ms <= 120_000, `${ms} ms`);
+    } finally {
+      await shards.close();
+    }
   });
 
   test('no more jobs of a route are parked than allowed', async () => {
