@@ -246,7 +246,11 @@ local function openLines(root, jobs, parked, isHigh)
     -- In each round every line gives one; those below priority 1 precede them all.
     local number = redis.call('ZCOUNT', prioritized, '-inf', '(' .. written(unit)) - 1
     local lengths = redis.call('ZREVRANGE', lines, 0, maxLines - 1, 'WITHSCORES')
-    for index = 2, #lengths, 2 do number = number + math.min(lengths[index], place + 1) end
+    for index = 2, #lengths, 2 do
+      -- In an account's line of low priority (see park-job.lua) each weighs 16 times its work.
+      local isLow = string.sub(lengths[index - 1], -4) == ' low'
+      number = number + math.min(lengths[index], (isLow and math.floor(place / 16) or place) + 1)
+    end
     return number
   end
 

@@ -29,11 +29,13 @@ local function takenBy(root, id)
   return interval
 end
 
--- Moves jobs of low priority into the lines of their accounts, so many at a time that Redis is busy for some milliseconds.
+-- Moves jobs of low priority into the lines of their accounts, of all routes so many at a time that Redis is busy for some milliseconds.
+local promotions = 100
 local function promote(root)
   local parked, low = root .. 'prioritized', root .. 'low'
-  local due = redis.call('ZRANGEBYSCORE', low, '-inf', now, 'LIMIT', 0, 100)
+  local due = redis.call('ZRANGEBYSCORE', low, '-inf', now, 'LIMIT', 0, promotions)
   if not due[1] then return end
+  promotions = promotions - #due
   local line = openLines(root, ARGV[2], parked)
   for _, id in ipairs(due) do
     redis.call('ZREM', low, id)

@@ -57,10 +57,17 @@ export interface LineWait {
 
 const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0);
 
-/** How many jobs of fair lines precede a new one of an account: its own, and of each other line as many and one. */
+/** Ends the name of an account's line of low priority, in which each job weighs as much as so many others; see park-job.lua. */
+const [lowEnding, lowWeight] = [' low', 16];
+
+/**
+ * How many jobs of fair lines precede a new one of an account: its own, and of each other line as many and one, or of those of low
+ * priority what comes of them meanwhile.
+ */
 function precede(lines: ReadonlyMap<string, number>, account: string): number {
   const own = lines.get(account) ?? 0;
-  return own + sumOf([...lines].map(([other, waiting]) => (other === account ? 0 : Math.min(waiting, own + 1))));
+  const of = (line: string): number => (line.endsWith(lowEnding) ? Math.floor(own / lowWeight) : own) + 1;
+  return own + sumOf([...lines].map(([line, waiting]) => (line === account ? 0 : Math.min(waiting, of(line)))));
 }
 
 /** Reads how many jobs wait in one queue, how long they have waited, and where one of them stands. It changes nothing. */

@@ -199,6 +199,54 @@ describe('parked jobs', () => {
     assert.ok((turns[1] as number) >= 16 && (turns[2] as number) >= 32, `${turns}`);
   });
 
+  test('of many jobs of low priority whose time has come some at a time move up, whatever their routes, and none is lost', async () => {
+    const routes = [route, 'other/model'] as const;
+    const ids = await queues.put(140);
+    await claim(200);
+    for (const [index, name] of routes.entries())
+      await parkAll(ids.slice(70 * index, 70 * (index + 1)), 'account', { ...notDue, route: name, lowMs: 1 });
+    const { redis } = queues.jobs;
+    const lowKey = (name: string) => `sluice:{q-${queues.capability}}:parked:${name}:low`;
+    const left = async () =>
+      (await Promise.all(routes.map((name) => redis.zcard(lowKey(name))))).reduce((a, b) => a + b);
+    const both = new Map(routes.map((name) => [name, 1]));
+    await parked.unpark(both);
+    assert.equal(await left(), 40);
+    await parked.unpark(both);
+    assert.equal(await left(), 0);
+    const released: string[] = (await claim(100)).ids;
+    for (let count = 2; count < 70; count++) {
+      await parked.unpark(both);
+      released.push(...(await claim(100)).ids);
+    }
+    assert.deepEqual(released.sort(), [...ids].sort());
+    assert.deepEqual(await redis.keys(`sluice:{q-${queues.capability}}:parked*`), []);
+  });
+
+  test('jobs of low priority of many accounts count in the place of another job as they are released before it', async () => {
+    const accounts = Array.from({ length: 20 }, (_, index) => `low${index}`);
+    const low = await Promise.all(accounts.map((account) => queues.put(3, { account })));
+    const others = await queues.put(20);
+    await claim(100);
+    const terms = { waitMs: 10_000, intervalMs: 1000 };
+    for (const [index, account] of accounts.entries())
+      await parkAll(low[index] as string[], account, { ...terms, lowMs: 600_000 });
+    await parkAll(others.slice(0, 9), 'account', terms);
+    const tenth = others[9] as string;
+    // It precedes each account's second job of low priority.
+    assert.equal((await park(tenth, 'account', { ...terms, latestMs: 45_000 })).verdict, 'parked');
+    await parkAll(others.slice(10), 'account', terms);
+    const places = await Promise.all(others.map(async (id) => (await queues.reader.place(id))?.ahead));
+    assert.equal(places[9], 29);
+    assert.equal(places[19], 59);
+    const quoted = await queues.reader.line(route, 'account', false);
+    assert.equal(quoted.aheadMs, 60_000);
+    const released = await releaseAll(80);
+    assert.equal(released.indexOf(tenth), 29);
+    const last = released.indexOf(others[19] as string);
+    assert.ok(last > 29 && last <= 59, `${last}`);
+  });
+
   test('a job of low priority that is released, or removed while it is parked, leaves nothing', async () => {
     const { redis } = queues.jobs;
     const root = `sluice:{q-${queues.capability}}:parked`;
