@@ -44,7 +44,7 @@ local function promote(root)
     if redis.call('ZREM', parked, id) == 1 and account then
       line.leave(account, id, nil, key)
       local own = string.gsub(account, ' low$', '')
-      redis.call('HSET', job, 'account', own, 'work', string.format('%.17g', work / 16))
+      redis.call('HSET', job, 'account', own, 'work', string.format('%.17g', (tonumber(work) or 16) / 16))
       line.join(own, id, time, key)
     end
   end

@@ -199,6 +199,14 @@ describe('parked jobs', () => {
     assert.ok((turns[1] as number) >= 16 && (turns[2] as number) >= 32, `${turns}`);
   });
 
+  test('a job of low priority without a known work moves up as one, and stops no release', async () => {
+    const ids = await queues.put(2);
+    await claim(10);
+    await parkAll(ids, 'account', { ...notDue, lowMs: 0 });
+    await queues.jobs.redis.hdel(`${queues.keysPrefix}job_${ids[1]}`, 'work');
+    assert.deepEqual(new Set(await releaseAll(2)), new Set(ids));
+  });
+
   test('of many jobs of low priority whose time has come some at a time move up, whatever their routes, and none is lost', async () => {
     const routes = [route, 'other/model'] as const;
     const ids = await queues.put(140);

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
 import { routingDefaults } from '../../../shared/config/routing-settings.ts';
 import { RouteBreakers } from '../../../workers/routing/route-breakers.ts';
 import { type RefusedKey, SharedHealth } from '../../../workers/routing/shared-health.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
+import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
 const key = 'sluice:vendor-health';
 
@@ -94,4 +98,48 @@ describe('the health of vendors in several workers', () => {
     assert.deepEqual([...paused.keys()], ['vendor/m']);
     assert.ok(warnings.length > 0);
   });
+});
+
+test('a new worker calls neither a route that another has paused nor a key that its vendor has refused', async (t) => {
+  const [broken, well] = await Promise.all([startFixtureVendor(), startFixtureVendor()]);
+  t.after(() => Promise.all([broken.close(), well.close()]));
+  well.answer((response, { headers }) => {
+    const isRefused = headers.authorization === 'Bearer a-refused-key';
+    if (isRefused) sendJson(response, 401, errorBody('no', 'invalid_api_key'));
+    else sendJson(response, 200, JSON.stringify(completion));
+  });
+  const gateway = await TestGateway.start({
+    configuration: {
+      vendors: {
+        broken: { base_url: broken.baseUrl, api_key: 'a-key' },
+        well: { base_url: well.baseUrl, api_keys: ['a-refused-key', 'a-good-key'] },
+      },
+      models: {
+        both: {
+          capability: 'chat',
+          routes: ['broken', 'well'].map((vendor) => ({ vendor, model: 'm' })),
+        },
+      },
+      routing: { breaker: { calls: 4, pause_seconds: 300 } },
+    },
+  });
+  t.after(() => gateway.stop());
+  const refusals = (): number =>
+    well.requests.filter(({ headers }) => headers.authorization === 'Bearer a-refused-key').length;
+  const ask = async (): Promise<void> => {
+    const body = JSON.stringify({ model: 'both', messages: [{ role: 'user', content: 'hi' }] });
+    const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
+    assert.equal(response.status, 200, await response.text());
+  };
+  const health = new Redis(gateway.redisUrl);
+  t.after(() => health.disconnect());
+  await eventually(async () => {
+    await ask();
+    assert.equal(await health.hlen(key), 2);
+  });
+  const [old, before] = [gateway.workers.splice(0), [broken.requests.length, refusals()]];
+  await gateway.startWorker();
+  await Promise.all(old.map((worker) => worker.stop()));
+  for (let count = 0; count < 6; count++) await ask();
+  assert.deepEqual([broken.requests.length, refusals()], before);
 });
