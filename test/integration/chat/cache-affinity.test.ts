@@ -159,14 +159,22 @@ describe('chats that share a prompt cache', () => {
     assert.equal(new Set(openings.flatMap(keysOf)).size, 1);
   });
 
-  it('requests of one session go to one route and key, whatever they say', async () => {
-    const openings = Array.from({ length: 8 }, (_, index) => `Session ${index}`);
-    for (const content of openings) {
-      const headers = { session_id: '0199a213-81c0-7800-8aa1-bbab2a035a53' };
-      await ask('/v1/chat/completions', { model: 'spread', messages: [{ role: 'user', content }] }, headers);
-    }
-    assert.equal(new Set(openings.flatMap(keysOf)).size, 1);
-  });
+  for (const header of [
+    'session_id',
+    'session-id',
+    'x-claude-code-session-id',
+    'x-litellm-session-id',
+    'x-session-id',
+  ]) {
+    it(`requests of one session, named by ${header}, go to one route and key, whatever they say`, async () => {
+      const openings = Array.from({ length: 8 }, (_, index) => `Session ${header} ${index}`);
+      for (const content of openings) {
+        const headers = { [header]: '0199a213-81c0-7800-8aa1-bbab2a035a53' };
+        await ask('/v1/chat/completions', { model: 'spread', messages: [{ role: 'user', content }] }, headers);
+      }
+      assert.equal(new Set(openings.flatMap(keysOf)).size, 1);
+    });
+  }
 
   it('a response that continues another one goes where that one went', async () => {
     for (let index = 0; index < 6; index++) {
