@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { Redis } from 'ioredis';
 import { AdminKeys } from '../../support/admin-keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FairQueue, type SentJob } from '../../support/faults/fair-queue.ts';
@@ -301,6 +302,35 @@ describe('fairness of a gateway', () => {
     for (let count = 0; count < 10; count++) await askLater(gateway, few, 'few');
     const counts = await firstCalls(gateway, ['many', 'few'], 16);
     assert.ok(Math.abs((counts.get('few') ?? 0) - 8) <= 1, `${counts.get('few')} of 16`);
+  });
+
+  test('media count by what they may cost, over the weight of their account', patience, async (t) => {
+    const poster = {
+      capability: 'image' as const,
+      prices: { image: 0.05 },
+      routes: [{ vendor: 'sandbox', model: 'sandbox-image' }],
+    };
+    const gateway = await TestGateway.start({ workers: 0, configuration: { models: { poster } } });
+    const redis = new Redis(gateway.redisUrl);
+    t.after(() => redis.disconnect());
+    t.after(() => gateway.stop());
+    const admin = await AdminKeys.open(gateway);
+    const key = await makeApiKey(gateway, { accountId: 'studio' });
+    const workOf = async (n: number): Promise<number> => {
+      const response = await gateway.fetch('/v1/images/generations', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, prefer: 'respond-async' },
+        body: JSON.stringify({ model: 'poster', prompt: 'A lighthouse', n }),
+      });
+      assert.equal(response.status, 202, await response.clone().text());
+      const { id } = (await response.json()) as { id: string };
+      return Number(await redis.hget(`sluice:{q-image}:image:${id}`, 'work'));
+    };
+    // Until the queue is seen to wait, jobs have no place in a line.
+    await eventually(async () => assert.ok((await workOf(1)) > 0, 'it has no place in a line'));
+    assert.deepEqual([await workOf(1), await workOf(4)], [5, 20]);
+    await admin.answer(200, 'PATCH', '/accounts/studio', { queue_weight: 2 });
+    assert.equal(await workOf(4), 10);
   });
 
   test('a gateway lets an account with one job pass one with hundreds', patience, async (t) => {
