@@ -12,6 +12,12 @@ import { videoBytes } from './vendor.ts';
 /** Who is killed, or loses its disk, right after it has written cannot take it back; the store itself does, by the hour. */
 const uncleanFaults: readonly FaultKind[] = ['process_killed', 'worker_killed_before_settling', 'blobs_broken'];
 
+/** While one of these lasts no job ends, and a request is deleted once its job has ended. */
+const holdingFaults: readonly FaultKind[] = [
+  ...(['redis_out_of_memory', 'redis_read_only', 'redis_without_replicas'] as const),
+  ...(['redis_killed', 'redis_frozen', 'process_frozen'] as const),
+];
+
 /** What may be left in the store is the file of each video that the vendor has handed out, and nothing of a request. */
 export async function judgeBlobs(
   { vendor, gateway, blobFolder }: Deployment,
@@ -46,7 +52,8 @@ export async function judgeBlobs(
     const made = vendor.calls.get(marker ?? '') ?? [];
     // A job goes on for a while when its client is cut off: it is over after its last call.
     const ends = [...(record?.exchanges ?? []), ...made].map(({ endedAt }) => endedAt ?? 0);
-    const [from, to] = [record?.exchanges[0]?.at ?? 0, Math.max(0, ...ends) + 5000];
+    const from = record?.exchanges[0]?.at ?? 0;
+    const to = schedule.doneBy(holdingFaults, Math.max(0, ...ends) + 5000);
     if (schedule.has(uncleanFaults, from, to)) continue;
     const of = record && describe({ record, calls: made });
     const faults = schedule.describe(from, to + 30_000);

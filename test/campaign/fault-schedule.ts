@@ -70,6 +70,15 @@ export class FaultSchedule {
     );
   }
 
+  /** When a thing that is due at a time is done, if faults of these kinds hold it up one after the other. */
+  doneBy(kinds: readonly FaultKind[], due: number): number {
+    const holding = this.past.find(
+      ({ kind, from, to }) => kinds.includes(kind) && from <= due && (to ?? Number.POSITIVE_INFINITY) > due,
+    );
+    // Redis is called again within a second of the end.
+    return holding === undefined ? due : this.doneBy(kinds, (holding.to ?? Date.now()) + 1000);
+  }
+
   /** The faults of a span of time, as they are told: `kind of part at from-to`, in ms since its beginning. */
   describe(from: number, to: number): string {
     const faults = this.past.filter((fault) => fault.from <= to && (fault.to ?? Number.POSITIVE_INFINITY) >= from);
