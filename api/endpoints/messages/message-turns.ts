@@ -72,11 +72,14 @@ function assistantTurn(
   if (typeof content === 'string') return { role: 'assistant', content };
   const texts: TextPart[] = [];
   const thoughts: ThoughtBlock[] = [];
+  const offsets: number[] = [];
+  let textLength = 0;
   const toolCalls: object[] = [];
   const signatures = googleSignatures(content);
   for (const block of content) {
     if (block.type === 'text') {
       texts.push(textPart(block, notes));
+      textLength += block.text.length;
     } else if (block.type === 'tool_use') {
       calls.add(block.id);
       const call = { name: block.name, arguments: JSON.stringify(block.input) };
@@ -85,17 +88,20 @@ function assistantTurn(
     } else {
       cacheMark(block, notes);
       thoughts.push(block);
+      // The vendor of these blocks would refuse Google's signatures.
+      if (googleSignature(block) === undefined) offsets.push(textLength);
     }
   }
   if (thoughts.length > 0) notes.hints.add('thinking');
   const reasoning = thoughts.map((block) => (block.type === 'thinking' ? block.thinking : '')).join('');
-  // The vendor of these blocks would refuse Google's signatures.
   const blocks = thoughts.filter((block) => googleSignature(block) === undefined);
   return {
     role: 'assistant',
     content: texts.length === 0 && toolCalls.length > 0 ? null : contentOf(texts),
     ...(reasoning !== '' && { reasoning_content: reasoning }),
     ...(blocks.length > 0 && { thinking_blocks: blocks }),
+    // Their vendor refuses them in another order than its own.
+    ...(offsets.some((offset) => offset > 0) && { thinking_offsets: offsets }),
     ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     ...signatures.get(undefined),
   };

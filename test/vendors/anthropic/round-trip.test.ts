@@ -236,8 +236,8 @@ describe('requests through the Messages endpoint to Anthropic', () => {
       fc.tuple(fc.uuid(), input).map(([id, given]) => ({ type: 'tool_use' as const, id, name: 'f', input: given })),
     );
     const answer = fc.record({
-      thoughts: fc.array(thought, { maxLength: 2 }),
-      texts: fc.array(said, { maxLength: 2 }),
+      // A model may think again behind its first words.
+      spoken: fc.array(fc.oneof(thought, said), { maxLength: 4 }),
       uses: fc.array(use, { minLength: 1, maxLength: 2 }),
       results: fc.array(marked(fc.record({ text })), { minLength: 2, maxLength: 2 }),
       more: fc.array(said, { maxLength: 2 }),
@@ -247,13 +247,13 @@ describe('requests through the Messages endpoint to Anthropic', () => {
         fc.array(said, { minLength: 1, maxLength: 2 }),
         fc.array(answer, { maxLength: 3 }),
         async (first, answers) => {
-          const turns = answers.flatMap(({ thoughts, texts, uses, results, more }) => {
+          const turns = answers.flatMap(({ spoken, uses, results, more }) => {
             const given = uses.map(({ id }, at) => {
               const { text: whole, ...mark } = results[at] ?? assert.fail();
               return { type: 'tool_result', tool_use_id: id, content: whole, ...mark };
             });
             return [
-              { role: 'assistant', content: [...thoughts, ...texts, ...uses] },
+              { role: 'assistant', content: [...spoken, ...uses] },
               { role: 'user', content: [...given, ...more] },
             ];
           });

@@ -204,4 +204,22 @@ describe('chat messages as Anthropic messages', () => {
       [user(said('Hello!')), assistant({ ...signed, thinking: '' }, said('Hi!'))],
     );
   });
+
+  it('thoughts return to Anthropic where they stood in the text of a held answer', () => {
+    const first = { type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' };
+    const second = { type: 'redacted_thinking', data: 'Emw=' };
+    const message = { role: 'assistant', content: 'I look. Now I see.', thinking_blocks: [first, second] };
+    const expected = assistant(first, said('I look.'), second, said(' Now I see.'));
+    assert.deepEqual(turnsOf([{ ...message, thinking_offsets: [0, 7] }]).messages, [expected]);
+    const parts = [said('I look.'), { ...said(' Now I see.'), ...mark }];
+    assert.deepEqual(turnsOf([{ ...message, content: parts, thinking_offsets: [3, 18] }]).messages, [
+      assistant(said('I l'), first, said('ook.'), { ...said(' Now I see.'), ...mark }, second),
+    ]);
+    // What is no list of positions says nothing.
+    for (const offsets of [undefined, 'x', [-1, null], ['a', {}]]) {
+      assert.deepEqual(turnsOf([{ ...message, thinking_offsets: offsets }]).messages, [
+        assistant(first, second, said('I look. Now I see.')),
+      ]);
+    }
+  });
 });

@@ -103,8 +103,7 @@ function assistantBlocks(message: MessageOf<'assistant'>, path: string): Anthrop
   if (message.audio != null) throw unsupportedField(`${path}.audio`, 'the model does not take audio');
   if (message.function_call != null) throw unsupportedField(`${path}.function_call`, "use 'tool_calls'");
   return [
-    ...signedThoughts(message.thinking_blocks),
-    ...toAnthropicBlocks(message.content, `${path}.content`),
+    ...withThoughts(toAnthropicBlocks(message.content, `${path}.content`), message),
     ...toAnthropicBlocks(message.refusal, `${path}.refusal`),
     ...(message.tool_calls ?? []).map((call, index): AnthropicBlock => {
       if (call.type !== 'function') {
@@ -116,15 +115,53 @@ function assistantBlocks(message: MessageOf<'assistant'>, path: string): Anthrop
   ];
 }
 
-function signedThoughts(blocks: unknown): AnthropicBlock[] {
-  const all: unknown[] = Array.isArray(blocks) ? blocks : [];
-  return all.flatMap((block): AnthropicBlock[] => {
-    if (!isObject(block)) return [];
-    const { type, thinking, signature, data } = block;
-    if (type === 'redacted_thinking' && typeof data === 'string') return [{ type, data }];
-    if (type !== 'thinking' || typeof signature !== 'string' || signature === '') return [];
-    return [{ type, thinking: thinking ?? '', signature }];
-  });
+/**
+ * The texts of an answer with its signed thoughts where they stood (`thinking_offsets`: the characters before each), or before all
+ * texts if that is not said: Anthropic refuses thoughts in another order than its own.
+ */
+function withThoughts(texts: readonly AnthropicBlock[], message: JsonObject): AnthropicBlock[] {
+  const [blocks, offsets] = [listOf(message.thinking_blocks), listOf(message.thinking_offsets)];
+  const ordered: AnthropicBlock[] = [];
+  const rest = [...texts];
+  let length = 0;
+  for (const [position, block] of blocks.entries()) {
+    const offset = Number(offsets[position] ?? 0);
+    for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
+      const [before, after] = splitText(next, offset - length);
+      if (before === undefined) {
+        rest.unshift(next);
+        break;
+      }
+      ordered.push(before);
+      length += String(before.text).length;
+      if (after !== undefined) rest.unshift(after);
+    }
+    ordered.push(...signedThought(block));
+  }
+  return [...ordered, ...rest];
+}
+
+/** The part of a text before a thought, `length` characters at most, and the part behind it, which has the text's mark. */
+function splitText(block: AnthropicBlock, length: number): [AnthropicBlock | undefined, AnthropicBlock | undefined] {
+  const text = String(block.text);
+  if (!(length > 0)) return [undefined, block];
+  if (text.length <= length) return [block, undefined];
+  return [
+    { type: block.type, text: text.slice(0, length) },
+    { ...block, text: text.slice(length) },
+  ];
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function signedThought(block: unknown): AnthropicBlock[] {
+  if (!isObject(block)) return [];
+  const { type, thinking, signature, data } = block;
+  if (type === 'redacted_thinking' && typeof data === 'string') return [{ type, data }];
+  if (type !== 'thinking' || typeof signature !== 'string' || signature === '') return [];
+  return [{ type, thinking: thinking ?? '', signature }];
 }
 
 /** Anthropic accepts only these characters in ids; other vendors' have more. */
