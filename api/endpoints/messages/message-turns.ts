@@ -1,3 +1,4 @@
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type {
   AssistantBlock,
   MessageInput,
@@ -82,7 +83,7 @@ function assistantTurn(
       textLength += block.text.length;
     } else if (block.type === 'tool_use') {
       calls.add(block.id);
-      const call = { name: block.name, arguments: JSON.stringify(block.input) };
+      const call = { name: block.name, arguments: stringifyExact(block.input) };
       const signed = signatures.get(block.id);
       toolCalls.push({ id: block.id, type: 'function', function: call, ...signed, ...cacheMark(block, notes) });
     } else {

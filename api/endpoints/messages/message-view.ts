@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
@@ -23,7 +24,7 @@ export const messageView: View<MessageViewOptions> = {
   },
   held: (job, frames) => {
     const fold = new MessageFold(job, job.viewOptions);
-    return JSON.stringify(addUp(frames.flatMap((frame) => fold.take(frame))));
+    return stringifyExact(addUp(frames.flatMap((frame) => fold.take(frame))));
   },
   final: joinFrames,
   errorEvent: messageErrorEvent,
@@ -79,7 +80,7 @@ function toWhole({ block, text, signature }: SaidBlock): ContentBlock {
 function toInput(text: string): unknown {
   if (text.trim() === '') return {};
   try {
-    const input: unknown = JSON.parse(text);
+    const input = parseExact(text);
     if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input;
   } catch {}
   return { INVALID_JSON: text };

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import {
   type MessageInput,
   type MessageRequest,
@@ -53,7 +54,7 @@ export interface MessageViewOptions {
  * - `metadata.user_id` becomes `user`: its SHA-256 if it is longer than the 64 characters that OpenAI accepts.
  */
 export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (body) => {
-  const input = readRequestFields(messageRequest, parseJson(body));
+  const input = readRequestFields(messageRequest, parseJson(body, parseExact));
   refuseForeignFields(input);
   const notes = newNotes();
   const chat = { ...passedOn(input, notes), ...toChat(input, notes), ...chatParameters(input, notes) };
@@ -68,7 +69,7 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
   return {
     model: input.model,
     stream: input.stream === true,
-    request: JSON.stringify(chat),
+    request: stringifyExact(chat),
     hasMedia: notes.hasMedia,
     affinity: cacheAffinity(undefined, input.messages, input.system),
     viewOptions,
@@ -86,12 +87,12 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
 
 /** Parses `POST /v1/messages/count_tokens`: the chat whose tokens are counted. */
 export const parseMessageCount: Parse<MessageRequirements> = (body) => {
-  const input = readRequestFields(messageCountRequest, parseJson(body));
+  const input = readRequestFields(messageCountRequest, parseJson(body, parseExact));
   const notes = newNotes();
   const chat = toChat(input, notes);
   const { model } = input;
   return {
-    ...{ model, stream: false, request: JSON.stringify(chat), viewOptions: {} },
+    ...{ model, stream: false, request: stringifyExact(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
     // No output is generated, and the chat itself is not run.
     extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent({}, 0) },

@@ -177,8 +177,9 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
  * @throws ApiError 400 for a body that is empty, not UTF-8, not JSON, not an object, nested deeper than 64, has more than
  * two million values, or has keys of an object's prototype; the message quotes nothing of the body. Also 400 for a media
  * link that is not on the web, which it names.
+ * @param read `parseExact` for bodies whose integers must keep their digits
  */
-export function parseJson(body: Uint8Array): Record<string, unknown> {
+export function parseJson(body: Uint8Array, read: (json: string) => unknown = JSON.parse): Record<string, unknown> {
   if (body.byteLength === 0) throw unusable('it is empty, and a JSON object was expected');
   // Before parsing, because everything after it (checks, JSON.stringify, the vendor) recurses.
   const members: JsonMember[] | undefined = body.byteLength > keptFrom ? [] : undefined;
@@ -186,7 +187,7 @@ export function parseJson(body: Uint8Array): Record<string, unknown> {
   if (exceeded === 'nesting') throw unusable(`it is nested deeper than ${limits.nesting} levels`);
   if (exceeded === 'values') throw unusable(`it holds more than ${limits.values} values`);
   const text = decode(body);
-  const value = parse(text);
+  const value = parse(text, read);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unusable('a JSON object was expected');
   }
@@ -221,9 +222,9 @@ function decode(body: Uint8Array): string {
   }
 }
 
-function parse(text: string): unknown {
+function parse(text: string, read: (json: string) => unknown): unknown {
   try {
-    return JSON.parse(text);
+    return read(text);
   } catch {
     throw unusable(`it is not valid JSON ${mistakePosition(text)}`);
   }

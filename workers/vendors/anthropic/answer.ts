@@ -1,3 +1,4 @@
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
@@ -113,5 +114,5 @@ export function toThinkingBlock({ type, thinking, signature, data }: JsonObject)
 }
 
 function toToolCall({ id, name, input }: JsonObject): JsonObject {
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+  return { id, type: 'function', function: { name, arguments: stringifyExact(input ?? {}) } };
 }

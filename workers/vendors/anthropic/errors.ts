@@ -1,3 +1,4 @@
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { readVendorError, vendorError } from '../vendor-error.ts';
@@ -37,7 +38,7 @@ export class AnthropicErrors {
 
   /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
-    const answer = parseObject(text);
+    const answer = parseObject(text, parseExact);
     if (answer.type === 'error') throw this.reported(text);
     return answer;
   }

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import { requestText } from '../request-body.ts';
@@ -25,10 +26,10 @@ export function toMessageRequest({
   request,
   addsCacheBreakpoints,
 }: Call & Pick<VendorCall, 'stream' | 'addsCacheBreakpoints'>): string {
-  const chat = JSON.parse(requestText(request)) as ChatRequest;
+  const chat = parseExact(requestText(request)) as ChatRequest;
   const traits = anthropicModelTraits(model);
   const { counted, thinks } = toCounted(chat, traits);
-  return JSON.stringify({
+  return stringifyExact({
     model,
     max_tokens: maxTokens(chat, traits),
     ...(stream && { stream: true }),
@@ -45,8 +46,8 @@ export function toMessageRequest({
  * @throws ApiError 400 naming the field that Anthropic does not support.
  */
 export function toCountRequest({ model, request }: Call): string {
-  const chat = JSON.parse(requestText(request)) as ChatRequest;
-  return JSON.stringify({ model, ...toCounted(chat, anthropicModelTraits(model)).counted });
+  const chat = parseExact(requestText(request)) as ChatRequest;
+  return stringifyExact({ model, ...toCounted(chat, anthropicModelTraits(model)).counted });
 }
 
 function maxTokens(chat: ChatRequest, traits: AnthropicModelTraits): number {

@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
@@ -80,7 +81,7 @@ export class AnthropicStream extends DeltaStream {
       this.write(frame);
       return;
     }
-    const event = parseObject(data);
+    const event = parseObject(data, parseExact);
     switch (event.type) {
       case 'content_block_delta':
         this.growBlock(event);
@@ -133,7 +134,7 @@ export class AnthropicStream extends DeltaStream {
       // Vendors that merely speak Anthropic's wire may send the whole input here.
       const isWhole = isObject(input) && Object.keys(input).length > 0;
       block.hasArguments = isWhole;
-      this.writeDelta(beginCall(block.call, id, name, isWhole ? JSON.stringify(input) : ''));
+      this.writeDelta(beginCall(block.call, id, name, isWhole ? stringifyExact(input) : ''));
     }
   }
 

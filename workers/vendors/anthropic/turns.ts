@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { type AnthropicBlock, cacheMark, toAnthropicBlocks } from './content.ts';
@@ -176,7 +177,7 @@ function toolUseId(id: string): string {
 function toolInput(text: string): JsonObject {
   if (text.trim() === '') return {};
   try {
-    const input: unknown = JSON.parse(text);
+    const input = parseExact(text);
     if (isObject(input)) return input;
   } catch {}
   return { INVALID_JSON: text };

@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { thinkingOffsets } from '../anthropic/answer.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -71,7 +72,7 @@ export interface ConverseAnswer {
  * @throws ApiError for anything but an answer.
  */
 export function readConverse(text: string): ConverseAnswer {
-  const answer = parseObject(text);
+  const answer = parseObject(text, parseExact);
   const { message } = isObject(answer.output) ? answer.output : {};
   if (!isObject(message) || !Array.isArray(message.content)) {
     throw new ApiError('server_error', "The model's vendor answered without a message.");
@@ -133,5 +134,5 @@ function reasoningText({ reasoningText: thought }: JsonObject): JsonObject {
 }
 
 function toToolCall({ toolUseId: id, name, input }: JsonObject): JsonObject {
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input ?? {}) } };
+  return { id, type: 'function', function: { name, arguments: stringifyExact(input ?? {}) } };
 }

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { tierName } from '../../../shared/money/service-tier.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
@@ -38,7 +39,7 @@ export async function toConverseRequest(
   const reasoning = toConverseReasoning(chat, { model, family }, followsThoughtlessCalls);
   const { inferenceConfig, additional: samplingFields } = toInference(chat, { model, family }, reasoning);
   const additional = { ...samplingFields, ...reasoning.additional, ...toolFields, ...ownFields(chat) };
-  return JSON.stringify({
+  return stringifyExact({
     ...(system.length > 0 && { system }),
     messages,
     ...nonEmpty('inferenceConfig', inferenceConfig),

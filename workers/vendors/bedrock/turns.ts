@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
 import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } from '../anthropic/turns.ts';
 import type { InlineMedia } from '../support/inline-media.ts';
@@ -99,7 +100,7 @@ function withoutCalls(turns: readonly AnthropicTurn[]): readonly AnthropicTurn[]
 function asText(block: AnthropicBlock): AnthropicBlock[] {
   switch (block.type) {
     case 'tool_use': {
-      const text = `<tool_call id="${block.id}" name="${block.name}">\n${JSON.stringify(block.input)}\n</tool_call>`;
+      const text = `<tool_call id="${block.id}" name="${block.name}">\n${stringifyExact(block.input)}\n</tool_call>`;
       return [{ type: 'text', text }];
     }
     case 'tool_result': {

@@ -1,3 +1,4 @@
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -33,7 +34,7 @@ export class GeminiAnswerReader {
 
   /** Parses a whole answer. @throws ApiError for an error instead of an answer, and for anything but a JSON object. */
   answer(text: string): JsonObject {
-    const answer = parseObject(text);
+    const answer = parseObject(text, parseExact);
     if (answer.error) throw this.statusError(200, text, {});
     return answer;
   }

@@ -1,3 +1,4 @@
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { extraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { tierName } from '../../../shared/money/service-tier.ts';
@@ -67,7 +68,7 @@ function toToolCall({ call: { id, name, args }, signature }: WholeCall, ownId: s
   return {
     id: typeof id === 'string' && id !== '' ? id : `call_${ownId}`,
     type: 'function',
-    function: { name: String(name), arguments: JSON.stringify(args ?? {}) },
+    function: { name: String(name), arguments: stringifyExact(args ?? {}) },
     ...signed(signature),
   };
 }

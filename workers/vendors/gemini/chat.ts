@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
@@ -16,7 +17,7 @@ import { GeminiStream } from './stream.ts';
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   return async (call, sink) => {
     const { model, signal, silenceMs } = call;
-    const body = JSON.stringify(await toGeminiRequest(call, download));
+    const body = stringifyExact(await toGeminiRequest(call, download));
     if (!call.stream) {
       const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
       return toCompletion(reader.answer(text ?? ''));
@@ -38,7 +39,7 @@ export function geminiTokenCount(http: HttpClient, reader: GeminiAnswerReader, d
   return async (call) => {
     const { model, signal, silenceMs } = call;
     const input = await toGeminiInput(readChatRequest(call), call, download);
-    const body = JSON.stringify({ generateContentRequest: { model: `models/${model}`, ...input } });
+    const body = stringifyExact({ generateContentRequest: { model: `models/${model}`, ...input } });
     const text = await http.post({ path: modelPath(model, 'countTokens'), body, signal, silenceMs });
     const { totalTokens } = reader.answer(text ?? '');
     if (typeof totalTokens !== 'number') {

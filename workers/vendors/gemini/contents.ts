@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
@@ -178,7 +179,7 @@ function sign(parts: JsonObject[], thoughtSignature: string): void {
 function parseArguments(text: string, param: string): JsonObject {
   if (text.trim() === '') return {};
   try {
-    const args: unknown = JSON.parse(text);
+    const args = parseExact(text);
     if (isObject(args)) return args;
   } catch {
     // Reported below, like any other invalid JSON.

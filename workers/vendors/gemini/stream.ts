@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { SseReader } from '../../http/sse-reader.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
@@ -45,7 +46,7 @@ export class GeminiStream extends DeltaStream {
       this.writeToken(known.token);
       return;
     }
-    const answer = parseObject(data);
+    const answer = parseObject(data, parseExact);
     if (answer.error) this.fail(this.reader.statusError(200, data, {}));
     this.takeAnswer(answer, data);
   }

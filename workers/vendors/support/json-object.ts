@@ -13,11 +13,15 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
 }
 
-/** Parses a vendor's answer; null: it had none. @throws ApiError for anything but a JSON object. */
-export function parseObject(text: string | null): JsonObject {
+/**
+ * Parses a vendor's answer; null: it had none.
+ * @param parse `parseExact` for answers whose integers must keep their digits
+ * @throws ApiError for anything but a JSON object.
+ */
+export function parseObject(text: string | null, parse: (json: string) => unknown = JSON.parse): JsonObject {
   let answer: unknown;
   try {
-    answer = JSON.parse(text ?? '');
+    answer = parse(text ?? '');
   } catch {
     throw new ApiError('server_error', "The model's vendor answered with malformed JSON.");
   }

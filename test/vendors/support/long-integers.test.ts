@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { messages } from '../../../api/endpoints/messages/messages.ts';
+import { parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../api/pipeline/request-text.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
+import { createBedrock } from '../../../workers/vendors/bedrock/bedrock.ts';
+import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
+import type { Offering } from '../../../workers/vendors/vendor.ts';
+import { throughLog } from '../../support/through-log.ts';
+import { callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
+import { VendorBench } from '../contracts/vendor-bench.ts';
+
+/** An id of 64 bits, and others of all kinds of numbers: as JavaScript writes them, where it has them. */
+const input = '{"id":9007199254740993,"ids":[-9223372036854775808,1e21,0.1,12],"text":"9007199254740993 \\" \\\\"}';
+
+const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: input } };
+const asked = [
+  { role: 'user', content: 'Go.' },
+  { role: 'assistant', content: null, tool_calls: [call] },
+  { role: 'tool', tool_call_id: 'c1', content: 'done' },
+];
+const tools = [{ type: 'function', function: { name: 'f' } }];
+
+/** A vendor, its model, and an answer with one call. */
+interface Wire {
+  readonly create: (baseUrl: string) => Offering<'chat'>;
+  readonly model: string;
+  readonly answer: string;
+}
+
+const apiKey = 'a-key-of-some-length-0123456789';
+const converse = `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"c1","name":"f","input":${input}}}]}},"stopReason":"tool_use"}`;
+const generated = `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"id":"c1","name":"f","args":${input}}}]},"finishReason":"STOP","index":0}]}`;
+const wires: Record<string, Wire> = {
+  Anthropic: {
+    create: (baseUrl) => createAnthropic({ name: 'anthropic', baseUrl, apiKey }),
+    model: 'claude-opus-5-5',
+    answer: `{"type":"message","content":[{"type":"tool_use","id":"c1","name":"f","input":${input}}],"stop_reason":"tool_use"}`,
+  },
+  Bedrock: {
+    create: (baseUrl) => createBedrock({ name: 'bedrock', baseUrl, apiKey }),
+    model: 'us.anthropic.claude-opus-4-6-v1',
+    answer: converse,
+  },
+  Gemini: {
+    create: (baseUrl) => createGemini({ name: 'gemini', baseUrl, apiKey }),
+    model: 'gemini-2.5-flash',
+    answer: generated,
+  },
+};
+
+for (const [name, { create, model, answer }] of Object.entries(wires)) {
+  describe(`integers beyond 2^53 in tool arguments with ${name}`, () => {
+    const bench = new VendorBench(create);
+
+    const argumentsIn = (choices: string): unknown => {
+      const [{ message, delta }] = (JSON.parse(choices) as { choices: [Record<string, typeof said>] }).choices;
+      const said = (message ?? delta) as { tool_calls: [{ function: { arguments: string } }] };
+      return said.tool_calls[0].function.arguments;
+    };
+
+    it(`${name} gets the arguments of earlier calls with all their digits`, async () => {
+      bench.server.answer((response) => sendJson(response, 200, answer));
+      for (const more of [{ tools }, {}]) {
+        const request = JSON.stringify({ messages: asked, ...more });
+        await bench.vendor.chat(callOf({ model, stream: false, request }), collect());
+        const sent = bench.posts.at(-1)?.body.replaceAll('\\"', '"') ?? '';
+        assert.match(sent, /"id":9007199254740993,"ids":\[-9223372036854775808,1e\+?21,0\.1,12\]/);
+      }
+    });
+
+    it(`${name} answers with arguments that have all their digits`, async () => {
+      bench.server.answer((response) => sendJson(response, 200, answer));
+      const held = await bench.vendor.chat(callOf({ model, stream: false }), collect());
+      assert.equal(argumentsIn(held.body), input.replace('1e21', '1e+21'));
+      const sink = collect();
+      await bench.vendor.chat(callOf({ model }), sink);
+      assert.equal(argumentsIn(sink.frames[0]?.text ?? ''), input.replace('1e21', '1e+21'));
+    });
+  });
+}
+
+describe('integers beyond 2^53 in streams and messages', () => {
+  const gemini = new VendorBench((wires.Gemini as Wire).create);
+
+  it("a call in Gemini's stream keeps its digits", async () => {
+    gemini.server.answer((response) => sendStream(response, [`data: ${generated}\r\n\r\n`]));
+    const sink = collect();
+    await gemini.vendor.chat(callOf({ model: 'gemini-2.5-flash' }), sink);
+    assert.ok(sink.frames[0]?.text.includes('\\"id\\":9007199254740993'));
+  });
+
+  it('a message keeps the digits of earlier calls, of schemas and of the answer', async () => {
+    const schema = '{"type":"object","properties":{"id":{"type":"integer","maximum":9223372036854775807}}}';
+    const body = `{"model":"m","max_tokens":9,"seed":9007199254740993,"tools":[{"name":"f","input_schema":${schema}}],"messages":[{"role":"user","content":"Go."},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":${input}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1"}]}]}`;
+    const request = textOf((await parseMessages(Buffer.from(body))).request);
+    assert.ok(request.includes('"seed":9007199254740993'));
+    assert.ok(request.includes(`"parameters":${schema}`));
+    const chat = JSON.parse(request) as { messages: [unknown, { tool_calls: [typeof call] }] };
+    assert.equal(chat.messages[1].tool_calls[0].function.arguments, input.replace('1e21', '1e+21'));
+    const frame = { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason: 'tool_calls' }] };
+    const job = { id: 'j', model: 'm', createdAt: 0, viewOptions: { hidesThinking: false, stopSequences: [] } };
+    const held = messages.view.held(
+      { ...job, link: (file) => file },
+      throughLog([{ type: 'end', text: JSON.stringify(frame) }], [1]),
+    );
+    assert.ok(held.includes(`"input":${input.replace('1e21', '1e+21')}`));
+  });
+
+  it('parseExact reads what JSON.parse reads, and stringifyExact writes it again', () => {
+    for (const text of ['9007199254740993', '[-12345678901234567890]', '{"1234567890123456":"1234567890123456789"}']) {
+      assert.equal(stringifyExact(parseExact(text)), text);
+    }
+    for (const text of [
+      '1234567890123456',
+      '0.1234567890123456789',
+      '1234567890123456e3',
+      '"\\\\\\"1234567890123456"',
+    ]) {
+      assert.deepEqual(parseExact(text), JSON.parse(text));
+    }
+    for (const text of ['9007199254740993x', '{"a:9007199254740993', '-', '']) {
+      assert.throws(() => parseExact(text), SyntaxError);
+    }
+  });
+});
