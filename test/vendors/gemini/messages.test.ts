@@ -311,4 +311,11 @@ describe('chat messages as Gemini contents', () => {
       await assert.rejects(send(messages), { code: 'invalid_request_error', status: 400, param }, param);
     }
   });
+
+  it('JPEG images reach Gemini under the type that it knows, also those with the common misspelling of it', async () => {
+    const image = (type: string) => ({ type: 'image_url', image_url: { url: `data:image/${type};base64,${pixel}` } });
+    const sent = await send([{ role: 'user', content: [image('jpg'), image('JPEG'), image('png')] }]);
+    const inline = (mimeType: string) => ({ inlineData: { mimeType, data: pixel } });
+    assert.deepEqual(sent.contents, [user(inline('image/jpeg'), inline('image/jpeg'), inline('image/png'))]);
+  });
 });

@@ -32,6 +32,7 @@ export class GeminiMedia {
   }
 }
 
-function toPart({ type: mimeType, data }: InlineFile): JsonObject {
-  return { inlineData: { mimeType, data } };
+/** Gemini refuses the common misspelling of JPEG's type. */
+function toPart({ type, data }: InlineFile): JsonObject {
+  return { inlineData: { mimeType: type === 'image/jpg' ? 'image/jpeg' : type, data } };
 }
