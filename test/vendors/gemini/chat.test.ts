@@ -208,4 +208,23 @@ describe('chats with Gemini', () => {
     bench.server.answer((response) => sendJson(response, 200, '{}'));
     await assert.rejects(bench.vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
+
+  it('Gemini tokens of audio input and of images in the answer are counted apart, as they have prices of their own', async () => {
+    const counted = {
+      ...usageMetadata,
+      promptTokensDetails: [
+        { modality: 'TEXT', tokenCount: 6 },
+        { modality: 'AUDIO', tokenCount: 2000 },
+      ],
+      candidatesTokensDetails: [{ modality: 'IMAGE', tokenCount: 3 }],
+    };
+    const expected = {
+      ...usage,
+      prompt_tokens_details: { ...usage.prompt_tokens_details, audio_tokens: 2000 },
+      completion_tokens_details: { ...usage.completion_tokens_details, image_tokens: 3 },
+    };
+    assert.deepEqual((await held({ ...answer, usageMetadata: counted })).usage, expected);
+    const { end } = await stream(events([{ ...lastEvent([{ text: 'Hi' }]), usageMetadata: counted }]));
+    assert.deepEqual(end.usage, expected);
+  });
 });

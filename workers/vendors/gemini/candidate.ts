@@ -152,7 +152,20 @@ export function toUsage(metadata: unknown): VendorUsage {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: count('totalTokenCount') || prompt + completion,
-    prompt_tokens_details: { cached_tokens: count('cachedContentTokenCount') },
-    completion_tokens_details: { reasoning_tokens: thoughts },
+    prompt_tokens_details: {
+      cached_tokens: count('cachedContentTokenCount'),
+      ...countOf('AUDIO', metadata.promptTokensDetails, 'audio_tokens'),
+    },
+    completion_tokens_details: {
+      reasoning_tokens: thoughts,
+      ...countOf('IMAGE', metadata.candidatesTokensDetails, 'image_tokens'),
+    },
   };
+}
+
+/** The tokens of a modality that has a price of its own, as a field of OpenAI's details; empty if there are none. */
+function countOf(modality: string, details: unknown, name: string): JsonObject {
+  const counts = Array.isArray(details) ? details.filter(isObject).filter((each) => each.modality === modality) : [];
+  const tokens = counts.reduce((sum, { tokenCount }) => sum + (typeof tokenCount === 'number' ? tokenCount : 0), 0);
+  return tokens > 0 ? { [name]: tokens } : {};
 }
