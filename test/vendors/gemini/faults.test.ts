@@ -159,8 +159,11 @@ describe('Gemini errors', () => {
     }
   });
 
-  it('a Gemini answer with a malformed call is an error', async () => {
-    for (const reason of ['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']) {
+  it('a malformed Gemini answer, or one with a malformed call, is an error and no refusal', async () => {
+    for (const reason of [
+      ...['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS'],
+      ...['MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE'],
+    ]) {
       const error = await errorOf((response) => sendJson(response, 200, JSON.stringify(lastEvent([], reason))));
       assert.equal(error.code, 'server_error');
       assert.ok(error.message.includes(reason));

@@ -95,19 +95,23 @@ function toLogprob({ token, logProbability }: JsonObject): JsonObject {
 }
 
 const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']);
+/** Failures of the model or of the conversation, which no filter has caused. */
+const failures = new Set(['MALFORMED_RESPONSE', 'MISSING_THOUGHT_SIGNATURE']);
 /** A call of an undeclared tool, which the client must refuse; OpenAI's models make such calls, too. */
 const undeclared = 'UNEXPECTED_TOOL_CALL';
 
 /**
  * The finish reason of a choice. Anything but a natural end or a limit (SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII,
  * LANGUAGE, OTHER and future ones) is `content_filter`: the vendor truncated the answer.
- * @throws ApiError for a malformed call, after which there is no answer.
+ * @throws ApiError for a malformed call or answer: there is none then.
  */
 export function toFinishReason(finish: string, hasCalls: boolean): string {
   if (finish === undeclared && hasCalls) return 'tool_calls';
   if (badCalls.has(finish)) {
     throw new ApiError('server_error', `The model made a tool call that cannot be used (${finish}).`);
   }
+  if (failures.has(finish))
+    throw new ApiError('server_error', `The model made no answer that can be used (${finish}).`);
   if (finish === 'STOP') return hasCalls ? 'tool_calls' : 'stop';
   return finish === 'MAX_TOKENS' ? 'length' : 'content_filter';
 }
