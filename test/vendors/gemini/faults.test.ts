@@ -126,6 +126,13 @@ describe('Gemini errors', () => {
     assert.deepEqual([odd.code, odd.message], ['server_error', 'Odd.']);
   });
 
+  it('a Gemini error in a list, as that of a stream may come, is read as one outside of it', async () => {
+    const key = errorBody(400, 'INVALID_ARGUMENT', 'API key not valid.', [{ reason: 'API_KEY_INVALID' }]);
+    assert.equal((await statusError(400, `[${key}]`)).code, 'service_unavailable');
+    const limit = errorBody(429, 'RESOURCE_EXHAUSTED', 'Slower.', [{ retryDelay: '34s' }]);
+    assert.equal((await statusError(429, `[${limit}]`)).retryAfterMs, 34_000);
+  });
+
   it('an error inside a Gemini stream has its own code', async () => {
     const body = errorBody(429, 'RESOURCE_EXHAUSTED', 'Slower.');
     bench.server.answer((response) => sendStream(response, [events(plain.slice(0, 2)), `data: ${body}\n\n`]));

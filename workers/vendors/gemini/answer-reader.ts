@@ -69,7 +69,9 @@ export class GeminiAnswerReader {
 
 function errorOf(body: string): JsonObject {
   try {
-    const parsed: unknown = JSON.parse(body);
+    const answer: unknown = JSON.parse(body);
+    // A stream's error may come in a list.
+    const parsed: unknown = Array.isArray(answer) ? answer[0] : answer;
     return isObject(parsed) && isObject(parsed.error) ? parsed.error : {};
   } catch {
     return {};
