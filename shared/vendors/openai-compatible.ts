@@ -74,6 +74,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
       streamOptions: false,
       developerRole: false,
       reasoning: 'thinking_parts',
+      // https://mistralai.github.io/mistral-common/usage/tools
+      shortCallIds: true,
       hints: false,
       fields: {
         ...each('ignored', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),

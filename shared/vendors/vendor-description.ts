@@ -28,6 +28,8 @@ export interface ChatDeviations {
    * out: in `reasoning_content`.
    */
   readonly reasoning?: 'reasoning' | 'thinking_parts';
+  /** `true`: it takes no ids of calls but those of nine letters and digits, as its own are. */
+  readonly shortCallIds?: true;
   /** `false`: it refuses messages and tools with fields that OpenAI's document does not have (`cache_control`). */
   readonly hints?: false;
   /** Those of the fields that it refuses or does nothing with. */

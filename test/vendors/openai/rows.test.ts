@@ -175,3 +175,30 @@ it('a request without any field that the vendor deviates in passes unread', asyn
   await vendor.close();
   await server.close();
 });
+
+it("the row mistral: ids of another vendor's calls become ids that Mistral takes, its own stay", async () => {
+  const mistral = vendorRows.find(({ name }) => name === 'mistral');
+  assert.ok(mistral);
+  const { server, vendor } = await open(mistral);
+  server.answer(rowAnswer(mistral, { role: 'assistant', content: 'Hello.' }));
+  const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } });
+  const ids = ['call_PTLP8xhu3uwZk4l3nlnrrJha', 'toolu_01', 'D681PevKs', ''];
+  const messages = [
+    { role: 'user', content: 'Go.' },
+    { role: 'assistant', content: null, tool_calls: ids.map(call) },
+    ...ids.map((id) => ({ role: 'tool', tool_call_id: id, content: 'done' })),
+  ];
+  await vendor.chat(callOf({ stream: false, request: JSON.stringify({ messages }) }), collect());
+  const sent = JSON.parse(server.requests.at(-1)?.body ?? '').messages;
+  await vendor.close();
+  await server.close();
+  const [, { tool_calls: calls }, ...results] = sent as [unknown, { tool_calls: { id: string }[] }];
+  const called = calls.map(({ id }) => id);
+  for (const id of called) assert.match(id, /^[a-zA-Z0-9]{9}$/);
+  assert.equal(new Set(called).size, ids.length);
+  assert.equal(called[2], 'D681PevKs');
+  assert.deepEqual(
+    results.map((result) => (result as { tool_call_id: string }).tool_call_id),
+    called,
+  );
+});

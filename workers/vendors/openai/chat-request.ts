@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
@@ -16,6 +17,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   const texts = names.map((name) => `"${name}"\\s*:`);
   if (developerRole === false) texts.push('"developer"');
   if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
+  if (deviations.shortCallIds) texts.push('"tool_calls?(?:_id)?"\\s*:');
   if (texts.length === 0) return undefined;
   const mayDeviate = new RegExp(texts.join('|'));
   return (request) => {
@@ -45,8 +47,10 @@ function rename(chat: JsonObject, field: string, name: string): void {
   if (value !== null || chat[name] === undefined) chat[name] = value;
 }
 
-function adaptMessage(message: unknown, { developerRole, reasoning }: ChatDeviations): unknown {
-  if (!isObject(message)) return message;
+function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {
+  if (!isObject(given)) return given;
+  const { developerRole, reasoning } = deviations;
+  const message = deviations.shortCallIds ? withShortIds(given) : given;
   if (developerRole === false && message.role === 'developer') return { ...message, role: 'system' };
   const { reasoning_content: reasoningText, ...rest } = message;
   if (reasoning === undefined || typeof reasoningText !== 'string') return message;
@@ -54,4 +58,22 @@ function adaptMessage(message: unknown, { developerRole, reasoning }: ChatDeviat
   const { content } = message;
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
   return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: reasoningText }] }, ...parts] };
+}
+
+/** A message whose calls, or whose call's result, come from another vendor, under ids that the vendor takes. */
+function withShortIds(message: JsonObject): JsonObject {
+  const { tool_calls: calls, tool_call_id: id } = message;
+  return {
+    ...message,
+    ...(typeof id === 'string' && { tool_call_id: shortId(id) }),
+    ...(Array.isArray(calls) && { tool_calls: calls.map(withShortId) }),
+  };
+}
+
+function withShortId(call: unknown): unknown {
+  return isObject(call) && typeof call.id === 'string' ? { ...call, id: shortId(call.id) } : call;
+}
+
+function shortId(id: string): string {
+  return /^[a-zA-Z0-9]{9}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);
 }
