@@ -2,7 +2,7 @@ import type { Frame } from '../../../shared/jobs/frames.ts';
 
 type Fields = Record<string, unknown>;
 
-interface FoldedChoice {
+interface FoldedChoice extends Fields {
   index: number;
   message: Fields;
   finish_reason: unknown;
@@ -17,7 +17,8 @@ interface GrowingChoice {
 
 /**
  * Folds the chunks of a streamed chat into the body of a chat completion without its envelope. Text is concatenated, tool
- * calls are joined by index; unknown fields of a delta are concatenated if they are text and replaced otherwise.
+ * calls are joined by index; unknown fields of a delta are concatenated if they are text or lists and replaced otherwise, those of
+ * a choice keep their last non-null value.
  */
 export function foldChatCompletion(frames: readonly Frame[]): Fields {
   const choices = new Map<number, GrowingChoice>();
@@ -54,7 +55,13 @@ function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
   foldMessage(growing, (change.delta ?? {}) as Fields);
   if (change.finish_reason != null) choice.finish_reason = change.finish_reason;
   if (change.logprobs != null) foldLogprobs(choice, change.logprobs as Fields);
+  for (const [name, value] of Object.entries(change)) {
+    if (value != null && !ownFields.has(name)) choice[name] = value;
+  }
 }
+
+/** Fields of a chunk's choice that are folded by themselves. */
+const ownFields = new Set(['index', 'delta', 'finish_reason', 'logprobs']);
 
 function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: Fields): void {
   for (const [name, value] of Object.entries(delta)) {
@@ -62,9 +69,26 @@ function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: F
     const before = message[name];
     if (name === 'tool_calls') foldToolCalls(toolCalls, value as Fields[]);
     else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
-    else if (name === 'thinking_blocks') message[name] = [...((before ?? []) as unknown[]), ...(value as unknown[])];
+    else if (name === 'audio') message[name] = foldAudio((before ?? {}) as Fields, value as Fields);
+    else if (Array.isArray(value)) message[name] = [...(Array.isArray(before) ? before : []), ...value];
     else message[name] = typeof value === 'string' && typeof before === 'string' ? before + value : value;
   }
+}
+
+/** Joins the pieces of a spoken answer: its transcript, and its data, of which each piece is base64 by itself. */
+function foldAudio(audio: Fields, { data, transcript, ...change }: Fields): Fields {
+  return {
+    ...audio,
+    ...change,
+    ...(typeof data === 'string' && { data: joinedBase64(String(audio.data ?? ''), data) }),
+    ...(typeof transcript === 'string' && { transcript: String(audio.transcript ?? '') + transcript }),
+  };
+}
+
+function joinedBase64(one: string, other: string): string {
+  if (!one.endsWith('=')) return one + other;
+  const bytes = [Buffer.from(one.slice(-4), 'base64'), Buffer.from(other, 'base64')];
+  return one.slice(0, -4) + Buffer.concat(bytes).toString('base64');
 }
 
 function foldToolCalls(calls: Map<number, Fields>, changes: Fields[]): void {

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { chatChunkChoice, foldChatCompletion } from '../../../../api/endpoints/chat/fold-chat-completion.ts';
+import type { Frame } from '../../../../shared/jobs/frames.ts';
+
+type Fields = Record<string, unknown>;
+
+/** The only choice that deltas add up to, and the same after it became one chunk. */
+function folded(...choices: Fields[]): Fields {
+  const frames = choices.map(
+    (choice, at): Frame => ({ seq: at + 1, type: 'delta', text: JSON.stringify({ choices: [choice] }) }),
+  );
+  const [choice] = foldChatCompletion(frames).choices as [Fields];
+  const chunk = { choices: [chatChunkChoice(choice)] };
+  const again = foldChatCompletion([{ seq: 1, type: 'delta', text: JSON.stringify(chunk) }]).choices;
+  assert.deepEqual(again, [choice]);
+  return choice;
+}
+
+const delta = (said: Fields): Fields => ({ index: 0, delta: said, finish_reason: null });
+
+it('the fold of a streamed chat keeps the annotations, and other lists, of all its chunks', () => {
+  const [one, two] = [
+    { type: 'url_citation', url_citation: { url: 'a' } },
+    { type: 'url_citation', url_citation: { url: 'b' } },
+  ];
+  const { message } = folded(
+    delta({ content: 'A' }),
+    delta({ annotations: [one] }),
+    delta({ content: 'B', annotations: [two] }),
+  );
+  assert.deepEqual(message, { role: 'assistant', content: 'AB', refusal: null, annotations: [one, two] });
+});
+
+it('the fold of a streamed chat keeps a spoken answer whole, whatever the pieces of its data', () => {
+  const spoken = Buffer.from('a long sound, in pieces');
+  const pieces = [spoken.subarray(0, 4), spoken.subarray(4, 9), spoken.subarray(9, 15), spoken.subarray(15)];
+  const { message } = folded(
+    delta({ role: 'assistant', audio: { id: 'audio_1' } }),
+    delta({ audio: { transcript: 'Hel' } }),
+    ...pieces.map((piece) => delta({ audio: { data: piece.toString('base64') } })),
+    delta({ audio: { transcript: 'lo.' } }),
+    delta({ audio: { expires_at: 1_800_000_000 } }),
+  );
+  assert.deepEqual((message as Fields).audio, {
+    ...{ id: 'audio_1', transcript: 'Hello.', data: spoken.toString('base64'), expires_at: 1_800_000_000 },
+  });
+});
+
+it("the fold of a streamed chat keeps a choice's own fields, such as where a vendor stopped", () => {
+  const choice = folded(
+    { ...delta({ content: 'A' }), content_filter_results: { hate: { filtered: false } } },
+    { ...delta({}), finish_reason: 'stop', stop_reason: '###', content_filter_results: null },
+  );
+  assert.equal(choice.stop_reason, '###');
+  assert.deepEqual(choice.content_filter_results, { hate: { filtered: false } });
+});
