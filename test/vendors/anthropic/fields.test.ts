@@ -249,6 +249,43 @@ describe('the chat fields of Anthropic', () => {
     assert.deepEqual(await sentFor({ reasoning_effort: 'high', max_tokens: 2000 }, sonnet), { max_tokens: 2000 });
   });
 
+  it('Anthropic chat leaves thinking out where the choice of tools forces a call, which Anthropic refuses together', async () => {
+    const forced = [
+      'required',
+      { type: 'function', function: { name: 'get_time' } },
+      {
+        type: 'allowed_tools',
+        allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'get_time' } }] },
+      },
+    ];
+    for (const choice of [...forced, 'auto', 'none']) {
+      const asked = { tools, tool_choice: choice, reasoning_effort: 'low' };
+      const isForced = forced.includes(choice);
+      const adaptive = await sentFor(asked, 'claude-opus-4-6');
+      assert.deepEqual([adaptive.thinking === undefined, adaptive.output_config], [isForced, { effort: 'low' }]);
+      assert.equal((await sentFor(asked, 'claude-sonnet-4-5')).thinking === undefined, isForced);
+    }
+    const own = { thinking: { type: 'adaptive' }, tools, tool_choice: 'required' };
+    assert.deepEqual((await sentFor(own, 'claude-opus-4-6')).thinking, { type: 'adaptive' });
+  });
+
+  it('Anthropic chat sends the description of a format in its schema, which may have its own', async () => {
+    const formatOf = (given: Fields) => ({
+      type: 'json_schema',
+      json_schema: { name: 'a', description: 'How.', schema: given },
+    });
+    for (const [given, sent] of [
+      [schema, { description: 'How.', ...schema }],
+      [
+        { ...schema, description: 'Mine.' },
+        { ...schema, description: 'Mine.' },
+      ],
+    ] as const) {
+      const { output_config: config } = await sentFor({ response_format: formatOf(given) });
+      assert.deepEqual(config, { format: { type: 'json_schema', schema: sent } });
+    }
+  });
+
   it('Anthropic chat omits the thinking budget after results of calls made without signed thinking', async () => {
     const calls = [{ id: 'c1', type: 'function', function: { name: 'get_time', arguments: '{}' } }];
     const signed = [{ type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' }];

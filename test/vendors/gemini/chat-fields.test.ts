@@ -247,4 +247,17 @@ describe('the chat fields of Gemini', () => {
     const choice = { type: 'custom', custom: { name: 'patch' } };
     await assert.rejects(arriving({ tools, tool_choice: choice }), { status: 400, param: 'tool_choice.type' });
   });
+
+  it('Gemini chat sends the description of a format in its schema, which may have its own', async () => {
+    for (const [given, sent] of [
+      [{ type: 'object' }, { description: 'How.', type: 'object' }],
+      [{ description: 'Mine.' }, { description: 'Mine.' }],
+    ]) {
+      const format = { type: 'json_schema', json_schema: { name: 'a', description: 'How.', schema: given } };
+      const { generationConfig } = (await arriving({ response_format: format }, 'gemini-2.5-flash')) as {
+        generationConfig: { responseJsonSchema: unknown };
+      };
+      assert.deepEqual(generationConfig.responseJsonSchema, sent);
+    }
+  });
 });

@@ -75,8 +75,13 @@ function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: 
 
 /** Structured outputs (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are by schema only. */
 function jsonFormat(chat: ChatRequest): JsonObject {
-  const { schema } = jsonSchemaOf(chat) ?? {};
-  return schema === undefined ? {} : { format: { type: 'json_schema', schema } };
+  const format = jsonSchemaOf(chat);
+  return format === undefined ? {} : { format: { type: 'json_schema', schema: describedSchema(format) } };
+}
+
+/** A format's schema with the format's description, for vendors that have no other place for it. */
+export function describedSchema({ schema, description }: JsonSchemaFormat): JsonSchemaFormat['schema'] {
+  return schema === undefined || description === undefined ? schema : { description, ...schema };
 }
 
 type JsonSchemaFormat = Extract<ChatRequest['response_format'], { type: 'json_schema' }>['json_schema'];

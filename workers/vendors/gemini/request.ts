@@ -2,6 +2,7 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { isStandardTier, tierName } from '../../../shared/money/service-tier.ts';
 import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
+import { describedSchema } from '../anthropic/request.ts';
 import { requestText } from '../request-body.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
@@ -89,7 +90,7 @@ function toResponseFormat(format: ChatRequest['response_format']): JsonObject {
     case 'json_object':
       return { responseMimeType: 'application/json' };
     case 'json_schema':
-      return { responseMimeType: 'application/json', responseJsonSchema: format.json_schema.schema };
+      return { responseMimeType: 'application/json', responseJsonSchema: describedSchema(format.json_schema) };
     default:
       return {};
   }
