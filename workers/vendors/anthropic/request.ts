@@ -9,7 +9,7 @@ import type { VendorCall } from '../vendor.ts';
 import { type CountedFields, withCacheBreakpoints } from './cache-breakpoints.ts';
 import { type AnthropicModelTraits, anthropicModelTraits } from './models.ts';
 import { isThinking, toAnthropicThinking } from './thinking.ts';
-import { toAnthropicTools } from './tools.ts';
+import { mustCall, toAnthropicTools } from './tools.ts';
 import { followsThoughtlessCalls, toAnthropicConversation } from './turns.ts';
 
 type Call = Pick<VendorCall, 'model' | 'request'>;
@@ -59,6 +59,7 @@ function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: 
   const thinking = toAnthropicThinking(chat, traits, {
     maxTokens: maxTokens(chat, traits),
     followsThoughtlessCalls: followsThoughtlessCalls(messages),
+    mustCall: mustCall(chat),
   });
   const config: JsonObject = { ...(isObject(chat.output_config) && chat.output_config), ...jsonFormat(chat) };
   if (thinking.effort !== undefined) config.effort = thinking.effort;

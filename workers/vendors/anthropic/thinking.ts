@@ -31,6 +31,7 @@ const minBudget = 1024;
  *   half of the answer's maximum tokens. Thinking is off if that is less than Anthropic's minimum of 1,024, and after results of
  *   calls that no thought preceded: Anthropic refuses that
  *   (https://platform.claude.com/docs/en/build-with-claude/extended-thinking).
+ * - a choice of tools that forces a call leaves thinking out: Anthropic refuses both together;
  * - `none` turns thinking off, or becomes the lowest effort if that is impossible.
  *
  * `thinking` and `output_config.effort`, Anthropic's own fields, are passed unchanged and override an effort.
@@ -39,7 +40,7 @@ const minBudget = 1024;
 export function toAnthropicThinking(
   request: { readonly reasoning_effort?: unknown; readonly thinking?: unknown; readonly output_config?: unknown },
   traits: AnthropicModelTraits,
-  answer: { readonly maxTokens: number; readonly followsThoughtlessCalls: boolean },
+  answer: { readonly maxTokens: number; readonly followsThoughtlessCalls: boolean; readonly mustCall: boolean },
 ): AnthropicThinking {
   const { reasoning_effort: asked, thinking, output_config: config } = request;
   const effort = isObject(config) ? config.effort : undefined;
@@ -54,10 +55,11 @@ export function toAnthropicThinking(
   const budget = budgets.get(String(asked));
   if (budget === undefined) throw unsupportedField('reasoning_effort', `use one of none, ${ranks.join(', ')}`);
   if (traits.thinking === 'adaptive') {
-    return { thinking: { type: 'adaptive', display: 'summarized' }, effort: nearestEffort(String(asked), traits) };
+    const effort = nearestEffort(String(asked), traits);
+    return answer.mustCall ? { effort } : { thinking: { type: 'adaptive', display: 'summarized' }, effort };
   }
   const tokens = Math.min(budget, Math.floor(answer.maxTokens / 2));
-  return tokens < minBudget || answer.followsThoughtlessCalls
+  return tokens < minBudget || answer.followsThoughtlessCalls || answer.mustCall
     ? {}
     : { thinking: { type: 'enabled', budget_tokens: tokens } };
 }

@@ -54,6 +54,13 @@ function toAnthropicChoice(choice: ToolChoice): JsonObject {
   }
 }
 
+/** Whether the choice among the tools forces a call. */
+export function mustCall({ tools, tool_choice: choice }: ToolFields): boolean {
+  if (tools === undefined || tools.length === 0) return false;
+  if (typeof choice !== 'object') return choice === 'required';
+  return choice.type !== 'allowed_tools' || choice.allowed_tools.mode === 'required';
+}
+
 function allowedNames(choice: ToolFields['tool_choice']): ReadonlySet<unknown> | undefined {
   if (typeof choice !== 'object' || choice.type !== 'allowed_tools') return undefined;
   return new Set(choice.allowed_tools.tools.map((tool) => (isObject(tool.function) ? tool.function.name : undefined)));

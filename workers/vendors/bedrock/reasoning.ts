@@ -1,6 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { type AnthropicModelTraits, anthropicModelTraits } from '../anthropic/models.ts';
 import { isThinking, toAnthropicThinking } from '../anthropic/thinking.ts';
+import { mustCall } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { BedrockModelFamily } from './model-family.ts';
@@ -54,7 +55,11 @@ function thinkingOf(
   followsThoughtlessCalls: boolean,
 ): ConverseReasoning {
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens ?? traits.maxOutput;
-  const { thinking, effort } = toAnthropicThinking(chat, traits, { maxTokens, followsThoughtlessCalls });
+  const { thinking, effort } = toAnthropicThinking(chat, traits, {
+    maxTokens,
+    followsThoughtlessCalls,
+    mustCall: mustCall(chat),
+  });
   const { effort: _, ...config } = isObject(chat.output_config) ? chat.output_config : {};
   return {
     additional: {
