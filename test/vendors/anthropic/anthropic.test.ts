@@ -81,8 +81,13 @@ function argumentsOf(index: number, json: string): Fields {
 function framesOf(name: string): Fields[] {
   const all: [Fields, Fields][] = [
     ...(deltas[name] ?? []).map((delta): [Fields, Fields] => [delta, { finish_reason: null }]),
-    [{}, ends[name] ?? { finish_reason: 'stop' }],
+    // A message that neither says nor calls anything is an empty text: no history may hold one without content.
+    [isSilent(deltas[name]) ? { content: '' } : {}, ends[name] ?? { finish_reason: 'stop' }],
   ];
+function isSilent(all: readonly Fields[] = []): boolean {
+  return !all.some(({ content, tool_calls: calls }) => content !== undefined || calls !== undefined);
+}
+
   return all.map(([delta, end], at) => {
     const first = at === 0;
     const choices = [{ index: 0, delta: first ? { role: 'assistant', ...delta } : delta, ...end }];

@@ -93,7 +93,8 @@ const ends: Readonly<Record<string, Fields>> = {
 function framesOf(name: string): Fields[] {
   const all: [Fields, Fields, Fields][] = [
     ...(deltas[name] ?? []).map((delta): [Fields, Fields, Fields] => [delta, { finish_reason: null }, {}]),
-    [{}, ends[name] ?? { finish_reason: 'stop' }, { service_tier: 'default' }],
+    // A message that neither says nor calls anything is an empty text: no history may hold one without content.
+    [deltas[name]?.length ? {} : { content: '' }, ends[name] ?? { finish_reason: 'stop' }, { service_tier: 'default' }],
   ];
   return all.map(([delta, end, tier], at) => ({
     choices: [{ index: 0, delta: at === 0 ? { role: 'assistant', ...delta } : delta, ...end }],

@@ -75,7 +75,8 @@ export function readMessage(answer: JsonObject): AnthropicAnswer {
   return {
     message: {
       role: 'assistant',
-      content: texts.length === 0 ? null : texts.map(({ text }) => text).join(''),
+      // Null only beside calls: no history may hold a message without any content.
+      content: texts.length === 0 && calls.length > 0 ? null : texts.map(({ text }) => text).join(''),
       ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(thoughts.length > 0 && { thinking_blocks: thoughts }),
       ...thinkingOffsets(blocks),

@@ -39,6 +39,8 @@ export class AnthropicStream extends DeltaStream {
   private usage: VendorUsage = null;
   private tier: JsonObject = {};
   private hasStopped = false;
+  /** Whether it has said or called anything: a message without either has an empty text, as clients keep it in their history. */
+  private hasContent = false;
   private template: TokenTemplate | undefined;
 
   constructor(errors: AnthropicErrors, sink: FrameSink) {
@@ -101,7 +103,7 @@ export class AnthropicStream extends DeltaStream {
         this.isOutputCounted ||= isObject(event.usage) && typeof event.usage.output_tokens === 'number';
         const { delta } = event;
         if (!isObject(delta) || delta.stop_reason == null) return;
-        this.writeDelta({}, finishOf(delta));
+        this.writeDelta(this.hasContent ? {} : { content: '' }, finishOf(delta));
         this.hasStopped = true;
         return;
       }
@@ -187,6 +189,7 @@ export class AnthropicStream extends DeltaStream {
 
   private writeDelta(delta: JsonObject, end: JsonObject = unfinished): void {
     const isFirst = this.frames === 0;
+    this.hasContent ||= delta.content !== undefined || delta.tool_calls !== undefined;
     const chunk = toChunk(isFirst ? { role: 'assistant', ...delta } : delta, end);
     this.write(JSON.stringify(isFirst ? { ...chunk, ...this.tier } : chunk));
   }

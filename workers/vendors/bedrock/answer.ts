@@ -91,7 +91,8 @@ export function readConverse(text: string): ConverseAnswer {
   return {
     message: {
       role: 'assistant',
-      content: texts.length === 0 ? null : texts.join(''),
+      // Null only beside calls: no history may hold a message without any content.
+      content: texts.length === 0 && calls.length > 0 ? null : texts.join(''),
       ...(reasoning.some((thought) => thought !== '') && { reasoning_content: reasoning.join('') }),
       ...(signed.length > 0 && { thinking_blocks: signed }),
       ...thinkingOffsets(inOrder),

@@ -30,6 +30,8 @@ export class BedrockStream extends DeltaStream {
   private readonly events = new EventStreamReader((message) => this.readMessage(message));
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
+  /** Whether it has said or called anything: a message without either has an empty text, as clients keep it in their history. */
+  private hasContent = false;
   private usage: VendorUsage = null;
   private tier: JsonObject = {};
   /** How the answer ends, once that is known. */
@@ -54,7 +56,7 @@ export class BedrockStream extends DeltaStream {
     if (this.finish === undefined && !this.isDone) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    if (!this.isDone) this.writeDelta({}, this.finish);
+    if (!this.isDone) this.writeEnd();
     return { body: JSON.stringify({ usage: this.usage }), usage: this.usage, tier: this.tier.service_tier };
   }
 
@@ -85,7 +87,7 @@ export class BedrockStream extends DeltaStream {
         if (this.finish === undefined) throw unknownShape();
         this.usage = converseUsage(event.usage);
         this.tier = converseTier(event);
-        this.writeDelta({}, this.finish, this.tier);
+        this.writeEnd();
         this.isDone = true;
         return;
     }
@@ -144,7 +146,12 @@ export class BedrockStream extends DeltaStream {
     }
   }
 
+  private writeEnd(): void {
+    this.writeDelta(this.hasContent ? {} : { content: '' }, this.finish, this.tier);
+  }
+
   private writeDelta(delta: JsonObject, end: JsonObject = unfinished, tier: JsonObject = {}): void {
+    this.hasContent ||= delta.content !== undefined || delta.tool_calls !== undefined;
     const fullDelta = this.frames === 0 ? { role: 'assistant', ...delta } : delta;
     this.write(JSON.stringify({ choices: [{ index: 0, delta: fullDelta, ...end }], ...tier }));
   }
