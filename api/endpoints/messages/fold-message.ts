@@ -3,7 +3,14 @@ import type { Frame } from '../../../shared/jobs/frames.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { type SaidPiece, saidBy } from '../chat/said-pieces.ts';
 import { MessageBlocks } from './message-blocks.ts';
-import type { Message, MessageEvent, MessageStop, MessageUsage } from './message-events.ts';
+import type {
+  CacheCreation,
+  Message,
+  MessageEvent,
+  MessageStop,
+  MessageUsage,
+  RefusalDetails,
+} from './message-events.ts';
 import type { MessageViewOptions } from './parse-messages.ts';
 
 type Fields = Record<string, unknown>;
@@ -159,3 +166,11 @@ function toUsage(usage: unknown): MessageUsage {
 function count(value: unknown): number {
   return typeof value === 'number' ? value : 0;
 }
+    ...cacheCreation(input.cache_creation_token_details),
+/** Tokens written to the cache by its lifetimes, if they are known. */
+function cacheCreation(details: unknown): { readonly cache_creation?: CacheCreation } {
+  if (typeof details !== 'object' || details === null) return {};
+  const { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long } = details as Fields;
+  return { cache_creation: { ephemeral_5m_input_tokens: count(short), ephemeral_1h_input_tokens: count(long) } };
+}
+

@@ -6,8 +6,16 @@ export interface MessageUsage {
   readonly output_tokens: number;
   readonly output_tokens_details: { readonly thinking_tokens: number } | null;
   readonly server_tool_use: null;
+  /** The tokens written to the cache by its lifetimes, if the vendor reports them; in a stream at its end, as all counts. */
+  readonly cache_creation?: CacheCreation | null;
   /** An extension of Anthropic's API: the gateway has counted, as the vendor did not. */
   readonly estimated?: true;
+}
+
+/** Tokens written to the cache by its lifetimes. */
+export interface CacheCreation {
+  readonly ephemeral_5m_input_tokens: number;
+  readonly ephemeral_1h_input_tokens: number;
 }
 
 /** A block of an answer. A tool's input is an object in a whole message, and empty at the start of a streamed block. */
@@ -48,7 +56,7 @@ export interface Message extends Omit<MessageStop, 'stop_reason'> {
   readonly stop_reason: MessageStop['stop_reason'] | null;
   readonly diagnostics: null;
   readonly usage: MessageUsage & {
-    readonly cache_creation: null;
+    readonly cache_creation: CacheCreation | null;
     readonly inference_geo: null;
     readonly service_tier: 'standard' | 'priority' | 'batch' | null;
     readonly speed: null;

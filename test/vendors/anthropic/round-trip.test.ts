@@ -309,7 +309,7 @@ function said({
   usage,
 }: Pick<Anthropic.Message, 'content' | 'stop_reason' | 'stop_sequence' | 'usage'>): object {
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
-  const { output_tokens_details, service_tier } = usage;
+  const { output_tokens_details, service_tier, cache_creation } = usage;
   return {
     content: content.map((block) => (block.type === 'text' ? { ...block, citations: [] } : block)),
     ...{
@@ -320,7 +320,7 @@ function said({
       cache_read_input_tokens,
       cache_creation_input_tokens,
     },
-    ...{ output_tokens_details, service_tier },
+    ...{ output_tokens_details, service_tier, cache_creation, stop_details },
   };
 }
 

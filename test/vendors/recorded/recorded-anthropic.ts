@@ -28,7 +28,11 @@ export const chatUsage = {
   prompt_tokens: 2000,
   completion_tokens: 300,
   total_tokens: 2300,
-  prompt_tokens_details: { cached_tokens: 1875, cache_write_tokens: 100 },
+  prompt_tokens_details: {
+    cached_tokens: 1875,
+    cache_write_tokens: 100,
+    cache_creation_token_details: usage.cache_creation,
+  },
   completion_tokens_details: { reasoning_tokens: 192 },
 };
 

@@ -26,6 +26,10 @@ const usage = {
   totalTokens: 2300,
   cacheReadInputTokens: 1875,
   cacheWriteInputTokens: 100,
+  cacheDetails: [
+    { ttl: '1h' as const, inputTokens: 60 },
+    { ttl: '5m' as const, inputTokens: 40 },
+  ],
 };
 
 /** That usage as a chat has it. */
@@ -33,7 +37,11 @@ export const chatUsage = {
   prompt_tokens: 2000,
   completion_tokens: 300,
   total_tokens: 2300,
-  prompt_tokens_details: { cached_tokens: 1875, cache_write_tokens: 100 },
+  prompt_tokens_details: {
+    cached_tokens: 1875,
+    cache_write_tokens: 100,
+    cache_creation_token_details: { ephemeral_5m_input_tokens: 40, ephemeral_1h_input_tokens: 60 },
+  },
 };
 
 /** A whole answer. */

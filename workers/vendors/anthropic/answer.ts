@@ -44,7 +44,7 @@ export function toChatUsage(usage: JsonObject): VendorUsage {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written, ...writtenByLifetime(usage) },
     ...(typeof thinking === 'number' && { completion_tokens_details: { reasoning_tokens: thinking } }),
   };
 }
@@ -64,6 +64,11 @@ export interface AnthropicAnswer {
 export function readMessage(answer: JsonObject): AnthropicAnswer {
   if (!Array.isArray(answer.content)) {
     throw new ApiError('server_error', "The model's vendor answered without content.");
+/** The tokens written to the cache by its lifetimes, which differ in price. */
+function writtenByLifetime({ cache_creation: written }: JsonObject): JsonObject {
+  return isObject(written) ? { cache_creation_token_details: written } : {};
+}
+
   }
   const content: unknown[] = answer.content;
   const blocks = content.filter(isObject);

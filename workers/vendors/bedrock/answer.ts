@@ -50,12 +50,23 @@ export function converseUsage(usage: unknown): VendorUsage {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written },
+    prompt_tokens_details: { cached_tokens: read, cache_write_tokens: written, ...writtenByLifetime(usage) },
   };
 }
 
 /** The service tier of an answer, as a field of a chat's body or chunk. */
 export function converseTier({ serviceTier }: JsonObject): JsonObject {
+/** The tokens written to the cache by its lifetimes, under Anthropic's names. */
+function writtenByLifetime({ cacheDetails: details }: JsonObject): JsonObject {
+  if (!Array.isArray(details) || details.length === 0) return {};
+  const of = (lifetime: string): number => {
+    const written = details.filter(isObject).find(({ ttl }) => ttl === lifetime)?.inputTokens;
+    return typeof written === 'number' ? written : 0;
+  };
+  const written = { ephemeral_5m_input_tokens: of('5m'), ephemeral_1h_input_tokens: of('1h') };
+  return { cache_creation_token_details: written };
+}
+
   return isObject(serviceTier) && typeof serviceTier.type === 'string' ? { service_tier: serviceTier.type } : {};
 }
 
