@@ -25,6 +25,7 @@ export class MessageFold {
   #isRefusal = false;
   #finishReason: unknown;
   #stopText: unknown;
+  #stopDetails: unknown;
   /** Unrequested thinking, until a signature shows that its vendor wants it back. */
   #withheld = '';
 
@@ -67,6 +68,7 @@ export class MessageFold {
     if (choice.finish_reason == null) return events;
     this.#finishReason = choice.finish_reason;
     this.#stopText = choice.stop_reason;
+    this.#stopDetails = choice.stop_details;
     events.push(...this.#blocks.end());
     return events;
   }
@@ -119,16 +121,29 @@ export class MessageFold {
   #stop(): MessageStop {
     const stop: MessageStop = { stop_reason: 'end_turn', stop_sequence: null, stop_details: null, container: null };
     if (this.#isRefusal || this.#finishReason === 'content_filter') {
-      const details = { type: 'refusal', category: null, explanation: null } as const;
-      return { ...stop, stop_reason: 'refusal', stop_details: details };
+      return { ...stop, stop_reason: 'refusal', stop_details: refusalDetails(this.#stopDetails) };
     }
-    if (this.#finishReason === 'length') return { ...stop, stop_reason: 'max_tokens' };
+    if (this.#finishReason === 'length') {
+      return { ...stop, stop_reason: this.#stopText === windowExceeded ? windowExceeded : 'max_tokens' };
+    }
     // Some vendors report `stop` for a forced call.
     if (this.#hasCalls) return { ...stop, stop_reason: 'tool_use' };
     // OpenAI does not distinguish a stop sequence from an end; vLLM and others report it.
     const text = this.#options.stopSequences.find((sequence) => sequence === this.#stopText);
     return text === undefined ? stop : { ...stop, stop_reason: 'stop_sequence', stop_sequence: text };
   }
+}
+
+/** Claude's name, which its adapters pass on. */
+const windowExceeded = 'model_context_window_exceeded';
+
+function refusalDetails(said: unknown): RefusalDetails {
+  const { category, explanation } = (said ?? {}) as Fields;
+  return {
+    type: 'refusal',
+    category: typeof category === 'string' ? category : null,
+    explanation: typeof explanation === 'string' ? explanation : null,
+  };
 }
 
 const thoughts: ReadonlySet<string> = new Set(['thinking', 'signature', 'text signature', 'redacted']);
@@ -159,14 +174,11 @@ function toUsage(usage: unknown): MessageUsage {
     output_tokens: count(counts.completion_tokens),
     output_tokens_details: typeof thinking === 'number' ? { thinking_tokens: thinking } : null,
     server_tool_use: null,
+    ...cacheCreation(input.cache_creation_token_details),
     ...(counts.estimated === true && { estimated: true }),
   };
 }
 
-function count(value: unknown): number {
-  return typeof value === 'number' ? value : 0;
-}
-    ...cacheCreation(input.cache_creation_token_details),
 /** Tokens written to the cache by its lifetimes, if they are known. */
 function cacheCreation(details: unknown): { readonly cache_creation?: CacheCreation } {
   if (typeof details !== 'object' || details === null) return {};
@@ -174,3 +186,6 @@ function cacheCreation(details: unknown): { readonly cache_creation?: CacheCreat
   return { cache_creation: { ephemeral_5m_input_tokens: count(short), ephemeral_1h_input_tokens: count(long) } };
 }
 
+function count(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}

@@ -38,11 +38,24 @@ export type ContentDelta =
   | { readonly type: 'signature_delta'; readonly signature: string }
   | { readonly type: 'input_json_delta'; readonly partial_json: string };
 
+/** Why an answer was refused: what its vendor says of it. */
+export interface RefusalDetails {
+  readonly type: 'refusal';
+  readonly category: string | null;
+  readonly explanation: string | null;
+}
+
 /** How an answer ended. */
 export interface MessageStop {
-  readonly stop_reason: 'end_turn' | 'max_tokens' | 'stop_sequence' | 'tool_use' | 'refusal';
+  readonly stop_reason:
+    | 'end_turn'
+    | 'max_tokens'
+    | 'model_context_window_exceeded'
+    | 'stop_sequence'
+    | 'tool_use'
+    | 'refusal';
   readonly stop_sequence: string | null;
-  readonly stop_details: { readonly type: 'refusal'; readonly category: null; readonly explanation: null } | null;
+  readonly stop_details: RefusalDetails | null;
   readonly container: null;
 }
 

@@ -94,7 +94,11 @@ function joinFrames(frames: readonly Frame[]): readonly Frame[] {
   const choices = chunks.flatMap((chunk) => chunk.choices ?? []).filter(({ index }) => (index ?? 0) === 0);
   const said = joinPieces(choices.flatMap(({ delta }) => saidBy(delta ?? {}))).map(deltaOf);
   const last = choices.findLast((choice) => choice.finish_reason != null);
-  const finish = { finish_reason: last?.finish_reason, stop_reason: last?.stop_reason };
+  const finish = {
+    finish_reason: last?.finish_reason,
+    stop_reason: last?.stop_reason,
+    stop_details: last?.stop_details,
+  };
   const joined = (said.length === 0 ? [{}] : said).map((delta, at, { length }) => ({
     choices: [{ index: 0, delta, ...(at === length - 1 && finish) }],
     ...(at === 0 && { service_tier: chunks[0]?.service_tier }),
@@ -111,6 +115,7 @@ interface Chunk {
     readonly delta?: Record<string, unknown>;
     readonly finish_reason?: unknown;
     readonly stop_reason?: unknown;
+    readonly stop_details?: unknown;
   }[];
   readonly service_tier?: unknown;
 }

@@ -27,9 +27,13 @@ const ends: Readonly<Record<string, Fields>> = {
   'tool calls in fragments': { finish_reason: 'tool_calls' },
   'redacted thinking, and thinking between calls': { finish_reason: 'tool_calls' },
   'an end at the token limit': { finish_reason: 'length' },
-  'an end at the context window': { finish_reason: 'length' },
+  'an end at the context window': { finish_reason: 'length', stop_reason: 'model_context_window_exceeded' },
   'an end at a stop sequence': { finish_reason: 'stop', stop_reason: 'three' },
   'an end by the safety classifiers': { finish_reason: 'content_filter' },
+  'a refusal with its reason': {
+    finish_reason: 'content_filter',
+    stop_details: { type: 'refusal', category: 'cyber', explanation: 'That could do harm.' },
+  },
   'a paused turn': { finish_reason: 'length' },
 };
 
@@ -67,6 +71,7 @@ const deltas: Readonly<Record<string, Fields[]>> = {
   'an end at the context window': [{ content: 'Once ' }, { content: 'upon' }],
   'an end at a stop sequence': [{ content: 'One, ' }, { content: 'two, ' }],
   'an end by the safety classifiers': [{ content: 'Once' }],
+  'a refusal with its reason': [{ reasoning_content: 'Hm.' }, { thinking_blocks: [thinking('Hm.', signature)] }],
   'a paused turn': [{ content: 'Searc' }, { content: 'hing' }],
   'an empty answer': [],
 };
@@ -78,16 +83,16 @@ function argumentsOf(index: number, json: string): Fields {
   return { tool_calls: [{ index, function: { arguments: json } }] };
 }
 
+function isSilent(all: readonly Fields[] = []): boolean {
+  return !all.some(({ content, tool_calls: calls }) => content !== undefined || calls !== undefined);
+}
+
 function framesOf(name: string): Fields[] {
   const all: [Fields, Fields][] = [
     ...(deltas[name] ?? []).map((delta): [Fields, Fields] => [delta, { finish_reason: null }]),
     // A message that neither says nor calls anything is an empty text: no history may hold one without content.
     [isSilent(deltas[name]) ? { content: '' } : {}, ends[name] ?? { finish_reason: 'stop' }],
   ];
-function isSilent(all: readonly Fields[] = []): boolean {
-  return !all.some(({ content, tool_calls: calls }) => content !== undefined || calls !== undefined);
-}
-
   return all.map(([delta, end], at) => {
     const first = at === 0;
     const choices = [{ index: 0, delta: first ? { role: 'assistant', ...delta } : delta, ...end }];

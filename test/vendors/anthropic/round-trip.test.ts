@@ -306,8 +306,9 @@ function said({
   content,
   stop_reason,
   stop_sequence,
+  stop_details,
   usage,
-}: Pick<Anthropic.Message, 'content' | 'stop_reason' | 'stop_sequence' | 'usage'>): object {
+}: Pick<Anthropic.Message, 'content' | 'stop_reason' | 'stop_sequence' | 'stop_details' | 'usage'>): object {
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
   const { output_tokens_details, service_tier, cache_creation } = usage;
   return {
@@ -326,9 +327,11 @@ function said({
 
 describe('answers of Anthropic through the Messages endpoint', () => {
   for (const [name, message] of Object.entries(recorded)) {
-    // A chat has no other word for these ends.
-    const isCut = ['model_context_window_exceeded', 'pause_turn'].includes(String(message.stop_reason));
-    const expected = said({ ...message, ...(isCut && { stop_reason: 'max_tokens' }) });
+    // A chat has no other word for this end.
+    const isCut = message.stop_reason === 'pause_turn';
+    const unexplained = { type: 'refusal', category: null, explanation: null } as const;
+    const details = message.stop_reason === 'refusal' && { stop_details: message.stop_details ?? unexplained };
+    const expected = said({ ...message, ...(isCut && { stop_reason: 'max_tokens' }), ...details });
     it(`the Messages endpoint shows Anthropic's streamed answer unchanged: ${name}`, async () => {
       assert.deepEqual(said((await shown(message, true)) as never), expected);
     });

@@ -84,7 +84,7 @@ const ends: Readonly<Record<string, Fields>> = {
   'tool calls in fragments': { finish_reason: 'tool_calls' },
   'redacted thinking, and thinking between calls': { finish_reason: 'tool_calls' },
   'an end at the token limit': { finish_reason: 'length' },
-  'an end at the context window': { finish_reason: 'length' },
+  'an end at the context window': { finish_reason: 'length', stop_reason: 'model_context_window_exceeded' },
   'an end at a stop sequence': { finish_reason: 'stop', stop_reason: 'three' },
   'an end by a guardrail': { finish_reason: 'content_filter' },
   'an end by the content filter': { finish_reason: 'content_filter' },

@@ -102,6 +102,10 @@ export const recorded: Readonly<Record<string, Anthropic.Message>> = {
   'an end at the context window': messageOf([text('Once upon')], 'model_context_window_exceeded'),
   'an end at a stop sequence': messageOf([text('One, two, ')], 'stop_sequence', 'three'),
   'an end by the safety classifiers': messageOf([text('Once')], 'refusal'),
+  'a refusal with its reason': {
+    ...messageOf([thinking('Hm.', signature)], 'refusal'),
+    stop_details: { type: 'refusal', category: 'cyber', explanation: 'That could do harm.' },
+  } as Anthropic.Message,
   'a paused turn': messageOf([text('Searching')], 'pause_turn'),
   'an empty answer': messageOf([]),
 };

@@ -20,10 +20,25 @@ const finishReasons: Readonly<Record<string, string>> = {
 /** Anthropic's names of the tiers of chats. */
 const serviceTiers: Readonly<Record<string, string>> = { standard: 'default', priority: 'priority', batch: 'flex' };
 
-/** The end fields of a chat's choice. A stop sequence is reported in `stop_reason`, as vLLM does. */
-export function finishOf({ stop_reason: reason, stop_sequence: sequence }: JsonObject): JsonObject {
+/** The stop reason of an answer that fills the context window. */
+export const windowExceeded = 'model_context_window_exceeded';
+
+/**
+ * The end fields of a chat's choice. A stop sequence is reported in `stop_reason`, as vLLM does, and so is a full context window,
+ * which no higher maximum of tokens helps; the details of a refusal are in `stop_details`.
+ */
+export function finishOf({
+  stop_reason: reason,
+  stop_sequence: sequence,
+  stop_details: details,
+}: JsonObject): JsonObject {
   const finish = Object.hasOwn(finishReasons, String(reason)) ? finishReasons[String(reason)] : 'stop';
-  return { finish_reason: finish, ...(typeof sequence === 'string' && { stop_reason: sequence }) };
+  const stopReason = typeof sequence === 'string' ? sequence : reason === windowExceeded ? reason : undefined;
+  return {
+    finish_reason: finish,
+    ...(stopReason !== undefined && { stop_reason: stopReason }),
+    ...(isObject(details) && { stop_details: details }),
+  };
 }
 
 /** The service tier of an answer, as a field of a chat's body or chunk. */
@@ -49,6 +64,11 @@ export function toChatUsage(usage: JsonObject): VendorUsage {
   };
 }
 
+/** The tokens written to the cache by its lifetimes, which differ in price. */
+function writtenByLifetime({ cache_creation: written }: JsonObject): JsonObject {
+  return isObject(written) ? { cache_creation_token_details: written } : {};
+}
+
 /** A whole message (https://docs.anthropic.com/en/api/messages) as the body of a chat completion, without its envelope. */
 export interface AnthropicAnswer {
   readonly message: JsonObject;
@@ -64,11 +84,6 @@ export interface AnthropicAnswer {
 export function readMessage(answer: JsonObject): AnthropicAnswer {
   if (!Array.isArray(answer.content)) {
     throw new ApiError('server_error', "The model's vendor answered without content.");
-/** The tokens written to the cache by its lifetimes, which differ in price. */
-function writtenByLifetime({ cache_creation: written }: JsonObject): JsonObject {
-  return isObject(written) ? { cache_creation_token_details: written } : {};
-}
-
   }
   const content: unknown[] = answer.content;
   const blocks = content.filter(isObject);

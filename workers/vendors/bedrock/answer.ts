@@ -1,6 +1,6 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { thinkingOffsets } from '../anthropic/answer.ts';
+import { thinkingOffsets, windowExceeded } from '../anthropic/answer.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
 
@@ -19,7 +19,8 @@ const finishReasons: Readonly<Record<string, string>> = {
 const malformed = new Set<unknown>(['malformed_model_output', 'malformed_tool_use']);
 
 /**
- * The end fields of a chat's choice. A stop sequence, which only Claude reports, is in `stop_reason`, as with vLLM.
+ * The end fields of a chat's choice. A stop sequence, which only Claude reports, is in `stop_reason`, as with vLLM, and
+ * so is a full context window.
  * @throws ApiError if the model's output was malformed.
  */
 export function converseFinish({ stopReason, additionalModelResponseFields: fields }: JsonObject): JsonObject {
@@ -28,9 +29,10 @@ export function converseFinish({ stopReason, additionalModelResponseFields: fiel
   }
   const reason = String(stopReason);
   const sequence = isObject(fields) ? fields.stop_sequence : undefined;
+  const stopText = typeof sequence === 'string' ? sequence : reason === windowExceeded ? reason : undefined;
   return {
     finish_reason: Object.hasOwn(finishReasons, reason) ? finishReasons[reason] : 'stop',
-    ...(typeof sequence === 'string' && { stop_reason: sequence }),
+    ...(stopText !== undefined && { stop_reason: stopText }),
   };
 }
 
@@ -54,8 +56,6 @@ export function converseUsage(usage: unknown): VendorUsage {
   };
 }
 
-/** The service tier of an answer, as a field of a chat's body or chunk. */
-export function converseTier({ serviceTier }: JsonObject): JsonObject {
 /** The tokens written to the cache by its lifetimes, under Anthropic's names. */
 function writtenByLifetime({ cacheDetails: details }: JsonObject): JsonObject {
   if (!Array.isArray(details) || details.length === 0) return {};
@@ -67,6 +67,8 @@ function writtenByLifetime({ cacheDetails: details }: JsonObject): JsonObject {
   return { cache_creation_token_details: written };
 }
 
+/** The service tier of an answer, as a field of a chat's body or chunk. */
+export function converseTier({ serviceTier }: JsonObject): JsonObject {
   return isObject(serviceTier) && typeof serviceTier.type === 'string' ? { service_tier: serviceTier.type } : {};
 }
 
