@@ -222,4 +222,25 @@ describe('chat messages as Anthropic messages', () => {
       ]);
     }
   });
+
+  it('blank text, which Anthropic refuses, is left out, also beside calls and thoughts', () => {
+    const thought = { type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' };
+    const calls = [toolCall('c1', 'f', '{}')];
+    const turns = turnsOf([
+      { role: 'system', content: ' ' },
+      { role: 'user', content: [said('\n'), said('Go.')] },
+      { role: 'assistant', content: '\n\n', tool_calls: calls },
+      { role: 'tool', tool_call_id: 'c1', content: ' ' },
+      { role: 'assistant', content: '\n\nDone.', thinking_blocks: [thought], thinking_offsets: [2] },
+    ]);
+    assert.deepEqual(turns, {
+      system: undefined,
+      messages: [
+        user(said('Go.')),
+        assistant({ type: 'tool_use', id: 'c1', name: 'f', input: {} }),
+        user({ type: 'tool_result', tool_use_id: 'c1' }),
+        assistant(thought, said('Done.')),
+      ],
+    });
+  });
 });

@@ -11,7 +11,7 @@ export type ChatContentPart = ListOf<Extract<ChatMessage, { content?: unknown }>
 type PartOf<Type extends string> = Extract<ChatContentPart, { type: Type }>;
 
 /**
- * Converts the content of a chat message to blocks. Empty text is left out: Anthropic refuses it.
+ * Converts the content of a chat message to blocks. Blank text is left out: Anthropic refuses it.
  * @param path The content's path in the request, for errors: `messages[0].content`.
  * @throws ApiError 400 for content that Anthropic's models do not support.
  */
@@ -19,12 +19,22 @@ export function toAnthropicBlocks(
   content: string | readonly ChatContentPart[] | null | undefined,
   path: string,
 ): AnthropicBlock[] {
+  return toAllBlocks(content, path).filter(isSaid);
+}
+
+/** The same with blank text. */
+export function toAllBlocks(
+  content: string | readonly ChatContentPart[] | null | undefined,
+  path: string,
+): AnthropicBlock[] {
   if (content == null) return [];
-  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
-  return content.flatMap((part, index) => {
-    const block = toBlock(part, `${path}[${index}]`);
-    return block.text === '' ? [] : [{ ...block, ...cacheMark(part) }];
-  });
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return content.map((part, index) => ({ ...toBlock(part, `${path}[${index}]`), ...cacheMark(part) }));
+}
+
+/** Whether it is no blank text. */
+export function isSaid({ type, text }: AnthropicBlock): boolean {
+  return type !== 'text' || String(text).trim() !== '';
 }
 
 /** The cache mark of a part, a tool or a tool call. */

@@ -2,7 +2,7 @@ import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import { type AnthropicBlock, cacheMark, toAnthropicBlocks } from './content.ts';
+import { type AnthropicBlock, cacheMark, isSaid, toAllBlocks, toAnthropicBlocks } from './content.ts';
 import type { AnthropicModelTraits } from './models.ts';
 
 /** An entry of `messages`. */
@@ -104,7 +104,7 @@ function assistantBlocks(message: MessageOf<'assistant'>, path: string): Anthrop
   if (message.audio != null) throw unsupportedField(`${path}.audio`, 'the model does not take audio');
   if (message.function_call != null) throw unsupportedField(`${path}.function_call`, "use 'tool_calls'");
   return [
-    ...withThoughts(toAnthropicBlocks(message.content, `${path}.content`), message),
+    ...withThoughts(toAllBlocks(message.content, `${path}.content`), message).filter(isSaid),
     ...toAnthropicBlocks(message.refusal, `${path}.refusal`),
     ...(message.tool_calls ?? []).map((call, index): AnthropicBlock => {
       if (call.type !== 'function') {
