@@ -21,6 +21,17 @@ export function extraContent(signature: string): { readonly extra_content: Field
   return { extra_content: { google: { thought_signature: signature } } };
 }
 
+/** The field for the result of a call that failed, in a tool's message of a chat: its text begins with `failedPrefix`, too. */
+export const failedResult = { extra_content: { anthropic: { is_error: true } } } as const;
+
+/** The beginning of a failed result's text, for vendors that have no field for it. */
+export const failedPrefix = 'Error: ';
+
+/** Whether a tool's message of a chat is the result of a call that failed. */
+export function isFailedResult({ extra_content: extra }: Fields): boolean {
+  return fieldsOf(fieldsOf(extra).anthropic).is_error === true;
+}
+
 /** The signature is preceded by its length, so that any id can follow it. */
 const carried = /^google:(\d{1,7}):/;
 

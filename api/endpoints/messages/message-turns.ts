@@ -8,6 +8,8 @@ import type {
 } from '../../../shared/capabilities/message.ts';
 import {
   extraContent,
+  failedPrefix,
+  failedResult,
   readThoughtSignature,
   type ThoughtSignature,
 } from '../../../shared/capabilities/thought-signature.ts';
@@ -31,8 +33,8 @@ type ThoughtBlock = Extract<AssistantBlock, { type: 'thinking' | 'redacted_think
 /**
  * Converts the turns of a request to messages of a chat, the system prompt first.
  *
- * - Tool results become separate messages, before the rest of their turn; `is_error` becomes a leading `Error:`. Their
- *   images and documents, which such messages do not support, follow in a user's message.
+ * - Tool results become separate messages, before the rest of their turn; `is_error` becomes a leading `Error:`, and a field for
+ *   vendors that have one. Their images and documents, which such messages do not support, follow in a user's message.
  * - Thinking of earlier turns becomes `reasoning_content` and, with its signatures, `thinking_blocks`. Google's signatures
  *   return to the text, or the call, that they came with.
  * @throws ApiError 400 for the result of an unknown call.
@@ -137,7 +139,8 @@ function userTurns(
       throw invalidParameter(param, `Invalid '${param}': no earlier 'tool_use' block has this id.`);
     }
     const { content, attachments } = toolResult(block, notes);
-    results.push({ role: 'tool', tool_call_id: block.tool_use_id, content });
+    const failed = block.is_error === true ? failedResult : {};
+    results.push({ role: 'tool', tool_call_id: block.tool_use_id, content, ...failed });
     if (attachments.length === 0) continue;
     shown.push({ type: 'text', text: `From the result of the tool call ${block.tool_use_id}:` }, ...attachments);
   }
@@ -160,7 +163,7 @@ function toolResult(
     texts.push({ type: 'text', text: attachments.length === 0 ? '' : 'The result is in the next message.' });
   }
   const [first, ...more] = texts as [TextPart, ...TextPart[]];
-  const marked = [isError === true ? { ...first, text: `Error: ${first.text}` } : first, ...more];
+  const marked = [isError === true ? { ...first, text: failedPrefix + first.text } : first, ...more];
   const last = marked.pop() as TextPart;
   return { content: contentOf([...marked, { ...last, ...cacheMark(block, notes) }]), attachments };
 }

@@ -102,7 +102,7 @@ const agentRequest: Request = {
     {
       role: 'user',
       content: [
-        { type: 'tool_result', tool_use_id: 'toolu_01', content: 'one\ntwo' },
+        { type: 'tool_result', tool_use_id: 'toolu_01', content: 'Error: no such file', is_error: true },
         { type: 'tool_result', tool_use_id: 'toolu_02', content: [{ type: 'text', text: 'three' }], ...ephemeral },
         { type: 'text', text: 'Go on.' },
       ],
@@ -240,7 +240,10 @@ describe('requests through the Messages endpoint to Anthropic', () => {
       // A model may think again behind its first words.
       spoken: fc.array(fc.oneof(thought, said), { maxLength: 4 }),
       uses: fc.array(use, { minLength: 1, maxLength: 2 }),
-      results: fc.array(marked(fc.record({ text })), { minLength: 2, maxLength: 2 }),
+      results: fc.array(marked(fc.record({ text, is_error: fc.constant(true) }, { requiredKeys: ['text'] })), {
+        minLength: 2,
+        maxLength: 2,
+      }),
       more: fc.array(said, { maxLength: 2 }),
     });
     await fc.assert(

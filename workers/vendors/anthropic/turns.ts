@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
+import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { type AnthropicBlock, cacheMark, isSaid, toAllBlocks, toAnthropicBlocks } from './content.ts';
@@ -89,15 +90,26 @@ export function followsThoughtlessCalls(turns: readonly AnthropicTurn[]): boolea
 }
 
 /** The mark on the last part of a result applies to the result: Anthropic's clients put it there. */
-function toolResult({ content, tool_call_id: call }: MessageOf<'tool'>, path: string): AnthropicBlock {
-  const blocks = toAnthropicBlocks(content, `${path}.content`);
+function toolResult(message: MessageOf<'tool'>, path: string): AnthropicBlock {
+  const { content, tool_call_id: call } = message;
+  const isFailed = isFailedResult(message);
+  const all = toAllBlocks(content, `${path}.content`);
+  const blocks = (isFailed ? withoutPrefix(all) : all).filter(isSaid);
   const { cache_control: mark, ...last } = blocks.at(-1) ?? { type: 'text' };
   return {
     type: 'tool_result',
     tool_use_id: toolUseId(call),
     ...(blocks.length > 0 && { content: [...blocks.slice(0, -1), last] }),
+    ...(isFailed && { is_error: true }),
     ...cacheMark({ cache_control: mark }),
   };
+}
+
+/** The blocks of a failed result as its caller gave them. */
+function withoutPrefix([first, ...more]: readonly AnthropicBlock[]): AnthropicBlock[] {
+  if (first === undefined) return [];
+  const text = String(first.text);
+  return [text.startsWith(failedPrefix) ? { ...first, text: text.slice(failedPrefix.length) } : first, ...more];
 }
 
 function assistantBlocks(message: MessageOf<'assistant'>, path: string): AnthropicBlock[] {

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
 import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } from '../anthropic/turns.ts';
 import type { InlineMedia } from '../support/inline-media.ts';
@@ -105,7 +106,8 @@ function asText(block: AnthropicBlock): AnthropicBlock[] {
     }
     case 'tool_result': {
       const texts = blocksIn(block).map(({ text }) => text);
-      return [{ type: 'text', text: `<tool_result id="${block.tool_use_id}">\n${texts.join('\n')}\n</tool_result>` }];
+      const said = `${block.is_error === true ? failedPrefix : ''}${texts.join('\n')}`;
+      return [{ type: 'text', text: `<tool_result id="${block.tool_use_id}">\n${said}\n</tool_result>` }];
     }
     case 'thinking':
     case 'redacted_thinking':
@@ -156,7 +158,8 @@ class BlockWriter {
         return { toolUse: { toolUseId: block.id, name: block.name, input: block.input } };
       case 'tool_result': {
         const content = blocksIn(block).flatMap(({ text }) => (isBlank(text) ? [] : [{ text }]));
-        return { toolResult: { toolUseId: block.tool_use_id, content } };
+        const failed = block.is_error === true ? { status: 'error' } : {};
+        return { toolResult: { toolUseId: block.tool_use_id, content, ...failed } };
       }
       case 'thinking': {
         const reasoningText = { text: block.thinking, signature: block.signature };

@@ -1,6 +1,6 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
-import { readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
+import { failedPrefix, isFailedResult, readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -102,11 +102,15 @@ class ConversationBuilder {
     else this.push('user', [{ text: `<system>\n${text}\n</system>` }]);
   }
 
-  private addResult({ tool_call_id: id, content }: Role<'tool'>, path: string): void {
+  private addResult(message: Role<'tool'>, path: string): void {
+    const { tool_call_id: id, content } = message;
     const name = this.calls.get(id);
     if (name === undefined) throw invalid(`${path}.tool_call_id`, 'no earlier message has a tool call with this id');
-    // As text, so that numbers keep their digits: Gemini calls a whole result `output`.
-    const part = { functionResponse: { id, name, response: { output: textOf(content) } } };
+    // As text, so that numbers keep their digits: Gemini calls a whole result `output`, and a failure `error`.
+    const text = textOf(content);
+    const isFailed = isFailedResult(message) && text.startsWith(failedPrefix);
+    const response = isFailed ? { error: text.slice(failedPrefix.length) } : { output: text };
+    const part = { functionResponse: { id, name, response } };
     if (this.results !== undefined) {
       this.results.push(part);
       return;
