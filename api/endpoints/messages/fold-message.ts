@@ -1,3 +1,4 @@
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import type { ViewedJob } from '../../replies/view.ts';
@@ -20,6 +21,8 @@ export class MessageFold {
   readonly #job: Pick<ViewedJob, 'id' | 'model'>;
   readonly #options: MessageViewOptions;
   readonly #blocks: MessageBlocks;
+  /** The caller's names of tools by those under which vendors know them, where these differ. */
+  readonly #names: ReadonlyMap<string, string>;
   #isStarted = false;
   #hasCalls = false;
   #isRefusal = false;
@@ -33,6 +36,7 @@ export class MessageFold {
     this.#job = job;
     this.#options = options;
     this.#blocks = new MessageBlocks(job.id);
+    this.#names = new Map((options.longNames ?? []).map((name) => [flatToolName(undefined, name), name]));
   }
 
   /** Converts a frame to events; none for errors and progress. */
@@ -63,7 +67,7 @@ export class MessageFold {
       if (piece.kind === 'call') this.#hasCalls = true;
       if (piece.kind === 'refusal') this.#isRefusal = true;
       if (this.#isHidden(piece) || this.#isWithheld(piece)) continue;
-      events.push(...this.#sayWithheld(piece), ...this.#blocks.say(piece));
+      events.push(...this.#sayWithheld(piece), ...this.#blocks.say(this.#withOwnName(piece)));
     }
     if (choice.finish_reason == null) return events;
     this.#finishReason = choice.finish_reason;
@@ -71,6 +75,11 @@ export class MessageFold {
     this.#stopDetails = choice.stop_details;
     events.push(...this.#blocks.end());
     return events;
+  }
+
+  #withOwnName(piece: SaidPiece): SaidPiece {
+    const name = piece.kind === 'call' && piece.name !== undefined ? this.#names.get(piece.name) : undefined;
+    return name === undefined ? piece : { ...piece, name };
   }
 
   /** Signatures of calls are always shown: some of Google's models accept no call back without them. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import {
   type MessageInput,
   type MessageRequest,
@@ -43,6 +44,8 @@ export interface MessageViewOptions {
   /** Shows signatures of hidden thinking, since the next turn should return them. */
   readonly keepsSignatures?: boolean;
   readonly stopSequences: readonly string[];
+  /** Names of tools that are too long for a chat: vendors may know the tools under their flat names. */
+  readonly longNames?: readonly string[];
 }
 
 /**
@@ -65,6 +68,7 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
     ...(thinking == null && { hidesUnsigned: true }),
     keepsSignatures: isOmitted,
     stopSequences: input.stop_sequences ?? [],
+    ...longToolNames(chat),
   };
   return {
     model: input.model,
@@ -100,6 +104,14 @@ export const parseMessageCount: Parse<MessageRequirements> = (body) => {
     requirements: requirementsOf(input, notes, chat),
   };
 };
+
+/** The tools with names that a chat may not have, and that differ from their flat names. */
+function longToolNames(chat: object): { readonly longNames?: readonly string[] } {
+  const { tools = [] } = chat as { readonly tools?: readonly { readonly function: { readonly name: string } }[] };
+  const names = tools.map((tool) => tool.function.name);
+  const long = names.filter((name) => flatToolName(undefined, name) !== name);
+  return long.length === 0 ? {} : { longNames: long };
+}
 
 function newNotes(): MessageNotes {
   return { ignored: new Set(), hints: new Set(), hasMedia: false, media: new InputMedia() };

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type Anthropic from '@anthropic-ai/sdk';
+import { messages } from '../../../api/endpoints/messages/messages.ts';
+import { type MessageViewOptions, parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../api/pipeline/request-text.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
+import { createVendor } from '../../../workers/vendors/registry.ts';
+import { madeUpModel } from '../../support/routed-model.ts';
+import { throughLog } from '../../support/through-log.ts';
+import { vendorSettings } from '../../support/vendor-settings.ts';
+import { callOf, collect, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+
+type Fields = Record<string, unknown>;
+type Request = Anthropic.MessageCreateParamsNonStreaming;
+
+const apiKey = 'a-key-of-some-length-0123456789';
+
+/** What a vendor is sent for a message, and the message that its answer becomes. @param answer made from what it was sent */
+async function ask(
+  name: string,
+  request: Request,
+  answer: (sent: Fields) => object,
+): Promise<[Fields, Anthropic.Message]> {
+  const server = await startFixtureVendor();
+  const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
+  server.answer((response, { body }) => sendJson(response, 200, JSON.stringify(answer(JSON.parse(body)))));
+  const parsed = await parseMessages(Buffer.from(JSON.stringify(request)));
+  const call = callOf({ model: request.model, stream: false, request: textOf(parsed.request) });
+  const row = madeUpModel({ id: request.model, capability: 'chat' }, name);
+  const end = await executeChat({ vendor, row, endpoint: 'messages', keep: false, call, sink: collect() });
+  await vendor.close();
+  await server.close();
+  const viewOptions = JSON.parse(JSON.stringify(parsed.viewOptions)) as MessageViewOptions;
+  const job = { id: 'j', model: request.model, createdAt: 0, viewOptions, link: (file: string) => file };
+  const held = messages.view.held(job, throughLog([{ type: 'end', text: end.body }], [1]));
+  return [JSON.parse(server.requests[0]?.body ?? ''), JSON.parse(held)];
+}
+
+const long = `mcp__${'a'.repeat(118)}__get`;
+const request: Request = {
+  model: 'a-model',
+  max_tokens: 100,
+  tools: [
+    { name: long, input_schema: { type: 'object' } },
+    { name: 'short', input_schema: { type: 'object' } },
+  ],
+  tool_choice: { type: 'tool', name: long },
+  messages: [
+    { role: 'user', content: 'Go.' },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'tool_use', id: 'toolu_1', name: long, input: {} },
+        { type: 'tool_use', id: 'toolu_2', name: 'short', input: {} },
+      ],
+    },
+    {
+      role: 'user',
+      content: [
+        { type: 'tool_result', tool_use_id: 'toolu_1', content: 'no such file', is_error: true },
+        { type: 'tool_result', tool_use_id: 'toolu_2', content: 'Error: said, not meant' },
+      ],
+    },
+  ],
+};
+const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
+
+describe("messages at vendors with other limits than Anthropic's", () => {
+  it('a tool with a name too long for a chat is called under a shorter one, and shown under its own', async () => {
+    for (const name of ['openai', 'deepseek', 'azure']) {
+      const [sent, shown] = await ask(name, request, ({ tool_choice: choice }) => {
+        const { function: chosen } = choice as { function: { name: string } };
+        const call = { id: 'call_1', type: 'function', function: { name: chosen.name, arguments: '{}' } };
+        const message = { role: 'assistant', content: null, tool_calls: [call] };
+        return { choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage };
+      });
+      const { name: flat } = (sent.tool_choice as { function: { name: string } }).function;
+      assert.match(flat, /^mcp__a{50}_[0-9a-f]{8}$/);
+      const named = (calls: unknown): unknown =>
+        (calls as { function: { name: string } }[]).map(({ function: { name: each } }) => each);
+      assert.deepEqual(named(sent.tools), [flat, 'short']);
+      const [, turn, failed, fine] = sent.messages as [unknown, Fields, Fields, Fields];
+      assert.deepEqual(named(turn.tool_calls), [flat, 'short']);
+      assert.deepEqual(failed, { role: 'tool', tool_call_id: 'toolu_1', content: 'Error: no such file' });
+      assert.deepEqual(fine, { role: 'tool', tool_call_id: 'toolu_2', content: 'Error: said, not meant' });
+      const [block] = shown.content;
+      assert.equal(block?.type === 'tool_use' && block.name, long);
+    }
+  });
+
+  it('Anthropic itself gets long names and failed results as they are', async () => {
+    const [sent, shown] = await ask('anthropic', request, () => ({
+      ...{
+        type: 'message',
+        content: [{ type: 'tool_use', id: 'toolu_3', name: long, input: {} }],
+        stop_reason: 'tool_use',
+      },
+    }));
+    const [, turn, results] = sent.messages as [unknown, { content: Fields[] }, { content: Fields[] }];
+    assert.equal(turn.content[0]?.name, long);
+    const text = (said: string) => [{ type: 'text', text: said }];
+    assert.deepEqual(results.content, [
+      { type: 'tool_result', tool_use_id: 'toolu_1', content: text('no such file'), is_error: true },
+      { type: 'tool_result', tool_use_id: 'toolu_2', content: text('Error: said, not meant') },
+    ]);
+    assert.equal(shown.content[0]?.type === 'tool_use' && shown.content[0].name, long);
+  });
+
+  it('Bedrock and Gemini get failed results in their own form', async () => {
+    const converse = { output: { message: { role: 'assistant', content: [{ text: 'Hm.' }] } }, stopReason: 'end_turn' };
+    const [atBedrock] = await ask('bedrock', { ...request, model: 'us.anthropic.claude-opus-4-6-v1' }, () => converse);
+    const [, , results] = atBedrock.messages as [unknown, unknown, { content: Fields[] }];
+    assert.deepEqual(results.content, [
+      { toolResult: { toolUseId: 'toolu_1', content: [{ text: 'no such file' }], status: 'error' } },
+      { toolResult: { toolUseId: 'toolu_2', content: [{ text: 'Error: said, not meant' }] } },
+    ]);
+    const { tool_choice: _choice, tools: _tools, ...untooled } = request;
+    const [asText] = await ask('bedrock', { ...untooled, model: 'us.anthropic.claude-opus-4-6-v1' }, () => converse);
+    assert.match(JSON.stringify(asText.messages), /toolu_1..>..Error: no such file/);
+    const candidate = { content: { role: 'model', parts: [{ text: 'Hm.' }] }, finishReason: 'STOP', index: 0 };
+    const [atGemini] = await ask('gemini', { ...request, model: 'gemini-2.5-flash' }, () => ({
+      candidates: [candidate],
+    }));
+    const [, , answered] = atGemini.contents as [unknown, unknown, { parts: { functionResponse: Fields }[] }];
+    assert.deepEqual(
+      answered.parts.map(({ functionResponse: { response } }) => response),
+      [{ error: 'no such file' }, { output: 'Error: said, not meant' }],
+    );
+  });
+});
