@@ -79,7 +79,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
       hints: false,
       fields: {
         ...each('ignored', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),
-        ...each('ignored', 'verbosity'),
+        ...each('ignored', 'verbosity', 'messages.name'),
         ...each('rejected', ...logprobs, 'logit_bias', ...functions, ...extras),
       },
     },

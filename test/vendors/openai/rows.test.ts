@@ -202,3 +202,24 @@ it("the row mistral: ids of another vendor's calls become ids that Mistral takes
     called,
   );
 });
+
+it('the row mistral: the names of authors, which it refuses, are left out, and those of functions stay', async () => {
+  const mistral = vendorRows.find(({ name }) => name === 'mistral');
+  assert.ok(mistral);
+  assert.equal(supportOf(chatFieldSupport(mistral) ?? {}, 'messages.name'), 'ignored');
+  const { server, vendor } = await open(mistral);
+  server.answer(rowAnswer(mistral, { role: 'assistant', content: 'Hello.' }));
+  const messages = [
+    { role: 'developer', content: 'Be brief.', name: 'operator' },
+    { role: 'user', content: 'Go.', name: 'Anna' },
+    { role: 'tool', content: 'done', name: 'f', tool_call_id: 'D681PevKs' },
+  ];
+  await vendor.chat(callOf({ stream: false, request: JSON.stringify({ messages }) }), collect());
+  await vendor.close();
+  await server.close();
+  assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? '').messages, [
+    { role: 'system', content: 'Be brief.' },
+    { role: 'user', content: 'Go.' },
+    { role: 'tool', content: 'done', name: 'f', tool_call_id: 'D681PevKs' },
+  ]);
+});

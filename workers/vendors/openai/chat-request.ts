@@ -11,12 +11,14 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
  */
 export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
   const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning } = deviations;
-  const unknown = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
+  const dropped = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
+  const unknown = dropped.filter((field) => field !== nameField);
   if (streamOptions === false) unknown.push('stream_options');
   const names = [...Object.keys(renamed), ...unknown].map((field) => field.split('.', 1)[0]);
   const texts = names.map((name) => `"${name}"\\s*:`);
   if (developerRole === false) texts.push('"developer"');
   if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
+  if (unknown.length < dropped.length) texts.push('"name"\\s*:');
   if (deviations.shortCallIds) texts.push('"tool_calls?(?:_id)?"\\s*:');
   if (texts.length === 0) return undefined;
   const mayDeviate = new RegExp(texts.join('|'));
@@ -31,6 +33,9 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
     return JSON.stringify(chat);
   };
 }
+
+/** The names of the authors of messages. */
+const nameField = 'messages.name';
 
 function refuse(chat: JsonObject, support: ChatFieldSupport): void {
   const refused = givenChatFields(chat).find((field) => supportOf(support, field) === 'rejected');
@@ -50,7 +55,7 @@ function rename(chat: JsonObject, field: string, name: string): void {
 function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {
   if (!isObject(given)) return given;
   const { developerRole, reasoning } = deviations;
-  const message = deviations.shortCallIds ? withShortIds(given) : given;
+  const message = adaptOwnFields(given, deviations);
   if (developerRole === false && message.role === 'developer') return { ...message, role: 'system' };
   const { reasoning_content: reasoningText, ...rest } = message;
   if (reasoning === undefined || typeof reasoningText !== 'string') return message;
@@ -58,6 +63,14 @@ function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {
   const { content } = message;
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : Array.isArray(content) ? content : [];
   return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: reasoningText }] }, ...parts] };
+}
+
+function adaptOwnFields(message: JsonObject, { fields = {}, shortCallIds }: ChatDeviations): JsonObject {
+  const { name: _, ...unnamed } = message;
+  // Results of tools have the name of the function.
+  const isNamed = message.role === 'tool' || fields[nameField] !== 'ignored';
+  const kept = isNamed ? message : unnamed;
+  return shortCallIds ? withShortIds(kept) : kept;
 }
 
 /** A message whose calls, or whose call's result, come from another vendor, under ids that the vendor takes. */
