@@ -9,6 +9,7 @@ import { executeSpeech } from './execute-speech.ts';
 import { executeVideo } from './execute-video.ts';
 import { type Execute, type ExecuteTask, methodOf } from './execution.ts';
 import { leavingOut } from './leaving-out.ts';
+import { withoutThoughts } from './without-hints.ts';
 
 /** A chat completion, a legacy one, a response, a message or its token count: all are jobs of the chat models. */
 export const executeChat: Execute = async (asked) => {
@@ -20,7 +21,9 @@ export const executeChat: Execute = async (asked) => {
   if (endpoint === 'responses') return await executeResponse(execution);
   if (endpoint === 'messages') return await executeMessage(execution);
   if (endpoint === 'messages.count_tokens') return await executeTokenCount(execution);
-  return await methodOf(vendor, 'chat')(call, sink);
+  const { chat, vendorRow } = execution.row;
+  const isStrict = chat?.hints === false || vendorRow.chat?.hints === false;
+  return await methodOf(vendor, 'chat')(isStrict ? withoutThoughts(call, execution.row) : call, sink);
 };
 
 /** Executes the jobs of each capability. */

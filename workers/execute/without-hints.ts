@@ -1,5 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
+import { requestText } from '../vendors/request-body.ts';
+import type { VendorCall } from '../vendors/vendor.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -42,6 +44,19 @@ export function withoutHintsInTurns(request: string, target: Target): string {
   if (!refusesHints(target) || !hint.test(request)) return request;
   const fields = JSON.parse(request) as Fields;
   return JSON.stringify({ ...fields, messages: messagesWithout(fields, target.vendorRow) });
+}
+
+/** Fields in which the gateway shows another vendor's thoughts and signatures; clients send them back with its answers. */
+const thoughts = ['reasoning_content', 'thinking_blocks', 'extra_content'];
+
+/**
+ * A chat for a vendor that refuses unknown fields, without the thoughts of earlier turns that another vendor has made: a
+ * conversation may change its model, or its model's vendor by a fallback. Only a chat that may contain such a field is parsed.
+ */
+export function withoutThoughts(call: VendorCall, { vendorRow }: Target): VendorCall {
+  if (!thoughts.some((name) => call.request.includes(`"${name}":`))) return call;
+  const fields = JSON.parse(requestText(call.request)) as Fields;
+  return { ...call, request: JSON.stringify({ ...fields, messages: messagesWithout(fields, vendorRow) }) };
 }
 
 function refusesHints({ chat, vendorRow }: Target): boolean {
