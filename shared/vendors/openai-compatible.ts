@@ -56,6 +56,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
     chat: {
       renamed: olderLimit,
       developerRole: false,
+      // https://github.com/QwenLM/qwen-code/pull/2320
+      textParts: false,
       fields: {
         ...each('ignored', ...hints, ...penalties, 'seed'),
         ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema', 'parallel_tool_calls'),

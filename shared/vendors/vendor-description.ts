@@ -28,6 +28,8 @@ export interface ChatDeviations {
    * out: in `reasoning_content`.
    */
   readonly reasoning?: 'reasoning' | 'thinking_parts';
+  /** `false`: it takes the content of a message as one text, not as parts, so parts that are texts are joined. */
+  readonly textParts?: false;
   /** `true`: it takes no ids of calls but those of nine letters and digits, as its own are. */
   readonly shortCallIds?: true;
   /** `false`: it refuses messages and tools with fields that OpenAI's document does not have (`cache_control`). */

@@ -223,3 +223,30 @@ it('the row mistral: the names of authors, which it refuses, are left out, and t
     { role: 'tool', content: 'done', name: 'f', tool_call_id: 'D681PevKs' },
   ]);
 });
+
+it('the row deepseek: content in parts, which it refuses, becomes one text, unless a part is no text', async () => {
+  const deepseek = vendorRows.find(({ name }) => name === 'deepseek');
+  assert.ok(deepseek);
+  const { server, vendor } = await open(deepseek);
+  server.answer(rowAnswer(deepseek, { role: 'assistant', content: 'Hello.' }));
+  const text = (said: string) => ({ type: 'text', text: said, cache_control: { type: 'ephemeral' } });
+  const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+  const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const messages = [
+    { role: 'developer', content: [text('Be brief.'), text('Be kind.')] },
+    { role: 'user', content: [text('Go.')] },
+    { role: 'assistant', content: [text('I look.')], tool_calls: [call] },
+    { role: 'tool', content: [text('done'), text('')], tool_call_id: 'call_1' },
+    { role: 'user', content: [text('And this?'), image] },
+  ];
+  await vendor.chat(callOf({ stream: false, request: JSON.stringify({ messages }) }), collect());
+  await vendor.close();
+  await server.close();
+  assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? '').messages, [
+    { role: 'system', content: 'Be brief.\nBe kind.' },
+    { role: 'user', content: 'Go.' },
+    { role: 'assistant', content: 'I look.', tool_calls: [call] },
+    { role: 'tool', content: 'done\n', tool_call_id: 'call_1' },
+    messages[4],
+  ]);
+});

@@ -19,6 +19,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   if (developerRole === false) texts.push('"developer"');
   if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
   if (unknown.length < dropped.length) texts.push('"name"\\s*:');
+  if (deviations.textParts === false) texts.push('"content"\\s*:\\s*\\[');
   if (deviations.shortCallIds) texts.push('"tool_calls?(?:_id)?"\\s*:');
   if (texts.length === 0) return undefined;
   const mayDeviate = new RegExp(texts.join('|'));
@@ -65,12 +66,21 @@ function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {
   return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: reasoningText }] }, ...parts] };
 }
 
-function adaptOwnFields(message: JsonObject, { fields = {}, shortCallIds }: ChatDeviations): JsonObject {
+function adaptOwnFields(given: JsonObject, { fields = {}, shortCallIds, textParts }: ChatDeviations): JsonObject {
+  const message = textParts === false ? withOneText(given) : given;
   const { name: _, ...unnamed } = message;
   // Results of tools have the name of the function.
   const isNamed = message.role === 'tool' || fields[nameField] !== 'ignored';
   const kept = isNamed ? message : unnamed;
   return shortCallIds ? withShortIds(kept) : kept;
+}
+
+/** A message whose content is texts alone, as one text, a line for each part. */
+function withOneText(message: JsonObject): JsonObject {
+  const { content } = message;
+  if (!Array.isArray(content)) return message;
+  const texts = content.map((part) => (isObject(part) && part.type === 'text' ? part.text : undefined));
+  return texts.every((text) => typeof text === 'string') ? { ...message, content: texts.join('\n') } : message;
 }
 
 /** A message whose calls, or whose call's result, come from another vendor, under ids that the vendor takes. */
