@@ -269,6 +269,13 @@ describe('the chat fields of Anthropic', () => {
     assert.deepEqual((await sentFor(own, 'claude-opus-4-6')).thinking, { type: 'adaptive' });
   });
 
+  it('Anthropic chat forbids all calls where no tool is allowed', async () => {
+    const choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } };
+    const sent = await sentFor({ tools, tool_choice: choice, reasoning_effort: 'low' });
+    assert.deepEqual(sent.tool_choice, { type: 'none' });
+    assert.equal((sent.tools as unknown[]).length, tools.length);
+  });
+
   it('Anthropic chat sends the description of a format in its schema, which may have its own', async () => {
     const formatOf = (given: Fields) => ({
       type: 'json_schema',

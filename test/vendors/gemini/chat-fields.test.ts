@@ -260,4 +260,12 @@ describe('the chat fields of Gemini', () => {
       assert.deepEqual(generationConfig.responseJsonSchema, sent);
     }
   });
+
+  it('Gemini chat forbids all calls where no tool is allowed, because an empty list would allow all', async () => {
+    for (const mode of ['auto', 'required']) {
+      const choice = { type: 'allowed_tools', allowed_tools: { mode, tools: [] } };
+      const { toolConfig } = (await arriving({ tools, tool_choice: choice })) as { toolConfig: unknown };
+      assert.deepEqual(toolConfig, { functionCallingConfig: { mode: 'NONE' } });
+    }
+  });
 });

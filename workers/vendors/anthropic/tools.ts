@@ -29,6 +29,8 @@ export function toAnthropicTools({
     };
   });
   const allowed = allowedNames(choice);
+  // None of them is allowed: no list, or an empty one, would be refused, or allow all.
+  if (allowed?.size === 0) return { tools: all, tool_choice: choiceOfMode.none };
   const chosen = choice === undefined ? undefined : toAnthropicChoice(choice);
   const oneByOne = parallel === false && chosen?.type !== 'none';
   return {

@@ -58,6 +58,8 @@ function chosenConfig(choice: Choice): JsonObject {
         if (typeof name !== 'string') throw notAFunction(`tool_choice.allowed_tools.tools[${index}]`);
         return name;
       });
+      // An empty list would allow all.
+      if (names.length === 0) return { mode: 'NONE' };
       return { mode: mode === 'required' ? 'ANY' : 'VALIDATED', allowedFunctionNames: names };
     }
   }
