@@ -4,6 +4,7 @@ import { requestText } from '../vendors/request-body.ts';
 import { interrupted } from '../vendors/support/interrupted.ts';
 import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
+import { inCallersNames } from './callers-names.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
 import { type Execute, type Execution, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
@@ -30,7 +31,8 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
   const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
-    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal }, own).catch((error) => {
+    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal }, own).catch((thrown) => {
+      const error = inCallersNames(thrown, completionNames);
       throw own.isStarted || !output.hasFrames ? error : interrupted(error);
     });
     length += answer.body.length;
@@ -46,6 +48,13 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);
   return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage, tier };
 }
+
+/** The names of a chat's fields in a completion, if they differ. */
+const completionNames = new Map([
+  ['messages', 'prompt'],
+  ['max_completion_tokens', 'max_tokens'],
+  ['top_logprobs', 'logprobs'],
+]);
 
 /** The prompts as texts. @throws ApiError for others, which the endpoint's check should have rejected. */
 function promptsOf({ prompt }: CompletionRequest): readonly string[] {

@@ -1,5 +1,6 @@
 import { TokenCounter } from '../usage/token-counter.ts';
 import { requestText } from '../vendors/request-body.ts';
+import { inCallersNames } from './callers-names.ts';
 import { type Execute, methodOf } from './execution.ts';
 import { toVendorsMessage } from './message-names.ts';
 import { withoutHints } from './without-hints.ts';
@@ -7,10 +8,24 @@ import { withoutHints } from './without-hints.ts';
 const counter = new TokenCounter();
 
 /** A message: a chat without the fields that its vendor or model would refuse. */
-export const executeMessage: Execute = ({ vendor, row, call, sink }) => {
+export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
   const request = toVendorsMessage(withoutHints(requestText(call.request), row), row);
-  return methodOf(vendor, 'chat')({ ...call, request }, sink);
+  try {
+    return await methodOf(vendor, 'chat')({ ...call, request }, sink);
+  } catch (error) {
+    throw inCallersNames(error, messageNames);
+  }
 };
+
+/** The names of a chat's fields in a message, if they differ. */
+const messageNames = new Map([
+  ['max_completion_tokens', 'max_tokens'],
+  ['stop', 'stop_sequences'],
+  ['response_format', 'output_config.format'],
+  ['reasoning_effort', 'thinking'],
+  ['user', 'metadata.user_id'],
+  ['parallel_tool_calls', 'tool_choice'],
+]);
 
 /** The count of a message's input tokens: the vendor's own if it offers one, else an estimate. */
 export const executeTokenCount: Execute = async ({ vendor, row, call, sink }) => {

@@ -1,7 +1,7 @@
 import type { ResponseJob } from '../../shared/capabilities/response.ts';
-import { ApiError } from '../../shared/errors.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
+import { inCallersNames } from './callers-names.ts';
 import { type Execute, type Execution, methodOf } from './execution.ts';
 import { toChatRequest } from './response-as-chat.ts';
 import { withoutHintsInTurns } from './without-hints.ts';
@@ -23,7 +23,7 @@ async function respond({ vendor, row, call, sink }: Execution): Promise<VendorAn
   try {
     return await methodOf(vendor, 'chat')({ ...call, request }, sink);
   } catch (error) {
-    throw error instanceof ApiError ? inResponseTerms(error) : error;
+    throw inCallersNames(error, responseNames);
   }
 }
 
@@ -36,13 +36,3 @@ const responseNames = new Map([
   ['verbosity', 'text.verbosity'],
   ['reasoning_effort', 'reasoning.effort'],
 ]);
-
-/** A vendor's error names a field of the chat, which the caller has not sent: it is renamed to the caller's own. */
-function inResponseTerms(error: ApiError): ApiError {
-  const { code, param, vendorCode, vendorStatus, cause } = error;
-  const [chatName = ''] = param?.split(/[.[]/, 1) ?? [];
-  const name = responseNames.get(chatName);
-  if (param === null || name === undefined || error.status !== 400) return error;
-  const message = error.message.replaceAll(`'${param}'`, `'${name}'`).replaceAll(`'${chatName}'`, `'${name}'`);
-  return new ApiError(code, message, { param: name, vendorCode, ...(vendorStatus && { vendorStatus }), cause });
-}

@@ -129,3 +129,31 @@ describe("messages at vendors with other limits than Anthropic's", () => {
     );
   });
 });
+
+it("a vendor's error about a field of the chat names the caller's own field, in messages and in completions", async () => {
+  const server = await startFixtureVendor();
+  const vendor = createVendor('openai', vendorSettings('openai', server.baseUrl, apiKey), apiKey);
+  const row = madeUpModel({ id: 'm', capability: 'chat' });
+  const refusal = async (endpoint: string, fields: object, param: string): Promise<unknown> => {
+    const error = { message: `Invalid value: '${param}': too many.`, type: 'invalid_request_error', param, code: 'x' };
+    server.answer((response) => sendJson(response, 400, JSON.stringify({ error })));
+    const call = callOf({ model: 'm', stream: false, request: JSON.stringify(fields) });
+    const failed = await executeChat({ vendor, row, endpoint, keep: false, call, sink: collect() }).catch(
+      (thrown) => thrown,
+    );
+    return [failed.param, failed.message, failed.status];
+  };
+  const chat = { messages: [{ role: 'user', content: 'Hi' }], max_completion_tokens: 9, stop: ['a'] };
+  for (const [endpoint, fields, param, own] of [
+    ['messages', chat, 'max_completion_tokens', 'max_tokens'],
+    ['messages', chat, 'stop', 'stop_sequences'],
+    ['messages', chat, 'messages[0].content', 'messages[0].content'],
+    ['completions', { prompt: 'Hi' }, 'max_completion_tokens', 'max_tokens'],
+    ['completions', { prompt: 'Hi' }, 'messages[0].content', 'prompt'],
+    ['chat', chat, 'max_completion_tokens', 'max_completion_tokens'],
+  ] as const) {
+    assert.deepEqual(await refusal(endpoint, fields, param), [own, `Invalid value: '${own}': too many.`, 400]);
+  }
+  await vendor.close();
+  await server.close();
+});

@@ -1,0 +1,16 @@
+import { ApiError } from '../../shared/errors.ts';
+
+/**
+ * A vendor's error about a field of the chat that stands in for the caller's request, and that the caller has not sent: it is renamed
+ * to the caller's own. Other errors pass.
+ * @param names the caller's names of the chat's fields, where they differ
+ */
+export function inCallersNames(thrown: unknown, names: ReadonlyMap<string, string>): unknown {
+  if (!(thrown instanceof ApiError)) return thrown;
+  const { code, param, vendorCode, vendorStatus, cause } = thrown;
+  const [chatName = ''] = param?.split(/[.[]/, 1) ?? [];
+  const name = names.get(chatName);
+  if (param === null || name === undefined || thrown.status !== 400) return thrown;
+  const message = thrown.message.replaceAll(`'${param}'`, `'${name}'`).replaceAll(`'${chatName}'`, `'${name}'`);
+  return new ApiError(code, message, { param: name, vendorCode, ...(vendorStatus && { vendorStatus }), cause });
+}
