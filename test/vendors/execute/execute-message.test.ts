@@ -115,6 +115,10 @@ describe("messages at vendors with other limits than Anthropic's", () => {
       { toolResult: { toolUseId: 'toolu_1', content: [{ text: 'no such file' }], status: 'error' } },
       { toolResult: { toolUseId: 'toolu_2', content: [{ text: 'Error: said, not meant' }] } },
     ]);
+    const [atLlama] = await ask('bedrock', { ...request, model: 'us.meta.llama3-3-70b-instruct-v1:0' }, () => converse);
+    assert.deepEqual((atLlama.messages as [unknown, unknown, { content: Fields[] }])[2].content[0], {
+      toolResult: { toolUseId: 'toolu_1', content: [{ text: 'Error: no such file' }] },
+    });
     const { tool_choice: _choice, tools: _tools, ...untooled } = request;
     const [asText] = await ask('bedrock', { ...untooled, model: 'us.anthropic.claude-opus-4-6-v1' }, () => converse);
     assert.match(JSON.stringify(asText.messages), /toolu_1..>..Error: no such file/);

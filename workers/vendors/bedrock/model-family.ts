@@ -18,6 +18,14 @@ export function bedrockModelFamily(model: string): BedrockModelFamily {
 }
 
 /**
+ * Whether the result of a tool may be marked as failed
+ * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolResultBlock.html, "status").
+ */
+export function hasResultStatus(family: BedrockModelFamily): boolean {
+  return family === 'claude' || family === 'nova' || family === 'nova-2';
+}
+
+/**
  * Whether requests may mark the end of the cached part (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html,
  * "Supported models"); other models refuse such marks.
  */

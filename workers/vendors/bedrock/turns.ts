@@ -6,7 +6,7 @@ import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } 
 import type { InlineMedia } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import { type BedrockModelFamily, hasCachePoints } from './model-family.ts';
+import { type BedrockModelFamily, hasCachePoints, hasResultStatus } from './model-family.ts';
 
 /** An entry of Converse's `messages`. */
 interface ConverseTurn {
@@ -156,11 +156,8 @@ class BlockWriter {
       }
       case 'tool_use':
         return { toolUse: { toolUseId: block.id, name: block.name, input: block.input } };
-      case 'tool_result': {
-        const content = blocksIn(block).flatMap(({ text }) => (isBlank(text) ? [] : [{ text }]));
-        const failed = block.is_error === true ? { status: 'error' } : {};
-        return { toolResult: { toolUseId: block.tool_use_id, content, ...failed } };
-      }
+      case 'tool_result':
+        return { toolResult: this.resultOf(block) };
       case 'thinking': {
         const reasoningText = { text: block.thinking, signature: block.signature };
         return this.family === 'claude' ? { reasoningContent: { reasoningText } } : undefined;
@@ -170,6 +167,19 @@ class BlockWriter {
       default:
         return undefined;
     }
+  }
+
+  /** A tool's result. Models that know no failed ones read it in the text. */
+  private resultOf(block: AnthropicBlock): JsonObject {
+    const texts = blocksIn(block).flatMap(({ text }) => (isBlank(text) ? [] : [String(text)]));
+    const isFailed = block.is_error === true;
+    const hasStatus = hasResultStatus(this.family);
+    if (isFailed && !hasStatus) texts[0] = `${failedPrefix}${texts[0] ?? ''}`;
+    return {
+      toolUseId: block.tool_use_id,
+      content: texts.map((text) => ({ text })),
+      ...(isFailed && hasStatus && { status: 'error' }),
+    };
   }
 
   /** A document's name: only characters that Converse allows, and unique in the request. */
