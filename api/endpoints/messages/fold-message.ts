@@ -78,7 +78,8 @@ export class MessageFold {
   }
 
   #withOwnName(piece: SaidPiece): SaidPiece {
-    const name = piece.kind === 'call' && piece.name !== undefined ? this.#names.get(piece.name) : undefined;
+    if (piece.kind !== 'call' || piece.name === undefined) return piece;
+    const name = this.#names.get(piece.name);
     return name === undefined ? piece : { ...piece, name };
   }
 
