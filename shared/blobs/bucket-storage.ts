@@ -21,6 +21,8 @@ const connections = 1000;
 
 /** Age at which a spool file counts as left behind by a killed process. */
 const abandonedMs = 3_600_000;
+/** Names of spool files. The folder also has job records that wait for the database, as long as that takes: see `Spool`. */
+const spoolFile = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** The SDK also prints to the console what it throws. */
 const nothing = (): void => undefined;
@@ -158,6 +160,7 @@ export class BucketStorage implements BlobStorage {
 
   async #removeAbandoned(): Promise<void> {
     for (const name of await readdir(this.#spoolFolder)) {
+      if (!spoolFile.test(name)) continue;
       const path = join(this.#spoolFolder, name);
       const written = await stat(path).catch(() => undefined);
       if (written !== undefined && written.mtimeMs < Date.now() - abandonedMs) await rm(path, { force: true });

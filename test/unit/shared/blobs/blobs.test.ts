@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -10,9 +11,11 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { Spool } from '../../../../api/ledger/outbox/spool.ts';
 import { Blobs } from '../../../../shared/blobs/blobs.ts';
 import { readBucketSettings } from '../../../../shared/blobs/bucket-settings.ts';
 import { ConfigError } from '../../../../shared/config/config.ts';
+import { createLogger } from '../../../../shared/runtime/log.ts';
 import { startBucket } from '../../../support/s3.ts';
 import { describeBlobs, type OpenedBlobs } from './blobs-contract.ts';
 
@@ -159,12 +162,36 @@ describe('the blob bucket', () => {
       await assert.rejects(refused, (error: Error) => (error.cause as Error).name === 'AccessDenied');
       const spool = join(folder, 'spool');
       assert.deepEqual(await readdir(spool), []);
-      for (const name of ['abandoned', 'under-way']) await writeFile(join(spool, name), name);
+      const [abandoned, underWay] = [randomUUID(), randomUUID()];
+      for (const name of [abandoned, underWay]) await writeFile(join(spool, name), name);
       const twoHoursAgo = new Date(Date.now() - 2 * 3_600_000);
-      await utimes(join(spool, 'abandoned'), twoHoursAgo, twoHoursAgo);
+      await utimes(join(spool, abandoned), twoHoursAgo, twoHoursAgo);
       await blobs.sweep(3_600_000);
-      assert.deepEqual(await readdir(spool), ['under-way']);
+      assert.deepEqual(await readdir(spool), [underWay]);
     });
+  });
+
+  test('a bucket does not touch job records that wait in the same folder for the database, however long they do', async () => {
+    const bucket = await startBucket();
+    const folder = await newFolder();
+    const settings = readBucketSettings(bucket.url(), {});
+    try {
+      const spoolFolder = join(folder, 'spool');
+      const options = { folder: spoolFolder, maxBytes: 1e9, minFreeBytes: 0, log: createLogger('silent', 'test').log };
+      const spool = await Spool.open(options);
+      await spool.add(['a record']);
+      const twoHoursAgo = new Date(Date.now() - 2 * 3_600_000);
+      for (const name of await readdir(spoolFolder)) await utimes(join(spoolFolder, name), twoHoursAgo, twoHoursAgo);
+      // A start opens it, and the api sweeps it from time to time.
+      const blobs = await Blobs.open(folder, settings);
+      await blobs.sweep(3_600_000);
+      blobs.close();
+      assert.deepEqual((await spool.oldest())?.lines, ['a record']);
+      assert.equal((await Spool.open(options)).name, spool.name);
+    } finally {
+      await bucket.stop();
+      await rm(folder, { recursive: true });
+    }
   });
 
   test('a bucket is swept page by page, through the hours and the objects of each hour', async () => {
