@@ -3,6 +3,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import type { Tables } from '../../../shared/database/tables.ts';
 import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
+import { type ExportedPage, rowsOf } from './export-jobs.ts';
 
 /** Partitions are made this long before their time, in ms: no job waits for one, and a gateway may be stopped for days. */
 const aheadMs = 7 * dayMs;
@@ -13,6 +14,8 @@ const lockMs = 100;
 const maxTries = 50;
 /** SQLSTATE of a change that gave way, of one that crossed another, and of rows that came in between. */
 const passing: ReadonlySet<unknown> = new Set(['55P03', '40P01', '23514']);
+/** Exported pages whose rows are counted by one statement: each has a timeout. */
+const countedPages = 200;
 /** The advisory lock of whoever changes partitions; any number unused by other programs on this database. */
 const lock = 7_355_608_018;
 
@@ -104,14 +107,42 @@ async function makePartition(transaction: Kysely<Tables>, { name, from, to }: Jo
 /**
  * Drops a partition. Statements on `jobs` wait for the change of the catalogue alone: the files are removed after it. Returns
  * whether it was dropped here.
+ * @param exported what was exported of it: one with other rows, which came meanwhile, is not dropped. Undefined: nothing had to be.
  * @throws PostgresError when the table stays in use by others
  */
-export async function dropPartition(db: Database, { name }: JobPartition): Promise<boolean> {
+export async function dropPartition(
+  db: Database,
+  partition: JobPartition,
+  exported?: readonly ExportedPage[],
+): Promise<boolean> {
+  const table = sql.table(partition.name);
   return await untilUnlocked(db, async (transaction) => {
-    if (!(await hasLock(transaction)) || !(await isPartition(transaction, name))) return false;
-    await sql`drop table ${sql.table(name)}`.execute(transaction);
+    if (!(await hasLock(transaction)) || !(await isPartition(transaction, partition.name))) return false;
+    if (exported !== undefined) {
+      // Readers go on. Only who writes a job of so long ago waits.
+      await sql`lock table ${table} in share mode`.execute(transaction);
+      if ((await countRows(transaction, partition, exported)) !== rowsOf(exported)) return false;
+    }
+    await sql`drop table ${table}`.execute(transaction);
     return true;
   });
+}
+
+/** Counts all rows of a partition. @param pages where its ids may be parted */
+async function countRows(
+  transaction: Kysely<Tables>,
+  { name, to }: JobPartition,
+  pages: readonly ExportedPage[],
+): Promise<number> {
+  const bounds = pages.filter((_, index) => index > 0 && index % countedPages === 0).map(({ first }) => first);
+  let rows = 0;
+  for (const [index, end] of [...bounds, to].entries()) {
+    const begin = bounds[index - 1] ?? '';
+    const counted = await sql<{ rows: number }>`
+      select count(*) as rows from ${sql.table(name)} where id >= ${begin} and id < ${end}`.execute(transaction);
+    rows += counted.rows[0]?.rows ?? 0;
+  }
+  return rows;
 }
 
 async function isPartition(transaction: Kysely<Tables>, name: string): Promise<boolean> {

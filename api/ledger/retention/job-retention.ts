@@ -6,7 +6,7 @@ import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
-import { type Export, exportJobs, type IdRange } from './export-jobs.ts';
+import { type Export, type ExportedPage, exportJobs, type IdRange } from './export-jobs.ts';
 import { dropPartition, extendPartitions, hasPartitions, type JobPartition, readPartitions } from './job-partitions.ts';
 
 /** Rows deleted by one statement, kept low so that other writers get through. */
@@ -41,23 +41,28 @@ export async function retainJobs(options: JobRetentionOptions, now: number = Dat
   // SQLite's, and on Postgres what partitions that are not over yet, or were dropped before, have of expired days.
   for await (const day of daysOf(db, { from: '', to: cutoff })) {
     const exported = await exportDay(options, day);
-    const deleted = await deleteRows(db, day);
-    log.info({ day: day.name, deleted, ...exported }, 'expired jobs were deleted');
+    const deleted = exported === undefined ? await deleteRows(db, day) : await deletePages(db, exported.pages);
+    log.info({ day: day.name, deleted, ...logged(exported) }, 'expired jobs were deleted');
   }
 }
 
-/** Drops a partition with its days exported, unless a job in it has not ended. */
+/** Drops a partition with its days exported, unless a job in it has not ended, or has come meanwhile. */
 async function dropExpired(options: JobRetentionOptions, { name, from = '', to }: JobPartition): Promise<void> {
   const { db, config, log } = options;
   const unfinished = jobsIn(db, { from, to }).where('outcome', 'is', null);
   if ((await unfinished.limit(1).executeTakeFirst()) !== undefined) return;
-  const exports: (Export | undefined)[] = [];
+  const exports: Export[] = [];
   if (config.jobExport !== 'off') {
-    for await (const day of daysOf(db, { from, to })) exports.push(await exportDay(options, day));
+    for await (const day of daysOf(db, { from, to })) exports.push((await exportDay(options, day)) as Export);
   }
-  if (await dropPartition(db, { name, from, to })) {
-    log.info({ partition: name, exports }, 'a partition of expired jobs was dropped');
+  const pages = config.jobExport === 'off' ? undefined : exports.flatMap(({ pages }) => pages);
+  if (await dropPartition(db, { name, from, to }, pages)) {
+    log.info({ partition: name, exports: exports.map(logged) }, 'a partition of expired jobs was dropped');
   }
+}
+
+function logged(exported: Export | undefined): Partial<Pick<Export, 'file' | 'rows'>> {
+  return exported === undefined ? {} : { file: exported.file, rows: exported.rows };
 }
 
 /** The ended jobs of one day (UTC): ids from its first one on. */
@@ -97,6 +102,30 @@ async function deleteRows(db: Database, range: IdRange): Promise<number> {
     deleted += Number(numDeletedRows);
     if (numDeletedRows < BigInt(batch)) return deleted;
   }
+}
+
+/** Rolls back a deletion of other rows than those that were exported. */
+class OtherRows extends Error {}
+
+/**
+ * Deletes rows that were exported. A page to which a job was added since, because it ended or its record came late, stays for the
+ * next round, which exports it whole. Returns the number deleted.
+ */
+async function deletePages(db: Database, pages: readonly ExportedPage[]): Promise<number> {
+  let deleted = 0;
+  for (const { first, last, rows } of pages) {
+    const deleting = db.transaction().execute(async (transaction) => {
+      const page = transaction.deleteFrom('jobs').where('id', '>=', first).where('id', '<=', last);
+      const { numDeletedRows } = await page.where('outcome', 'is not', null).executeTakeFirst();
+      if (Number(numDeletedRows) !== rows) throw new OtherRows();
+      return rows;
+    });
+    deleted += await deleting.catch((error) => {
+      if (error instanceof OtherRows) return 0;
+      throw error;
+    });
+  }
+  return deleted;
 }
 
 function jobsIn(db: Database, { from, to }: IdRange) {

@@ -160,7 +160,48 @@ for (const kind of ['SQLite', 'Postgres']) {
       assert.equal((await exportsOf(place)).size, 2);
       await place.db.destroy();
     });
+
+    test(`on ${kind}, a job that ends while its day is exported, or whose record comes then, is exported before its row goes`, async () => {
+      const place = await openPlace(kind);
+      const [old, open, late] = [rowOf(40), rowOf(40, { outcome: null }), rowOf(40)];
+      await insert(place.db, old, open);
+      const meanwhile = async (): Promise<void> => {
+        await place.db.updateTable('jobs').set({ outcome: 'failed' }).where('id', '=', open.id).execute();
+        await insert(place.db, late);
+      };
+      await retain(exportingSlowly(place, meanwhile), 30, { jobExport: 'jsonl' });
+      assert.deepEqual(await unexported(place, [open, late]), []);
+      await retain(place, 30, { jobExport: 'jsonl' });
+      assert.deepEqual(await idsOf(place.db), []);
+      assert.deepEqual(await unexported(place, [{ ...open, outcome: 'failed' }, old, late]), []);
+      await place.db.destroy();
+    });
   });
+}
+
+/** A place where something happens once, after an export has read all rows and before it is done. */
+function exportingSlowly(place: Place, meanwhile: () => Promise<void>): Place {
+  let hasHappened = false;
+  return {
+    ...place,
+    blobs: {
+      writeExport: async (name, content) => {
+        await place.blobs.writeExport(name, content);
+        if (!hasHappened) await meanwhile();
+        hasHappened = true;
+      },
+    },
+  };
+}
+
+/** Ids of jobs that are neither in the database nor, with this outcome, in an export. */
+async function unexported(place: Place, jobs: readonly { id: string; outcome: string | null }[]): Promise<string[]> {
+  const stored = await idsOf(place.db);
+  const lines = [...(await exportsOf(place)).values()].flatMap((text) => text.trim().split('\n'));
+  const exported = lines.map((line) => JSON.parse(line) as { id: string; outcome: string | null });
+  const isKept = (job: { id: string; outcome: string | null }): boolean =>
+    stored.includes(job.id) || exported.some(({ id, outcome }) => id === job.id && outcome === job.outcome);
+  return jobs.filter((job) => !isKept(job)).map(({ id }) => id);
 }
 
 test('an exported CSV has one cell a column whatever the caller wrote, and none that a spreadsheet would run', async () => {
@@ -287,6 +328,25 @@ describe('partitions of jobs on Postgres', () => {
     await place.db.updateTable('jobs').set({ outcome: 'failed' }).execute();
     await retain(place, 5, { at: now + 7 * dayMs });
     assert.deepEqual(await idsOf(place.db), []);
+    await place.db.destroy();
+  });
+
+  test('a partition that gets a row while it is exported is not dropped with it, and the row is exported', async () => {
+    const place = await openPlace('Postgres');
+    await retain(place, 5);
+    const [old, late] = [rowOf(0), rowOf(0)];
+    await insert(place.db, old);
+    const options = { at: now + 7 * dayMs, jobExport: 'jsonl' } as const;
+    await retain(
+      exportingSlowly(place, () => insert(place.db, late)),
+      5,
+      options,
+    );
+    assert.deepEqual(await unexported(place, [old, late]), []);
+    for (const _ of [1, 2]) await retain(place, 5, options);
+    assert.deepEqual(await unexported(place, [old, late]), []);
+    assert.deepEqual(await idsOf(place.db), []);
+    assert.equal(await partitionOf(place.db, late.id), 'jobs_rest');
     await place.db.destroy();
   });
 
