@@ -48,8 +48,11 @@ export interface BlobStorage {
   readonly location: string;
   /** Stores a text, or bytes in parts. */
   write(id: string, content: string | readonly Uint8Array[]): Promise<void>;
-  /** Stores bytes as they arrive and returns their number. Leaves nothing behind if the content fails. */
-  writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number>;
+  /**
+   * Stores bytes as they arrive and returns their number. Leaves nothing behind if the content fails.
+   * @param isForGood whether they must survive a loss of power once it returns
+   */
+  writeStream(id: string, content: AsyncIterable<Uint8Array>, isForGood?: boolean): Promise<number>;
   /** Reads a whole blob. */
   readBytes(id: string): Promise<Buffer>;
   /** Opens a blob, or a part of it, and returns the content and its length in bytes. */

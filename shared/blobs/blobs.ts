@@ -208,7 +208,7 @@ export class Blobs {
 
   /** Stores a file that is kept for good, in `exports/`: no link or id leads to it. Leaves nothing behind if the content fails. */
   async writeExport(name: string, content: AsyncIterable<Uint8Array>): Promise<void> {
-    await this.#storage.writeStream(`exports/${name}`, content);
+    await this.#storage.writeStream(`exports/${name}`, content, true);
   }
 
   /**

@@ -50,10 +50,13 @@ export class FolderStorage implements BlobStorage {
     }
   }
 
-  async writeStream(id: string, content: AsyncIterable<Uint8Array>): Promise<number> {
+  async writeStream(id: string, content: AsyncIterable<Uint8Array>, isForGood = false): Promise<number> {
     const path = join(this.location, id);
     await mkdir(dirname(path), { recursive: true });
-    return await writeNewFile(path, content);
+    const bytes = await writeNewFile(path, content, isForGood);
+    // A file's name is durable once its folder is, and so on.
+    if (isForGood) for (const folder of [dirname(path), this.location]) await syncFolder(folder);
+    return bytes;
   }
 
   readBytes(id: string): Promise<Buffer> {
@@ -92,6 +95,15 @@ export class FolderStorage implements BlobStorage {
   }
 
   close(): void {}
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }
 
 /** Writes a file; parts in one system call, which may be short on a full disk. */

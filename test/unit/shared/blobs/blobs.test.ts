@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readdir, readlink, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -65,6 +65,26 @@ console.log(JSON.stringify({ failure, files: files.map(({ name }) => name) }));
 `;
 
 describe('the blob folder', () => {
+  test('an export is on the disk with its name before what it has may be deleted; other files cost no sync', async (t) => {
+    const folder = await newFolder();
+    const handle = await open(folder);
+    await handle.close();
+    const synced: string[] = [];
+    const handles = Object.getPrototypeOf(handle) as FileHandle;
+    const sync = handles.sync;
+    t.mock.method(handles, 'sync', async function (this: FileHandle) {
+      synced.push(await readlink(`/proc/self/fd/${this.fd}`));
+      await sync.call(this);
+    });
+    const blobs = await Blobs.open(folder);
+    await blobs.of('own').putStream(Readable.from([Buffer.alloc(10)]));
+    assert.deepEqual(synced, []);
+    await blobs.writeExport('jobs.csv.gz', Readable.from([Buffer.alloc(10)]));
+    const exports = join(folder, 'blobs', 'exports');
+    assert.deepEqual(synced, [join(exports, 'jobs.csv.gz'), exports, join(folder, 'blobs')]);
+    await rm(folder, { recursive: true });
+  });
+
   test('a blob folder keeps nothing of a blob that did not fit', async () => {
     const folder = await newFolder();
     try {
