@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { PostgresAdapter, type Selectable } from 'kysely';
 import type { Database } from '../database/database.ts';
 import type { CreditsTable } from '../database/tables.ts';
+import { ApiError } from '../errors.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { findAccount } from './accounts.ts';
 import { tellRedisEventually } from './sync-accounts.ts';
@@ -28,6 +29,7 @@ export const maxCredit = 9_000_000 * 1_000_000_000;
  * error would have it repeated, and so added twice. A Redis that cannot be told now is told later. At most the remaining credit, as the database knows it, can be removed: the cost of jobs cannot be taken back. Unfinished jobs are still charged,
  * so the balance may fall below zero until credit is added.
  * @returns `short`: more would be removed than remains; `too_much`: the account would exceed `maxCredit`
+ * @throws ApiError 500 `outcome_unknown` if its commit got no reply, and the database cannot tell now whether it has it
  */
 export async function addCredit(
   db: Database,
@@ -42,21 +44,49 @@ export async function addCredit(
     created_at: Date.now(),
     created_by: createdBy,
   };
-  const refusal = await db.transaction().execute(async (transaction) => {
-    // Two concurrent removals must not both see the same credit. SQLite has one writer anyway.
-    if (db.getExecutor().adapter instanceof PostgresAdapter) {
-      await transaction.selectFrom('accounts').select('id').where('id', '=', accountId).forUpdate().execute();
-    }
+  let isInserted = false;
+  const adding = db.transaction().execute(async (transaction) => {
+    // Two concurrent removals must not both see the same credit.
+    await lockAccount(transaction, accountId);
     const account = await findAccount(transaction, accountId);
     if (account === undefined) return 'no_account';
     if (amount < 0 && account.credit - account.charged + amount < 0) return 'short';
     if (account.credit + amount > maxCredit) return 'too_much';
     await transaction.insertInto('credits').values(row).execute();
+    isInserted = true;
     return undefined;
+  });
+  const refusal = await adding.catch(async (error) => {
+    // Only a commit can succeed and still fail: its reply is lost with the connection.
+    if (isInserted && (await hasCredit(db, row))) return undefined;
+    throw error;
   });
   if (refusal !== undefined) return refusal;
   await tellRedisEventually(db, redis, accountId);
   return creditOf(row);
+}
+
+/** Makes others that lock the account wait until the transaction ends. SQLite has one writer anyway. */
+async function lockAccount(transaction: Database, id: string): Promise<void> {
+  if (!(transaction.getExecutor().adapter instanceof PostgresAdapter)) return;
+  await transaction.selectFrom('accounts').select('id').where('id', '=', id).forUpdate().execute();
+}
+
+/** Whether the database has a credit whose commit may still be under way there. @throws ApiError if it cannot tell */
+async function hasCredit(
+  db: Database,
+  { id, account_id: accountId }: Pick<Selectable<CreditsTable>, 'id' | 'account_id'>,
+): Promise<boolean> {
+  try {
+    return await db.transaction().execute(async (transaction) => {
+      await lockAccount(transaction, accountId);
+      return (await transaction.selectFrom('credits').select('id').where('id', '=', id).execute()).length > 0;
+    });
+  } catch (cause) {
+    const message =
+      'The database did not say whether the credit was added. Look at the credits of the account before you repeat it.';
+    throw new ApiError('outcome_unknown', message, { cause });
+  }
 }
 
 /**
