@@ -126,10 +126,11 @@ async function isLastOperator(db: Database, id: string): Promise<boolean> {
   return operators.length === 1 && operators[0]?.id === id;
 }
 
-/** A no-op update locks its rows in both databases. */
+/** A no-op update locks its rows in both databases. Who was invited, and has no way to sign in yet, may never come. */
 function lockedOperators(db: Database): Promise<{ id: string }[]> {
   const operators = db.updateTable('users').set({ role: 'operator' }).where('role', '=', 'operator');
-  return operators.where('disabled', '=', 0).returning('id').execute();
+  const ways = db.selectFrom('user_accounts').select('user_id');
+  return operators.where('disabled', '=', 0).where('id', 'in', ways).returning('id').execute();
 }
 
 function userOf(row: Selectable<UsersTable>): User {

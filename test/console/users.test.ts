@@ -155,6 +155,18 @@ test('the last operator who can sign in stays: neither disabled, nor deleted, no
   assert.equal((await remove(id)).status, 200);
 });
 
+test('an invited operator who has never signed in does not let the last one go', async () => {
+  const { body } = await invite({ email: 'never@example.com', role: 'operator' });
+  for (const answer of [
+    await change(own, { disabled: true }),
+    await change(own, { role: 'user' }),
+    await remove(own),
+  ]) {
+    assert.deepEqual([answer.status, answer.body.error?.code], [400, 'invalid_request_error']);
+  }
+  assert.equal((await remove(body.id)).status, 200);
+});
+
 test('GET /admin/v1/users?search= finds parts of addresses and names, and nothing by signs of patterns', async () => {
   await invite({ email: 'search_one@example.com', name: 'Weird % Name' });
   await invite({ email: 'searchxtwo@example.com', name: 'Zoë' });
