@@ -90,18 +90,18 @@ async function hasCredit(
 }
 
 /**
- * Lists an account's credits, newest first.
- * @param after id of the credit to start after; an unknown one returns nothing
+ * Lists an account's credits, newest first; undefined if it has none with the id `after`.
+ * @param after id of the credit to start after
  */
 export async function listCredits(
   db: Database,
   accountId: string,
   { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): Promise<Credit[]> {
+): Promise<Credit[] | undefined> {
   let credits = db.selectFrom('credits').selectAll().where('account_id', '=', accountId);
   if (after !== undefined) {
-    const last = await db.selectFrom('credits').select('created_at').where('id', '=', after).executeTakeFirst();
-    if (last === undefined) return [];
+    const last = await credits.where('id', '=', after).executeTakeFirst();
+    if (last === undefined) return undefined;
     credits = credits.where((is) => is(is.refTuple('created_at', 'id'), '<', is.tuple(last.created_at, after)));
   }
   const rows = await credits.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();

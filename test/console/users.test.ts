@@ -167,6 +167,21 @@ test('an invited operator who has never signed in does not let the last one go',
   assert.equal((await remove(body.id)).status, 200);
 });
 
+test('a page of users, accounts or credits after one that is gone is refused, and does not look like the last one', async () => {
+  const [first, second] = [
+    await invite({ email: 'page-1@example.com' }),
+    await invite({ email: 'page-2@example.com' }),
+  ];
+  const { body: page } = await operator.call('GET', '/admin/v1/users?limit=1');
+  assert.deepEqual([page.data[0].id, page.next], [second.body.id, second.body.id]);
+  assert.equal((await remove(second.body.id)).status, 200);
+  for (const path of ['users', 'accounts', 'accounts/default/credits']) {
+    const { status, body } = await operator.call('GET', `/admin/v1/${path}?limit=1&after=${page.next}`);
+    assert.deepEqual([status, body.error?.param], [400, 'after'], path);
+  }
+  assert.equal((await remove(first.body.id)).status, 200);
+});
+
 test('GET /admin/v1/users?search= finds parts of addresses and names, and nothing by signs of patterns', async () => {
   await invite({ email: 'search_one@example.com', name: 'Weird % Name' });
   await invite({ email: 'searchxtwo@example.com', name: 'Zoë' });

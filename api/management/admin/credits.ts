@@ -7,6 +7,7 @@ import { parseDollars, toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
+import { invalidQuery } from '../../http/read-query.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
@@ -31,7 +32,9 @@ export function creditRoutes(
       const { limit, after } = readPageQuery(ctx.query, pageSize);
       const id = ctx.params.id as string;
       if ((await findAccount(db, id)) === undefined) throw noAccount();
-      ctx.body = listPage((await listCredits(db, id, { limit: limit + 1, after })).map(creditObject), limit);
+      const credits = await listCredits(db, id, { limit: limit + 1, after });
+      if (credits === undefined) throw invalidQuery('after', 'the id of a credit of this account');
+      ctx.body = listPage(credits.map(creditObject), limit);
     },
     add: async (ctx) => {
       ctx.state.endpoint = 'admin.credits';

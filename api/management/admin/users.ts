@@ -6,7 +6,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
-import { readText } from '../../http/read-query.ts';
+import { invalidQuery, readText } from '../../http/read-query.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { State } from '../../state.ts';
@@ -41,6 +41,8 @@ export function userRoutes(
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
+      if (after !== undefined && (await findUser(db, after)) === undefined)
+        throw invalidQuery('after', 'the id of a user');
       const filter = { account: readText(ctx.query, 'account'), search: readText(ctx.query, 'search') };
       ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...filter })).map(userObject), limit);
     },
