@@ -353,6 +353,38 @@ describe('usage', () => {
     }
   });
 
+  test('usage as a file has every group, also if there are more than a report shows', async () => {
+    const user = await signUp('groups');
+    const count = 1200;
+    await addToUsageHours(
+      jobs.db,
+      Array.from({ length: count }, (_, index) => ({
+        ...{ account_id: user.account, api_key_id: index === 0 ? user.keyId : `key_${index}`, endpoint: 'chat' },
+        ...{ capability: 'chat', model: `model-${index}`, vendor: 'sandbox', created_at: morning },
+        ...{
+          ended_at: morning + 100,
+          first_at: null,
+          outcome: 'completed' as const,
+          input_tokens: 3,
+          output_tokens: 4,
+        },
+        ...{ cached_tokens: null, cost: index + 1, saved: null },
+      })),
+    );
+    for (const group of ['model', 'key']) {
+      const shown = await get200(user, `/usage?group_by=${group}`);
+      assert.deepEqual([shown.data.length, shown.total.requests], [1000, count]);
+      const { headers } = { headers: { cookie: user.client.cookie } };
+      const answer = await fetch(`${jobs.gateway.url}/console/api/usage.csv?group_by=${group}`, { headers });
+      const [head, ...lines] = (await answer.text()).trim().split('\r\n');
+      const requests = (head as string).split(',').indexOf('requests');
+      assert.equal(lines.length, count);
+      assert.ok(lines.every((line) => line.split(',')[requests] === '1'));
+      // The cheapest is the last one; a key has its name.
+      assert.match(lines.at(-1) as string, group === 'key' ? /^groups's key,key_/ : /^model-0,/);
+    }
+  });
+
   test('usage shows what the prompt cache of a vendor saved, by the prices of the route that served it, and by tags', async () => {
     const user = await signUp('cached');
     const long = { ...chat, messages: [{ role: 'system', content: 'Be brief. '.repeat(2000) }, ...chat.messages] };

@@ -57,10 +57,12 @@ const groupColumns = {
  * Reads the hourly sums of an account or of all. By account or key it reads daily sums, and hourly ones at both ends of the
  * span. With further filters it reads every account's hours: half a second per million. A tag reads the jobs of the span one
  * by one, about a second per million, so its span should be short.
+ * @param most maximum number of groups, if not a thousand
  */
 export async function readUsage(
   db: Database,
   question: UsageQuestion,
+  most: number = maxGroups,
 ): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums }> {
   const source = question.tag === undefined ? await sumsOf(db, question) : jobsOfTag(db, question, question.tag);
   const summed = summedOn(db);
@@ -69,11 +71,11 @@ export async function readUsage(
     const { rows } = await sql<UsageRow>`${groups} order by 1`.execute(db);
     return { rows, total: totalOf(rows) };
   }
-  const most = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(maxGroups)}`;
+  const largest = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(most)}`;
   // Covers all groups, including omitted ones, and reuses the rows read.
   const total = sql`select null, ${summed} from usage_groups`;
   const { rows } = await sql<UsageRow | TotalRow>`
-    with usage_groups as (${groups}) select * from (${most}) as most union all ${total}`.execute(db);
+    with usage_groups as (${groups}) select * from (${largest}) as largest union all ${total}`.execute(db);
   return { rows: rows.filter(isOfGroup), total: totalOf(rows.filter((row) => !isOfGroup(row))) };
 }
 

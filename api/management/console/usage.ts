@@ -19,6 +19,10 @@ const usualDays = 30;
 const maxDays = 3660;
 const maxDaysByHour = 92;
 const maxDaysByTag = 92;
+/** Maximum groups of a file. A report shows fewer, and their total; a file must not lack any. */
+const maxFileGroups = 100_000;
+/** Ids per statement: databases bound the number of their parameters. */
+const idsAtOnce = 1000;
 
 /**
  * `GET …/usage`: usage in groups and in total, with the latency percentiles of the newest requests. Costs are in dollars,
@@ -65,7 +69,9 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
     ctx.state.endpoint = 'usage.csv';
     const question = readQuestion(ctx.query, accountOf(ctx));
     const { groupBy } = question;
-    const { rows } = await reads.read(() => readUsage(db, question));
+    const { rows } = await reads.read(() => readUsage(db, question, maxFileGroups + 1));
+    if (rows.length > maxFileGroups)
+      throw invalidQuery('from', 'a shorter span: this one has too many groups for a file');
     const names = await reads.read(() => namesOf(db, question, rows));
     // Groups with a name also have an id.
     const hasId = groupBy === 'key' || groupBy === 'account';
@@ -127,8 +133,13 @@ async function namesOf(
   const table = groupBy === 'key' ? 'api_keys' : groupBy === 'account' ? 'accounts' : undefined;
   if (table === undefined || rows.length === 0) return new Map();
   const ids = rows.map(({ group }) => String(group));
-  const named = await db.selectFrom(table).select(['id', 'name']).where('id', 'in', ids).execute();
-  return new Map(named.map(({ id, name }) => [id, name]));
+  const names = new Map<string, string>();
+  for (let start = 0; start < ids.length; start += idsAtOnce) {
+    const some = ids.slice(start, start + idsAtOnce);
+    const named = await db.selectFrom(table).select(['id', 'name']).where('id', 'in', some).execute();
+    for (const { id, name } of named) names.set(id, name);
+  }
+  return names;
 }
 
 function labelOf(
