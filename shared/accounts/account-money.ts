@@ -162,13 +162,18 @@ export async function forgetBudget(redis: RedisClient, account: string, apiKeyId
   await redis.del(accountKeys.budget(account, apiKeyId));
 }
 
-/** An API key's spending in the current period of its budget, in nano-dollars, without unfinished jobs. */
+/**
+ * An API key's spending in the current period of its budget, in nano-dollars, without unfinished jobs. Undefined while Redis has
+ * none of this kind of period: the key has not been used since its budget was set, or since Redis lost it.
+ */
 export async function readBudget(
   redis: RedisClient,
   account: string,
   apiKeyId: string,
   period: BudgetPeriod,
-): Promise<number> {
+): Promise<number | undefined> {
   const [name, spent] = await redis.hmget(accountKeys.budget(account, apiKeyId), 'period', 'spent');
-  return name === budgetPeriodAt(period, Date.now()).name ? Number(spent ?? 0) : 0;
+  const current = budgetPeriodAt(period, Date.now()).name;
+  if (name?.split(':')[0] !== current.split(':')[0]) return undefined;
+  return name === current ? Number(spent ?? 0) : 0;
 }

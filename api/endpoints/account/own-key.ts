@@ -24,7 +24,7 @@ export function readOwnKey({ redis }: { readonly redis: RedisClient }, db: Datab
         findAccount(db, accountId),
       ]);
       if (key === undefined || account === undefined) return undefined;
-      return { key: await keyObject(redis, key), account, balance: await readBalance(redis, account) };
+      return { key: await keyObject(redis, db, key), account, balance: await readBalance(redis, account) };
     });
     if (read === undefined) throw new ApiError('not_found', 'There is no such API key.');
     const { key, account, balance } = read;

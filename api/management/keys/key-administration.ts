@@ -56,7 +56,7 @@ export class KeyAdministration {
         throw invalidParameter('after', "Invalid 'after': there is no key with this id.");
       }
       const keys = await listKeyPage(this.#db, range, last, limit + 1);
-      const data = await Promise.all(keys.slice(0, limit).map((key) => keyObject(this.#redis, key)));
+      const data = await Promise.all(keys.slice(0, limit).map((key) => keyObject(this.#redis, this.#db, key)));
       const hasMore = keys.length > limit;
       return { object: 'list', data, has_more: hasMore, next: hasMore ? (data.at(-1)?.id ?? null) : null };
     });
@@ -80,7 +80,7 @@ export class KeyAdministration {
       const key = await this.#find(range, id);
       const changed = await changeApiKey(this.#db, this.#redis, key, change);
       if (changed === undefined) throw noLongerValid('has been revoked, and cannot be changed');
-      return await keyObject(this.#redis, changed);
+      return await keyObject(this.#redis, this.#db, changed);
     });
   }
 
@@ -88,7 +88,7 @@ export class KeyAdministration {
   async revoke(range: KeyRange, id: string): Promise<KeyObject> {
     return await this.#in(async () => {
       await revokeApiKey(this.#db, this.#redis, await this.#find(range, id));
-      return await keyObject(this.#redis, await this.#find(range, id));
+      return await keyObject(this.#redis, this.#db, await this.#find(range, id));
     });
   }
 
@@ -104,7 +104,7 @@ export class KeyAdministration {
 
   /** The only response with a key's text. */
   async #shown({ key, text }: CreatedKey): Promise<KeyObject> {
-    return { ...(await keyObject(this.#redis, key)), key: text };
+    return { ...(await keyObject(this.#redis, this.#db, key)), key: text };
   }
 
   async #find(range: KeyRange, id: string): Promise<ApiKey> {

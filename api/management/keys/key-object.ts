@@ -1,15 +1,17 @@
-import { readBudget } from '../../../shared/accounts/account-money.ts';
+import { budgetPeriodAt, readBudget } from '../../../shared/accounts/account-money.ts';
 import { type ApiKey, keyStatus } from '../../../shared/accounts/api-key.ts';
+import type { Database } from '../../../shared/database/database.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
+import { readPredecessors, readSpent } from '../../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
 /** A key as shown in the console and to operators. Never its text, which only the response that creates it contains. */
 export type KeyObject = Readonly<Record<string, unknown>> & { readonly id: string };
 
 /** Shows a key, with its spending in the current period of its budget. Times are milliseconds since 1970. */
-export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObject> {
+export async function keyObject(redis: RedisClient, db: Database, key: ApiKey): Promise<KeyObject> {
   const { budget } = key;
-  const spent = budget && (await readBudget(redis, key.accountId, key.id, budget.period));
+  const spent = await readSpentOf(redis, db, key);
   return {
     id: key.id,
     object: 'key',
@@ -29,7 +31,7 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     tpm: key.tpm ?? null,
     concurrency: key.concurrency ?? null,
     model_limits: key.modelLimits ?? null,
-    budget: budget ? { amount: toDollars(budget.amount), period: budget.period, spent: toDollars(spent ?? 0) } : null,
+    budget: budget ? { amount: toDollars(budget.amount), period: budget.period, spent: toDollars(spent) } : null,
     on_disconnect: key.onDisconnect ?? null,
     unsupported_parameters: key.unsupportedParameters ?? null,
     cache_breakpoints: key.cacheBreakpoints ?? null,
@@ -38,4 +40,13 @@ export async function keyObject(redis: RedisClient, key: ApiKey): Promise<KeyObj
     single_flight: key.singleFlight ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
+}
+
+/** What a key has spent of its budget, in nano-dollars: as Redis knows it, which has the latest jobs, or else the ledger. */
+async function readSpentOf(redis: RedisClient, db: Database, { accountId, id, budget }: ApiKey): Promise<number> {
+  if (budget === undefined) return 0;
+  const known = await readBudget(redis, accountId, id, budget.period);
+  if (known !== undefined) return known;
+  const { from } = budgetPeriodAt(budget.period, Date.now());
+  return await readSpent(db, accountId, await readPredecessors(db, accountId, id), from);
 }

@@ -290,6 +290,21 @@ describe('GET /v1/key', () => {
     assert.ok(Math.abs(spent.account.balance - (2.5 - dollars)) < 1e-12);
   });
 
+  test('GET /v1/key tells what was spent of a budget that admission has not loaded, as after a change and a rotation', async () => {
+    const ann = await tenant('ann', { budget: { amount: 5, period: 'never' } });
+    await addJobs(ann, [{}, { cost: 2_000_000_000 }]);
+    const spent = 2.0015;
+    assert.equal((await ask(ann, '/v1/key')).limits.budget.spent, spent);
+    const changed = await admin.change(ann.key.id, { budget: { amount: 9, period: 'never' } });
+    assert.deepEqual(changed.budget, { amount: 9, period: 'never', spent });
+    assert.equal((await admin.rotate(ann.key.id)).budget.spent, spent);
+    const { data } = await admin.answer(200, 'GET', `/accounts/${ann.account}/keys`);
+    assert.deepEqual(
+      data.map(({ budget }: KeyAnswer) => budget.spent),
+      [spent, spent],
+    );
+  });
+
   test('GET /v1/key has null for every limit of an unlimited account', async () => {
     const ann = await tenant('ann');
     const { limits, account, models } = await ask(ann, '/v1/key');
