@@ -6,8 +6,8 @@ const hourMs = 3_600_000;
 
 /** The start of the bucket that contains a time, in the user's time zone. */
 function bucketOf(at: number, size: 'hour' | 'day'): number {
-  const time = new Date(at);
-  return size === 'hour' ? time.setMinutes(0, 0, 0) : time.setHours(0, 0, 0, 0);
+  // Hours are those of the gateway: one that comes twice, when clocks are set back, has one local time.
+  return size === 'hour' ? at - (at % hourMs) : new Date(at).setHours(0, 0, 0, 0);
 }
 
 /** The next bucket: days are counted by the calendar, since one of them may have 23 or 25 hours. */
