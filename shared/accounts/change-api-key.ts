@@ -125,7 +125,7 @@ export async function rotateApiKey(
       .executeTakeFirst();
     if (row === undefined) return undefined;
     const old = apiKeyOf(row);
-    const created = await insertKey(transaction, text, old);
+    const created = await insertKey(transaction, text, { ...old, expiresAt: await findExpiry(transaction, old) });
     const expiresAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
     await transaction
       .updateTable('api_keys')
@@ -144,6 +144,18 @@ export async function rotateApiKey(
   if (overlapMs === 0) await writeKeyFlag(redis, old, 0);
   else await announceKey(db, redis, old);
   return { key: created, text };
+}
+
+/** When a key would expire without its rotations: as the newest key that replaced it does. */
+async function findExpiry(transaction: Database, key: ApiKey): Promise<number | undefined> {
+  let newest = key;
+  while (newest.rotatedTo !== undefined) {
+    const query = transaction.selectFrom('api_keys').selectAll().where('id', '=', newest.rotatedTo);
+    const row = await query.executeTakeFirst();
+    if (row === undefined) break;
+    newest = apiKeyOf(row);
+  }
+  return newest.expiresAt;
 }
 
 /**

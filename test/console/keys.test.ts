@@ -246,6 +246,19 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([await statusOf(chat(rotated.key, other.url)), await statusOf(chat(last.key))], [401, 200]);
   });
 
+  it('API keys over HTTP that are rotated again, as the text of the new one was lost, do not pass on the end of their overlap', async () => {
+    for (const expiresAt of [null, Date.now() + 90 * 86_400_000]) {
+      const { id } = await keys.create({ expires_at: expiresAt });
+      const lost = await keys.rotate(id, { overlap_seconds: 600 });
+      assert.equal(lost.expires_at, expiresAt);
+      assert.equal((await keys.rotate(id, { overlap_seconds: 600 })).expires_at, expiresAt);
+      // Nor if the one whose text was lost was itself replaced.
+      const { rotated_to: second } = await keys.revoke(id);
+      await keys.rotate(second, { overlap_seconds: 60 });
+      assert.equal((await keys.rotate(second, { overlap_seconds: 60 })).expires_at, expiresAt);
+    }
+  });
+
   it('API keys over HTTP that were rotated at once, while Redis took no writes, end when that is repeated', async () => {
     const redis = new Redis(gateway.redisUrl);
     const { id, key } = await keys.create({ name: 'leaked' });
