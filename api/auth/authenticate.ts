@@ -9,6 +9,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';
 import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
@@ -20,6 +21,8 @@ import { readKey } from './read-key.ts';
 const cachedCallers = 10_000;
 /** Timeout for reading a key from the database. */
 const lookUpMs = 2000;
+/** Timeout of `assertActiveSoon`. */
+const activeMs = 5000;
 
 export interface CallerDirectoryOptions {
   readonly db: Database;
@@ -107,6 +110,14 @@ export class CallerDirectory {
     const current = flag === String(caller.revision) ? caller : await this.reload(caller);
     assertNotExpired(current);
     return current;
+  }
+
+  /** Same as `assertActive`, for requests that nothing else bounds. @throws also ApiError 503 when Redis does not respond in time. */
+  async assertActiveSoon(caller: Caller): Promise<Caller> {
+    const current = await withTimeout(this.assertActive(caller), activeMs);
+    if (current !== undefined) return current;
+    const message = 'API keys cannot be checked for now. Try again later.';
+    throw new ApiError('service_unavailable', message, { reason: 'queue_unavailable', retryAfterMs: 2000 });
   }
 
   /**
@@ -276,7 +287,7 @@ export function authenticate(callers: CallerDirectory, forwarded: ForwardedHeade
 /** Refuses revoked keys, for routes that do not go through admission. */
 export function requireActiveKey(callers: CallerDirectory): Middleware<State> {
   return async (ctx, next) => {
-    ctx.state.caller = await callers.assertActive(ctx.state.caller);
+    ctx.state.caller = await callers.assertActiveSoon(ctx.state.caller);
     await next();
   };
 }

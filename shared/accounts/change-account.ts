@@ -1,8 +1,9 @@
 import type { Database } from '../database/database.ts';
+import { ApiError } from '../errors.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import type { AccountMoney } from './account-money.ts';
 import { type AccountWithMoney, findAccount } from './accounts.ts';
-import { tellRedis } from './sync-accounts.ts';
+import { tellRedisEventually } from './sync-accounts.ts';
 
 /** Changes to an account; omitted fields stay. */
 export interface AccountChange {
@@ -15,9 +16,9 @@ export interface AccountChange {
 }
 
 /**
- * Changes an account: first in the database, which is durable, then in Redis, which every admission reads. If the second step
- * fails (the error is thrown), admission uses the old values until it is repeated or an api process starts. Idempotent.
+ * Changes an account: first in the database, which is durable, then in Redis, which every admission reads. Idempotent.
  * @returns the account after the change; undefined if there is none
+ * @throws ApiError 503 while Redis cannot be told. It is told again in the background; until then admission uses the old values.
  */
 export async function changeAccount(
   db: Database,
@@ -42,6 +43,7 @@ export async function changeAccount(
     .where('id', '=', id)
     .execute();
   const account = await findAccount(db, id);
-  if (account !== undefined) await tellRedis(db, redis, id);
-  return account;
+  if (account === undefined || (await tellRedisEventually(db, redis, id))) return account;
+  const message = 'The account is changed, but requests do not notice yet: Redis cannot be reached. It is tried again.';
+  throw new ApiError('service_unavailable', message, { reason: 'queue_unavailable', retryAfterMs: 2000 });
 }

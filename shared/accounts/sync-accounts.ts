@@ -42,21 +42,22 @@ export async function tellRedis(db: Database, redis: RedisClient, id: string): P
 }
 
 /**
- * Same as `tellRedis`, for a change that nobody may repeat: a Redis that refuses it, or is silent, delays it only briefly. It is
- * told again in the background until it knows; what a process leaves undone is done by the next start (`syncAccounts`).
+ * Same as `tellRedis`; a Redis that refuses the change, or is silent, delays the caller only briefly. It is told again in the
+ * background until it knows; what a process leaves undone is done by the next start (`syncAccounts`). Returns whether it knows.
  */
-export async function tellRedisEventually(db: Database, redis: RedisClient, id: string): Promise<void> {
-  const telling = async (): Promise<void> => {
+export async function tellRedisEventually(db: Database, redis: RedisClient, id: string): Promise<boolean> {
+  const telling = async (): Promise<boolean> => {
     while (redis.status !== 'end') {
       const isTold = await tellRedis(db, redis, id).then(
         () => true,
         () => false,
       );
-      if (isTold) return;
+      if (isTold) return true;
       await delay(tellAgainMs, undefined, { ref: false });
     }
+    return false;
   };
-  await withTimeout(telling(), tellMs);
+  return (await withTimeout(telling(), tellMs)) ?? false;
 }
 
 /**

@@ -3,11 +3,14 @@ import type { Capability } from '../../../shared/capabilities/capability.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { CapabilityQueue, QueuedJob } from '../../../shared/queue/queue.ts';
 import type { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
+import { withTimeout } from '../../../shared/runtime/with-timeout.ts';
 import type { State } from '../../state.ts';
 
 /** Path of the board. */
 export const boardPath = '/console/queues';
 
+/** Timeout for a response of the board, which reads Redis. */
+const boardMs = 5000;
 /** Jobs per page: each is read with its request, of up to 64 KiB. */
 const maxJobs = 100;
 
@@ -22,7 +25,13 @@ export function queueBoard({ queues }: { readonly queues: ReadonlyMap<Capability
     if (ctx.state.session.role !== 'operator') throw new ApiError('permission_denied', 'Only operators may do this.');
     if (Number(ctx.query.jobsPerPage) > maxJobs) ctx.query = { ...ctx.query, jobsPerPage: String(maxJobs) };
     board ??= openBoard([...queues.values()].flatMap(({ all }) => all));
-    await (await board)(ctx, next);
+    const shown = (await board)(ctx, next).then(() => true);
+    if (!(await withTimeout(shown, boardMs))) {
+      throw new ApiError('service_unavailable', 'The queues cannot be read for now. Try again later.', {
+        reason: 'queue_unavailable',
+        retryAfterMs: 2000,
+      });
+    }
     if (typeof ctx.body === 'string' && ctx.response.is('html')) ctx.body = withinConsole(ctx.body);
   };
 }

@@ -49,7 +49,7 @@ async function hasOperatorSession(ctx: Context, services: RequireOperatorDepende
 
 async function hasOperatorKey(ctx: Context, { callers, forwarded }: RequireOperatorDependencies): Promise<boolean> {
   const found = await callers.find(readKey(ctx.headers), () => forwarded.callerNetwork(ctx.req));
-  const caller = await callers.assertActive(found);
+  const caller = await callers.assertActiveSoon(found);
   ctx.state.caller = caller;
   return caller.kind === 'operator';
 }
