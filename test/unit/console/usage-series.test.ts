@@ -7,7 +7,7 @@ interface Point {
 }
 
 // By its address: the console's types are checked apart from these.
-const module = new URL('../../console/src/pages/usage/usage-series.ts', import.meta.url).href;
+const module = new URL('../../../console/src/pages/usage/usage-series.ts', import.meta.url).href;
 const { usageSeries } = (await import(module)) as {
   usageSeries: (rows: object[], span: { from: number; to: number }, size: 'hour' | 'day') => Point[];
 };
