@@ -11,8 +11,11 @@ import { dropPartition, extendPartitions, hasPartitions, type JobPartition, read
 
 /** Rows deleted by one statement, kept low so that other writers get through. */
 const batch = 500;
-/** Time for which the others leave a round to the process that began one, in ms: a little less than from one round to the next. */
-const roundMs = 500_000;
+/**
+ * Time for which the others leave a round to the process that began one, in ms: a little less than from one round to the next.
+ * It is renewed while the round lasts, as exports may take hours.
+ */
+const usualRoundMs = 500_000;
 
 export interface JobRetentionOptions {
   readonly db: Database;
@@ -20,6 +23,8 @@ export interface JobRetentionOptions {
   readonly blobs: Pick<Blobs, 'writeExport'>;
   readonly config: Pick<Config, 'jobRetentionMs' | 'jobExport'>;
   readonly log: Logger;
+  /** Override of the default (500 s), for tests. */
+  readonly roundMs?: number;
 }
 
 /**
@@ -30,11 +35,22 @@ export interface JobRetentionOptions {
  * @throws Error of the database, Redis or the storage of files
  */
 export async function retainJobs(options: JobRetentionOptions, now: number = Date.now()): Promise<void> {
-  const { db, redis, config, log } = options;
+  const { db, redis, config, roundMs = usualRoundMs } = options;
   if (hasPartitions(db)) await extendPartitions(db, config.jobRetentionMs, now);
   if (config.jobRetentionMs === undefined) return;
   if ((await redis.set(jobRetentionKey, '1', 'PX', roundMs, 'NX')) === null) return;
-  const cutoff = firstIdAt(startOfDay(now - config.jobRetentionMs));
+  const renewing = setInterval(() => void redis.pexpire(jobRetentionKey, roundMs).catch(() => undefined), roundMs / 4);
+  renewing.unref();
+  try {
+    await deleteExpired(options, firstIdAt(startOfDay(now - config.jobRetentionMs)));
+  } finally {
+    clearInterval(renewing);
+  }
+}
+
+/** Deletes what ended before an id. */
+async function deleteExpired(options: JobRetentionOptions, cutoff: string): Promise<void> {
+  const { db, log } = options;
   for (const partition of hasPartitions(db) ? await readPartitions(db) : []) {
     if (partition.to <= cutoff) await dropExpired(options, partition);
   }

@@ -15,6 +15,7 @@ import { migratePostgres } from '../../../shared/database/migrate-postgres.ts';
 import { readMigrations } from '../../../shared/database/migrations.ts';
 import { newJobId } from '../../../shared/ids.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import { jobRetentionKey } from '../../../shared/redis/keys.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobRecords } from '../../support/job-records.ts';
@@ -203,6 +204,40 @@ async function unexported(place: Place, jobs: readonly { id: string; outcome: st
     stored.includes(job.id) || exported.some(({ id, outcome }) => id === job.id && outcome === job.outcome);
   return jobs.filter((job) => !isKept(job)).map(({ id }) => id);
 }
+
+test('a round that takes long is left to the process that began it, however long that is', async () => {
+  const place = await openPlace('SQLite');
+  await insert(place.db, rowOf(40));
+  let begun = 0;
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const writeExport: Place['blobs']['writeExport'] = async (name, content) => {
+    begun++;
+    await held;
+    await place.blobs.writeExport(name, content);
+  };
+  const config = { jobRetentionMs: 30 * dayMs, jobExport: 'jsonl' as const };
+  const round = (): Promise<void> =>
+    retainJobs({ ...place, blobs: { writeExport }, redis, log, config, roundMs: 400 }, now);
+  const first = round();
+  await eventually(async () => assert.equal(begun, 1));
+  // Several times as long as a mark of the round lasts by itself.
+  const others: Promise<void>[] = [];
+  for (let times = 0; times < 4; times++) {
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    others.push(round());
+  }
+  release();
+  await Promise.all(others);
+  assert.equal(begun, 1);
+  await first;
+  assert.equal((await exportsOf(place)).size, 1);
+  // Nothing keeps the mark any more.
+  await eventually(async () => assert.equal(await redis.exists(jobRetentionKey), 0));
+  await place.db.destroy();
+});
 
 test('an exported CSV has one cell a column whatever the caller wrote, and none that a spreadsheet would run', async () => {
   const place = await openPlace('SQLite');
