@@ -33,7 +33,10 @@ async function messagesAt(name: string, hints: boolean | undefined, messages: ob
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
   const answer = { choices: [{ index: 0, message, finish_reason: 'stop' }], usage };
   server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
-  const row = madeUpModel({ id: 'm', capability: 'chat', ...(hints !== undefined && { chat: { hints, effort: true } }) }, name);
+  const row = madeUpModel(
+    { id: 'm', capability: 'chat', ...(hints !== undefined && { chat: { hints, effort: true } }) },
+    name,
+  );
   const given = callOf({ model: 'm', stream: false, request: JSON.stringify({ messages }) });
   await executeChat({ vendor, row, endpoint: 'chat', keep: false, call: given, sink: collect() });
   await vendor.close();
