@@ -58,7 +58,8 @@ function readChoice(choice: Fields, texts: AnswerTexts): void {
   const said = (choice.delta ?? choice.message ?? {}) as Fields;
   texts.add(`${key} content`, said.content);
   texts.add(`${key} refusal`, said.refusal);
-  texts.add(`${key} reasoning`, said.reasoning_content, true);
+  // Some vendors have the other name, and some both for the same text.
+  texts.add(`${key} reasoning`, said.reasoning_content ?? said.reasoning, true);
   const calls = listOf(said.tool_calls).map((call, at) => [call.index ?? at, call.function ?? call.custom] as const);
   for (const [at, called] of [...calls, ['legacy', said.function_call] as const]) {
     const { name, arguments: json, input } = (called ?? {}) as Fields;

@@ -52,6 +52,22 @@ describe('boundExchange', () => {
   });
 });
 
+describe('counts of reasoning', () => {
+  it('countExchange and boundExchange count reasoning once, whichever of its names a vendor has', () => {
+    const thought = 'The quick brown fox jumps over the lazy dog.';
+    const of = (delta: object) => {
+      const frames = [JSON.stringify({ choices: [{ index: 0, delta }] })];
+      return { endpoint: 'chat', request: chat('Hi'), frames, length: frames[0]?.length ?? 0, largeLength: 0 };
+    };
+    for (const count of [countExchange, boundExchange]) {
+      const expected = count(of({ reasoning_content: thought }));
+      assert.ok(expected.reasoning > 5 && expected.completion >= expected.reasoning);
+      assert.deepEqual(count(of({ reasoning: thought })), expected);
+      assert.deepEqual(count(of({ reasoning: thought, reasoning_content: thought })), expected);
+    }
+  });
+});
+
 describe('hasImpossibleAmount', () => {
   const usages: readonly (readonly [usage: Record<string, unknown>, isImpossible: boolean])[] = [
     [{ prompt_tokens: 3, completion_tokens: 0, total_tokens: 3 }, false],
