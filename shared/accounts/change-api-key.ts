@@ -1,4 +1,5 @@
 import type { Database } from '../database/database.ts';
+import { ApiError } from '../errors.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { forgetBudget } from './account-money.ts';
 import type { ApiKey, KeySettings, NewApiKey } from './api-key.ts';
@@ -103,17 +104,21 @@ export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<v
  * Creates a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it expires earlier), or
  * revokes it at once if that is 0. A key may be rotated again, to replace a text that was lost. Returns undefined if the old
  * key is no longer valid. If Redis fails afterwards, the error is thrown: a repeat tells it that the old key is revoked.
+ * @param max valid keys that its account may have
+ * @throws ApiError 400 if there are so many, and the overlap would add one
  */
 export async function rotateApiKey(
   db: Database,
   redis: RedisClient,
   key: FlaggedKey,
   overlapMs: number,
+  max = Number.POSITIVE_INFINITY,
 ): Promise<CreatedKey | undefined> {
-  const { id } = key;
+  const { id, accountId } = key;
   const text = newApiKeyText();
   const now = Date.now();
   const rotated = await db.transaction().execute(async (transaction) => {
+    const isFull = overlapMs > 0 && max < Number.POSITIVE_INFINITY && (await countValid(transaction, accountId)) >= max;
     // Writing first locks the row, so the new key gets exactly what is read.
     const row = await transaction
       .updateTable('api_keys')
@@ -124,6 +129,10 @@ export async function rotateApiKey(
       .returningAll()
       .executeTakeFirst();
     if (row === undefined) return undefined;
+    if (isFull) {
+      const way = 'revoke one first, or rotate this one without an overlap';
+      throw new ApiError('invalid_request_error', `There are ${max} API keys already: ${way}.`);
+    }
     const old = apiKeyOf(row);
     const created = await insertKey(transaction, text, { ...old, expiresAt: await findExpiry(transaction, old) });
     const expiresAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + overlapMs);
@@ -165,19 +174,24 @@ async function findExpiry(transaction: Database, key: ApiKey): Promise<number | 
 export async function createLimitedApiKey(db: Database, key: NewApiKey, max: number): Promise<CreatedKey | undefined> {
   const text = newApiKeyText();
   const created = await db.transaction().execute(async (transaction) => {
-    // Writing the account's row first serializes concurrent counts.
-    const account = transaction.updateTable('accounts').set((is) => ({ name: is.ref('name') }));
-    await account.where('id', '=', key.accountId).execute();
-    const { count } = await transaction
-      .selectFrom('api_keys')
-      .select((is) => is.fn.countAll<number>().as('count'))
-      .where('account_id', '=', key.accountId)
-      .where('revoked_at', 'is', null)
-      .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', Date.now())]))
-      .executeTakeFirstOrThrow();
-    return Number(count) >= max ? undefined : await insertKey(transaction, text, key);
+    return (await countValid(transaction, key.accountId)) >= max ? undefined : await insertKey(transaction, text, key);
   });
   return created && { key: created, text };
+}
+
+/** Counts an account's valid keys. Others that count them wait until the transaction ends. */
+async function countValid(transaction: Database, accountId: string): Promise<number> {
+  // Writing the account's row first serializes concurrent counts.
+  const account = transaction.updateTable('accounts').set((is) => ({ name: is.ref('name') }));
+  await account.where('id', '=', accountId).execute();
+  const { count } = await transaction
+    .selectFrom('api_keys')
+    .select((is) => is.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
+    .where('revoked_at', 'is', null)
+    .where((is) => is.or([is('expires_at', 'is', null), is('expires_at', '>', Date.now())]))
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 async function insertKey(db: Database, text: string, key: NewApiKey): Promise<ApiKey> {

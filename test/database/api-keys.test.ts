@@ -355,6 +355,21 @@ describe('API keys', () => {
     await revokeApiKey(db, redis, keys[0] as ApiKey);
     assert.ok(await make());
     assert.equal(await make(), undefined);
+    // A rotation leaves both valid for a time; one without an overlap makes none more.
+    const [, second, third] = keys as [ApiKey, ApiKey, ApiKey];
+    await assert.rejects(rotateApiKey(db, redis, second, 60_000, 3), { status: 400 });
+    assert.ok(await rotateApiKey(db, redis, second, 0, 3));
+    assert.equal(await make(), undefined);
+    await revokeApiKey(db, redis, third);
+    const [{ key: one }] = [(await make()) as { key: ApiKey }];
+    await revokeApiKey(db, redis, one);
+    const valid = (await listApiKeys(db)).filter(({ accountId, revokedAt }) => {
+      return accountId === 'collector' && revokedAt === undefined;
+    });
+    const rotated = await Promise.all(
+      valid.map((key) => rotateApiKey(db, redis, key, 60_000, 3).catch(() => undefined)),
+    );
+    assert.deepEqual([valid.length, rotated.filter((created) => created !== undefined).length], [2, 1]);
   });
 
   test('the last use of a key is written soon, but not again within a minute', async () => {

@@ -92,11 +92,11 @@ export class KeyAdministration {
     });
   }
 
-  /** Returns the replacement of a key, with its text. @throws ApiError 400 for a key that is no longer valid, 404, 503. */
+  /** Returns the replacement of a key, with its text. @throws ApiError 400 for a key that is no longer valid, and at the maximum, 404, 503. */
   async rotate(range: KeyRange, id: string, overlapMs: number): Promise<KeyObject> {
     return await this.#in(async () => {
       const key = await this.#find(range, id);
-      const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs);
+      const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs, maxKeys);
       if (created === undefined) throw noLongerValid('is no longer valid: make a new one');
       return await this.#shown(created);
     });
