@@ -44,16 +44,25 @@ export function hasEnded(job: Pick<Job, 'ended_at'>): boolean {
   return job.ended_at !== null;
 }
 
+/** Time after the end of a job within which its cost is known, if it has one. */
+const settlingMs = 10_000;
+
+/** Whether the cost of a job may still come. */
+export function isSettling({ cost, ended_at: endedAt }: Pick<Job, 'cost' | 'ended_at'>, now = Date.now()): boolean {
+  return cost === null && (endedAt === null || now - endedAt < settlingMs);
+}
+
 /** Duration of a job from creation to end, in ms; null while in progress. */
 export function jobDuration(job: Pick<Job, 'created_at' | 'ended_at'>): number | null {
   return job.ended_at === null ? null : job.ended_at - job.created_at;
 }
 
-/** One job, refetched while in progress. */
+/** One job, refetched while in progress, and until its cost is known. */
 export function jobQuery(id: string, path = '/jobs') {
   return queryOptions({
     queryKey: [path, id],
     queryFn: ({ signal }) => request<Job>('GET', `${path}/${encodeURIComponent(id)}`, { signal }),
-    refetchInterval: ({ state }) => (state.data !== undefined && !hasEnded(state.data) ? 2000 : false),
+    refetchInterval: ({ state }) =>
+      state.data !== undefined && (!hasEnded(state.data) || isSettling(state.data)) ? 2000 : false,
   });
 }

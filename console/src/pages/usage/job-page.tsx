@@ -4,7 +4,7 @@ import { IconEye } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { hasEnded, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
+import { hasEnded, isSettling, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
 import { queryClient } from '../../api/query-client.ts';
 import { request } from '../../api/request.ts';
 import { AccountLink } from '../../components/account-link.tsx';
@@ -96,7 +96,7 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
         <Card title="Details" actions={<StatusBadge status={job.status} />}>
           <Facts
             lines={{
-              Cost: job.cost === null ? 'not settled yet' : money(job.cost),
+              Cost: <Cost job={job} />,
               "Vendor's own cost": job.vendor_cost === null ? null : money(job.vendor_cost),
               [hasEnded(job) ? 'Took' : 'Took so far']: <Duration job={job} />,
               Model: job.model,
@@ -126,6 +126,14 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
       )}
     </Stack>
   );
+}
+
+/** The cost of a job. One that failed, or whose model has no price, may have none. */
+function Cost({ job }: { job: Job }) {
+  const [now, setNow] = useState(Date.now);
+  const isOpen = isSettling(job, now);
+  useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isOpen });
+  return isOpen ? 'not settled yet' : money(job.cost);
 }
 
 /** Duration of a job, so far if it is in progress. */
