@@ -1,5 +1,11 @@
 import { budgetPeriods } from '../shared/accounts/account-money.ts';
-import { type ApiKey, type KeySettings, keyStatus, type Priority } from '../shared/accounts/api-key.ts';
+import {
+  type ApiKey,
+  type KeySettings,
+  keyStatus,
+  maxCacheSeconds,
+  type Priority,
+} from '../shared/accounts/api-key.ts';
 import { isCapability } from '../shared/capabilities/capability.ts';
 import { formatDollars, parseDollars } from '../shared/money/cost.ts';
 
@@ -12,6 +18,7 @@ export const keyOptions = {
   'unsupported-parameters': { type: 'string' },
   'cache-breakpoints': { type: 'string' },
   'single-flight': { type: 'string' },
+  'cache-seconds': { type: 'string' },
   'expires-in-days': { type: 'string' },
   capabilities: { type: 'string' },
   models: { type: 'string' },
@@ -32,6 +39,7 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
   --cache-breakpoints
                    who sets the breakpoints of Anthropic's prompt cache: caller, or automatic where the caller sets none
   --single-flight  whether identical requests at once share one call of a vendor: on or off
+  --cache-seconds  how long answers are cached for identical requests, if these do not say so themselves
   --expires-in-days
                    after how many days it stops to be valid
   --capabilities   what it may be used for: chat,embedding,image,transcription,speech,video
@@ -71,6 +79,7 @@ export function readKeySettings(given: Given, now: number): Partial<KeySettings>
     unsupportedParameters: unsupported,
     cacheBreakpoints: breakpoints,
     singleFlight: readSwitch(given, 'single-flight'),
+    cacheSeconds: wholeNumber(given, 'cache-seconds', maxCacheSeconds),
     expiresAt: days === undefined ? undefined : now + days * dayMs,
     capabilities: readCapabilities(given.capabilities),
     models: readModels(given.models),
@@ -182,6 +191,7 @@ function settingsText(key: ApiKey): string {
     ['priority', key.priority],
     ['max-priority', key.maxPriority],
     ['single-flight', key.singleFlight === undefined ? undefined : key.singleFlight ? 'on' : 'off'],
+    ['cache-seconds', key.cacheSeconds],
     ['model-limits', key.modelLimits && Object.keys(key.modelLimits).length],
     ['vendor-ids', key.vendorIds?.join(' ').replace(/\p{C}/gu, ' ')],
     ['rotated-to', key.rotatedTo],

@@ -17,7 +17,7 @@ const usage = `usage:
   npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
                            [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
                            [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD]
-                           [--cache-breakpoints caller|automatic] [--single-flight on|off]
+                           [--cache-breakpoints caller|automatic] [--single-flight on|off] [--cache-seconds N]
                            [--priority PRIORITY] [--max-priority PRIORITY] [--vendor-ids LIST] [--json]
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]

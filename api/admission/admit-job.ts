@@ -157,7 +157,7 @@ async function admitAndQueue(
     throw refusal(admission, services, submission);
   }
   services.load.added(job);
-  if (isRecordedFirst(job)) await recordAccepted(services, submission);
+  if (waitsForDatabase(submission)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.parsed = undefined;
   submission.share?.close();
@@ -174,10 +174,16 @@ async function admitted(services: AdmitJobDependencies, submission: Submission, 
   }
 }
 
+/** Whether a job must be in the database before it is queued. What a key's setting caches must not: it is to fail no request. */
+function waitsForDatabase({ job, isCachedByKey }: Submission): boolean {
+  return !isCachedByKey && isRecordedFirst(job);
+}
+
 /** What the queue gets of a job that is queued with its admission: on one Redis, where nothing is to be stored before. */
 function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): AdmitCall['queued'] {
   const { job, parsed } = submission;
-  if (services.isCluster || isRecordedFirst(job) || job.lane !== undefined || parsed === undefined) return undefined;
+  if (services.isCluster || waitsForDatabase(submission) || job.lane !== undefined || parsed === undefined)
+    return undefined;
   const { request } = parsed;
   if (typeof request !== 'string' || !isInline(parsed)) return undefined;
   return { request, ...queuedBeside(submission) };

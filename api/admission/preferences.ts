@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Priority } from '../../shared/accounts/api-key.ts';
+import { type KeySettings, maxCacheSeconds, type Priority } from '../../shared/accounts/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { Context } from '../state.ts';
@@ -16,7 +16,7 @@ export interface Preferences {
   readonly waitMs: number;
   /** `Prefer: quote`: respond with what the request may cost and how long it would wait, and run nothing. */
   readonly quote: boolean;
-  /** From `X-Sluice-Cache` (seconds), in ms: how old a cached answer may be; undefined: none is wanted, and none is cached. */
+  /** From `X-Sluice-Cache` (seconds), in ms: how old a cached answer may be; 0: none is wanted, and none is cached; undefined: as the key says. */
   readonly cacheMs: number | undefined;
   /** From `X-Sluice-Single-Flight`: whether identical requests at once share one job; undefined: as the key says. */
   readonly singleFlight: boolean | undefined;
@@ -31,7 +31,6 @@ export interface Preferences {
 }
 
 const maxDeadlineMs = 86_400_000;
-const maxCacheSeconds = 604_800;
 const maxStartBySeconds = 86_400;
 /** Longer bodies (bytes) are not compared: hashing them would hold up the event loop. */
 const maxCompared = 1024 * 1024;
@@ -83,7 +82,15 @@ function readCache(value: Header): number | undefined {
   if (typeof value !== 'string' || !/^\d{1,6}$/.test(value) || Number(value) > maxCacheSeconds) {
     throw invalid('X-Sluice-Cache', `a whole number of seconds up to ${maxCacheSeconds}`);
   }
-  return Number(value) === 0 ? undefined : Number(value) * 1000;
+  return Number(value) * 1000;
+}
+
+/** How old a cached answer to a request may be, in ms, as the header says, or else its key; 0: none is wanted, and none is cached. */
+export function cacheMsOf(
+  { cacheMs }: Pick<Preferences, 'cacheMs'>,
+  { cacheSeconds = 0 }: Pick<KeySettings, 'cacheSeconds'>,
+): number {
+  return cacheMs ?? cacheSeconds * 1000;
 }
 
 function readSingleFlight(value: Header): boolean | undefined {
@@ -154,8 +161,7 @@ export function retryName(
 ): string | undefined {
   if (body.byteLength > maxCompared) return undefined;
   if ((preferences.onDisconnect ?? state.caller.onDisconnect) === 'cancel') return undefined;
-  if (preferences.idempotencyKey !== undefined || preferences.respondAsync || preferences.cacheMs !== undefined)
-    return undefined;
+  if (preferences.idempotencyKey !== undefined || preferences.respondAsync || preferences.cacheMs) return undefined;
   // The caller's own name of the request tells apart what is otherwise equal.
   const own = headers['x-client-request-id'] ?? '';
   const about = JSON.stringify([state.caller.apiKeyId, method, url, own]);

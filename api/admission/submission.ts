@@ -18,6 +18,8 @@ export interface Submission {
   readonly bodyHash: string;
   /** How old an answer may be that is taken from the cache, in ms, and how long it is cached; undefined: it is not. */
   readonly cacheMs?: number | undefined;
+  /** Whether its answer is cached because its key says so, not the request itself: it needs no database, as a plain one does not. */
+  readonly isCachedByKey?: boolean;
   /** The job of a cached answer that is older than that, or that waits with a lower priority. */
   replaces?: string;
   /** Whether it shares its job with identical requests that come while it runs. */

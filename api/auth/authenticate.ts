@@ -241,6 +241,7 @@ function callerOf(key: ApiKey): Caller {
     priority: key.priority,
     maxPriority: key.maxPriority,
     singleFlight: key.singleFlight,
+    cacheSeconds: key.cacheSeconds,
     vendorIds: key.vendorIds,
   };
 }

@@ -9,7 +9,7 @@ import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { writtenVersion } from '../../shared/runtime/wire-version.ts';
 import type { AccountLoader } from '../admission/account-loader.ts';
 import { idempotencyMs } from '../admission/admit.ts';
-import { idempotencyHash, type Preferences } from '../admission/preferences.ts';
+import { cacheMsOf, idempotencyHash, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import type { Caller } from '../auth/caller.ts';
 import { packViewOptions } from '../replies/view.ts';
@@ -42,15 +42,17 @@ export async function describeJob(
   facts.stream = parsed.stream;
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
   const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
-  const wantsCache = preferences.cacheMs !== undefined;
+  const cacheMs = cacheMsOf(preferences, ctx.state.caller);
   // A job with a time to start by has terms of its own, which would end the requests of others.
-  const mayShare = wantsCache && preferences.startByMs === undefined;
+  const mayShare = cacheMs > 0 && preferences.startByMs === undefined;
   const cached = mayShare ? cacheName(ctx, endpoint, parsed, preferences) : undefined;
-  if (wantsCache && cached === undefined) showCache(ctx, 'bypass');
+  // A key's setting asks for nothing that a request may miss.
+  if (preferences.cacheMs && cached === undefined) showCache(ctx, 'bypass');
   const wantsSharing = preferences.singleFlight ?? ctx.state.caller.singleFlight;
   const shared = wantsSharing ? sharedName(ctx, endpoint, parsed, preferences, lane) : undefined;
-  // Background work is answered at once, and goes on without its caller. A retry finds a shared job as any identical request does.
-  const retried = parsed.background || shared !== undefined ? undefined : retryName;
+  // Background work is answered at once, and goes on without its caller. A retry finds a shared job, or a cached answer, as any
+  // identical request does.
+  const retried = parsed.background || (cached ?? shared) !== undefined ? undefined : retryName;
   const names = { cached, shared, retryName: retried };
   return {
     job: identify(services, ctx, endpoint, { parsed, viewOptions, lane, ...names }, preferences),
@@ -58,7 +60,8 @@ export async function describeJob(
     parsed,
     // The name of a cached answer, or of a shared job, says it all.
     bodyHash: (cached ?? shared) === undefined ? bodyHash : '-',
-    cacheMs: cached === undefined ? undefined : preferences.cacheMs,
+    cacheMs: cached === undefined ? undefined : cacheMs,
+    ...(cached !== undefined && preferences.cacheMs === undefined && { isCachedByKey: true }),
     ...(shared !== undefined && { isShared: true }),
     ...((cached ?? shared) !== undefined && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
     isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
@@ -116,7 +119,7 @@ function identify(
   const v = writtenVersion();
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = parsed.background === true;
-  const { cacheMs = 0 } = preferences;
+  const cacheMs = cacheMsOf(preferences, caller);
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   // The caller's timeout does not apply to work that it does not wait for.
   const ownMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);

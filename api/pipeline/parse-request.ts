@@ -2,7 +2,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { discardUploads } from '../admission/admit-job.ts';
 import type { BodyGate } from '../admission/body-gate.ts';
-import { idempotencyHash, type Preferences, retryName, sha256 } from '../admission/preferences.ts';
+import { cacheMsOf, idempotencyHash, type Preferences, retryName, sha256 } from '../admission/preferences.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import type { DiskFloor } from '../bounds/disk-floor.ts';
 import { readForm } from '../http/body/form-body.ts';
@@ -75,7 +75,7 @@ function watchOf({ ctx, services, endpoint, preferences, share }: Reading): Body
     beforeLarge: async () => {
       services.disk.assertRoom();
       const { caller } = ctx.state;
-      const mayBeCached = preferences.cacheMs !== undefined && mayHaveName(endpoint, sizeOf(ctx));
+      const mayBeCached = cacheMsOf(preferences, caller) > 0 && mayHaveName(endpoint, sizeOf(ctx));
       const free = {
         idempotency: idempotencyHash(ctx, endpoint, preferences),
         mayBeCached,

@@ -4,7 +4,7 @@ import { sharedPrefix } from '../../shared/jobs/settlement/settle.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, queueingMs, type Submitted } from '../admission/admit-job.ts';
 import { forgetBinding } from '../admission/forget-binding.ts';
-import type { Preferences } from '../admission/preferences.ts';
+import { cacheMsOf, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
@@ -51,9 +51,11 @@ export function sharedName(
   preferences: Preferences,
   lane: JobIdentity['lane'],
 ): string | undefined {
-  const { idempotencyKey, respondAsync, cacheMs, startByMs, singleFlight } = preferences;
-  const isBoundElse = idempotencyKey !== undefined || respondAsync || cacheMs !== undefined || startByMs !== undefined;
-  const { cacheBreakpoints = 'caller' } = ctx.state.caller;
+  const { idempotencyKey, respondAsync, startByMs, singleFlight } = preferences;
+  const { caller } = ctx.state;
+  const isCached = cacheMsOf(preferences, caller) > 0;
+  const isBoundElse = idempotencyKey !== undefined || respondAsync || isCached || startByMs !== undefined;
+  const { cacheBreakpoints = 'caller' } = caller;
   const name = isBoundElse ? undefined : requestName(ctx, endpoint, parsed, cacheBreakpoints, lane ?? '');
   if (name === undefined && singleFlight) showSingleFlight(ctx, 'bypass');
   return name && sharedPrefix + name;

@@ -47,7 +47,11 @@ export async function submitOrFind({
       return { job: submission.job, isReplay: false };
     }
     const live = await connection.wait(readJobState(services.redis, submitted.jobId), readMs);
-    const bound = live ?? (await connection.wait(services.storedJobs.findEnded(submitted.jobId), readMs));
+    const bound = live ?? (await findEnded({ services, submission, connection }, submitted.jobId));
+    if (bound === 'unreadable') {
+      submission.replaces = submitted.jobId;
+      continue;
+    }
     if (bound !== undefined && bound.account !== submission.job.account) {
       // Another account's: it is neither shown nor told of.
       submission.job = { ...submission.job, idempotency: ownBinding(submission.job) };
@@ -83,6 +87,22 @@ export async function submitOrFind({
   }
 }
 
+/**
+ * Finds a job that Redis has dropped; `unreadable`: the database does not show it for now, and the request can do without it.
+ * @throws ApiError 503 if it cannot.
+ */
+async function findEnded(
+  { services, submission, connection }: Omit<SubmissionCall, 'ctx'>,
+  jobId: string,
+): Promise<JobState | 'unreadable' | undefined> {
+  try {
+    return await connection.wait(services.storedJobs.findEnded(jobId), readMs);
+  } catch (error) {
+    if (submission.isCachedByKey && connection.ended === undefined) return 'unreadable';
+    throw error;
+  }
+}
+
 async function discardOwnUploads(
   services: SubmitOrFindDependencies,
   { job, parsed }: Pick<Submission, 'job' | 'parsed'>,
@@ -111,10 +131,17 @@ function rankOf(lane: JobIdentity['lane']): number {
 /** Whether a cached answer that Redis has dropped is gone from the database, too: large ones stay as long as files do. */
 async function isGone(
   { storedJobs }: SubmitOrFindDependencies,
-  { cacheMs }: Submission,
+  { cacheMs, isCachedByKey }: Submission,
   bound: JobState,
 ): Promise<boolean> {
-  return cacheMs !== undefined && (await storedJobs.findAnswer(bound)) === undefined;
+  if (cacheMs === undefined) return false;
+  try {
+    return (await storedJobs.findAnswer(bound)) === undefined;
+  } catch (error) {
+    // It cannot be read for now.
+    if (isCachedByKey) return true;
+    throw error;
+  }
 }
 
 /** The job whose answer is cached, to be shown as this request wants it: streamed or not, with its usage or without. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxCacheSeconds } from '../../shared/accounts/api-key.ts';
 import { chatRequest } from '../../shared/capabilities/chat.ts';
 import { completionRequest } from '../../shared/capabilities/completion.ts';
 import { embeddingRequest } from '../../shared/capabilities/embedding.ts';
@@ -146,8 +147,8 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
     },
     'X-Sluice-Cache': {
       description:
-        'Seconds: an answer of this age to an identical request of the account is returned at once, for nothing; else the answer is cached that long.',
-      schema: z.int().min(0).max(604_800),
+        'Seconds: an answer of this age to an identical request of the account is returned at once, for nothing; else the answer is cached that long. `0`: neither, even if the API key has it on. By default as the key says.',
+      schema: z.int().min(0).max(maxCacheSeconds),
     },
     'X-Sluice-Single-Flight': {
       description:

@@ -22,6 +22,7 @@ export function settingColumns(settings: Partial<KeySettings>): Partial<Insertab
     ['priority', { priority: settings.priority ?? null }],
     ['maxPriority', { max_priority: settings.maxPriority ?? null }],
     ['singleFlight', { single_flight: settings.singleFlight === undefined ? null : Number(settings.singleFlight) }],
+    ['cacheSeconds', { cache_seconds: settings.cacheSeconds ?? null }],
     ['vendorIds', { vendor_ids: json(settings.vendorIds) }],
   ];
   return Object.assign({}, ...columns.filter(([name]) => Object.hasOwn(settings, name)).map(([, values]) => values));
@@ -72,6 +73,7 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     priority: row.priority ?? undefined,
     maxPriority: row.max_priority ?? undefined,
     singleFlight: row.single_flight === null ? undefined : row.single_flight === 1,
+    cacheSeconds: row.cache_seconds ?? undefined,
     vendorIds: parsed<string[]>(row.vendor_ids),
   };
 }

@@ -29,6 +29,9 @@ export interface RateLimits {
   readonly tpm?: number | undefined;
 }
 
+/** How long an answer may be cached, in seconds: by a key's setting, or by the header `X-Sluice-Cache`. */
+export const maxCacheSeconds = 604_800;
+
 /** A key's settings, all of which can be changed. Undefined means no limit, or the gateway's default. */
 export interface KeySettings {
   /** When it expires, ms since 1970. */
@@ -55,6 +58,11 @@ export interface KeySettings {
   readonly maxPriority: Priority | undefined;
   /** Whether its identical requests at once share one job, see the header `X-Sluice-Single-Flight`. Undefined: no. */
   readonly singleFlight: boolean | undefined;
+  /**
+   * How old a cached answer to its requests may be, in seconds, and how long their answers are cached: for those that choose nothing
+   * by the header `X-Sluice-Cache`. Undefined: they are not cached.
+   */
+  readonly cacheSeconds: number | undefined;
   /**
    * Ids of objects in the operator's own vendor accounts (files, vector stores, containers, …) that requests may name; a
    * trailing star matches any suffix. Only operators set it. Undefined: none.

@@ -152,6 +152,8 @@ export interface ApiKeysTable {
   max_priority: 'low' | 'normal' | 'high' | null;
   /** 1: identical requests at once share one job; 0 and null: only if they ask for it. */
   single_flight: number | null;
+  /** How old a cached answer may be, and how long answers are cached; null: only if requests ask for it. */
+  cache_seconds: number | null;
   /** JSON list of ids in the operator's own vendor accounts; null: none. */
   vendor_ids: string | null;
   /** `operator`: for /admin/v1 only; `console`: an account's playground key, whose text is not kept. */

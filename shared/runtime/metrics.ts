@@ -218,7 +218,7 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     ),
     cachedAnswers: counter(
       'sluice_answer_cache_total',
-      'Answered requests with X-Sluice-Cache, by result: hit, miss or bypass. A hit has no job of its own.',
+      'Answered requests that X-Sluice-Cache or their key lets have cached answers, by result: hit, miss or bypass. A hit has no job of its own.',
       ...(['endpoint', 'result'] as const),
     ),
     singleFlights: counter(

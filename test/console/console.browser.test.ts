@@ -259,12 +259,14 @@ describe('the console', () => {
     await context.close();
   });
 
-  test('the console keeps the priority of a key, and whether it shares identical requests, and takes them back', async () => {
+  test('the console keeps the priority of a key, whether it shares identical requests and how long it caches answers, and takes them back', async () => {
     const context = await browser.context(gateway.url, 'light', session);
     const page = await openPage(context);
     const names = ['Priority', 'Highest priority', 'Identical requests at once'];
     const field = (name: string) => page.getByRole('dialog').getByRole('combobox', { name, exact: true });
-    const values = async (): Promise<string[]> => await Promise.all(names.map((name) => field(name).inputValue()));
+    const cache = page.getByRole('dialog').getByRole('textbox', { name: 'Answers from the cache, seconds' });
+    const values = async (): Promise<string[]> =>
+      await Promise.all([...names.map((name) => field(name).inputValue()), cache.inputValue()]);
     const edit = async (): Promise<void> => {
       await page.getByRole('button', { name: 'Actions for Nightly' }).click();
       await page.getByRole('menuitem', { name: 'Edit' }).click();
@@ -276,12 +278,13 @@ describe('the console', () => {
     };
     await createKey(page, 'Nightly');
     for (const chosen of [
-      ['low', 'high', 'on'],
-      ['high', 'high', 'on'],
-      ['', '', ''],
+      ['low', 'high', 'on', '3,600'],
+      ['high', 'high', 'on', '60'],
+      ['', '', '', ''],
     ]) {
       await edit();
       for (const [index, name] of names.entries()) await field(name).selectOption(chosen[index] as string);
+      await cache.fill(chosen.at(-1) as string);
       await save();
       await page.reload();
       await settled(page);

@@ -47,6 +47,7 @@ describe('API keys over HTTP', () => {
     priority: 'low',
     max_priority: 'high',
     single_flight: true,
+    cache_seconds: 604_800,
     vendor_ids: ['file-1', 'vs_*'],
   };
 
@@ -110,6 +111,10 @@ describe('API keys over HTTP', () => {
       [{ priority: 'highest' }, 'priority'],
       [{ max_priority: 2 }, 'max_priority'],
       [{ single_flight: 1 }, 'single_flight'],
+      ...[0, -1, 1.5, '60', 604_801].map((seconds): [Record<string, unknown>, string] => [
+        { cache_seconds: seconds },
+        'cache_seconds',
+      ]),
       [{ vendor_ids: [] }, 'vendor_ids'],
       [{ vendor_ids: ['file-*-1'] }, 'vendor_ids[0]'],
       [{ colour: 'red' }, null],

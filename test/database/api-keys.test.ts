@@ -46,6 +46,7 @@ const allSettings = {
   priority: 'low',
   maxPriority: 'high',
   singleFlight: true,
+  cacheSeconds: 3600,
   vendorIds: ['file-1', 'vs_*'],
 } as const;
 

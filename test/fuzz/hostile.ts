@@ -129,6 +129,7 @@ export const hostileHeaders: readonly (readonly [name: string, value: string])[]
   ...['0', '1', '-1', '1e3', '99999', 'twice', ''].map((value) => ['x-stainless-retry-count', value] as const),
   ...['cancel', 'continue', 'x', ''].map((value) => ['x-sluice-on-disconnect', value] as const),
   ...['0', '1', '01', '-1', '1, 1', 'on', ''].map((value) => ['x-sluice-single-flight', value] as const),
+  ...['0', '00', '60', '604801', '-1', '1.5', '60, 60', ''].map((value) => ['x-sluice-cache', value] as const),
   ...['', '1', '1.0', '-1', '1.1.1', '99999999999999999999', '9007199254740993.5', 'x', 'NaN.0'].map(
     (value) => ['last-event-id', value] as const,
   ),

@@ -377,6 +377,7 @@ const keyFields = {
     priority: 'low',
     max_priority: 'high',
     single_flight: true,
+    cache_seconds: 60,
     expires_at: 4_000_000_000,
   },
   ...{ models: ['sandbox-chat'], capabilities: ['chat'], budget: { amount: 5, period: 'day' }, rpm: 9, tpm: 9 },

@@ -12,6 +12,7 @@ export const unlimitedCaller: Caller = {
   ...{
     cacheBreakpoints: undefined,
     singleFlight: undefined,
+    cacheSeconds: undefined,
     priority: undefined,
     maxPriority: undefined,
     vendorIds: undefined,

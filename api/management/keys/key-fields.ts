@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { budgetPeriods } from '../../../shared/accounts/account-money.ts';
+import { maxCacheSeconds } from '../../../shared/accounts/api-key.ts';
 import type { KeyChange } from '../../../shared/accounts/change-api-key.ts';
 import { capabilities } from '../../../shared/capabilities/capability.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
@@ -48,6 +49,7 @@ const settings = {
   priority: z.enum(priorities).nullable().optional(),
   max_priority: z.enum(priorities).nullable().optional(),
   single_flight: z.boolean().nullable().optional(),
+  cache_seconds: whole(maxCacheSeconds).nullable().optional(),
 };
 
 /** The body of `POST …/keys`. */
@@ -111,6 +113,7 @@ export function keyChangeOf(fields: z.output<typeof operatorKeyChangeFields>): K
     priority: fields.priority,
     maxPriority: fields.max_priority,
     singleFlight: fields.single_flight,
+    cacheSeconds: fields.cache_seconds,
     vendorIds: fields.vendor_ids,
   });
 }

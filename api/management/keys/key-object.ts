@@ -38,6 +38,7 @@ export async function keyObject(redis: RedisClient, db: Database, key: ApiKey): 
     priority: key.priority ?? null,
     max_priority: key.maxPriority ?? null,
     single_flight: key.singleFlight ?? null,
+    cache_seconds: key.cacheSeconds ?? null,
     vendor_ids: key.vendorIds ?? null,
   };
 }

@@ -39,6 +39,12 @@ export const key = z.object({
   priority: z.string().nullable(),
   max_priority: z.string().nullable(),
   single_flight: z.boolean().nullable(),
+  cache_seconds: z
+    .int()
+    .nullable()
+    .describe(
+      'Seconds that answers to its requests are cached, unless they say otherwise by `X-Sluice-Cache`. Null: not.',
+    ),
   vendor_ids: texts,
 });
 

@@ -28,6 +28,7 @@ export interface ApiKey {
   readonly priority: Priority | null;
   readonly max_priority: Priority | null;
   readonly single_flight: boolean | null;
+  readonly cache_seconds: number | null;
   /** The key that replaced this one, which works until it expires. */
   readonly rotated_to?: string | null;
 }
@@ -51,6 +52,7 @@ export interface KeyValues {
   readonly priority: Priority | null;
   readonly max_priority: Priority | null;
   readonly single_flight: boolean | null;
+  readonly cache_seconds: number | null;
 }
 
 /** A newly created key: `key` is its text, which is never shown again. */

@@ -1,4 +1,4 @@
-import { NativeSelect, SimpleGrid } from '@mantine/core';
+import { NativeSelect, NumberInput, SimpleGrid } from '@mantine/core';
 import type { KeyFieldsProps } from './key-form-values.ts';
 
 const priorities = [
@@ -72,6 +72,18 @@ export function BehaviourFields({ values, onChange }: KeyFieldsProps) {
           { value: '', label: 'One call of a vendor each' },
           { value: 'on', label: 'Share one call of a vendor' },
         ]}
+      />
+      <NumberInput
+        label="Answers from the cache, seconds"
+        description="An identical request gets an answer of up to this age, at no cost"
+        placeholder="No cache"
+        min={1}
+        max={604_800}
+        allowDecimal={false}
+        allowNegative={false}
+        thousandSeparator=","
+        value={values.cacheSeconds}
+        onChange={(cacheSeconds) => onChange({ cacheSeconds })}
       />
     </SimpleGrid>
   );

@@ -24,6 +24,7 @@ export interface KeyFormValues {
   readonly priority: string;
   readonly maxPriority: string;
   readonly singleFlight: string;
+  readonly cacheSeconds: number | string;
 }
 
 /** What a group of the form's fields gets. */
@@ -60,6 +61,7 @@ export const emptyKeyForm: KeyFormValues = {
   priority: '',
   maxPriority: '',
   singleFlight: '',
+  cacheSeconds: '',
 };
 
 const dayMs = 86_400_000;
@@ -90,6 +92,7 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     priority: key.priority ?? '',
     maxPriority: key.max_priority ?? '',
     singleFlight: key.single_flight === true ? 'on' : '',
+    cacheSeconds: key.cache_seconds ?? '',
   };
 }
 
@@ -133,6 +136,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     priority: form.priority === '' ? null : (form.priority as Priority),
     max_priority: form.maxPriority === '' ? null : (form.maxPriority as Priority),
     single_flight: form.singleFlight === '' ? null : true,
+    cache_seconds: numberOf(form.cacheSeconds),
   };
 }
 
