@@ -8,6 +8,7 @@ import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { oneAttempt } from '../../support/gateway.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
 describe('a key’s cache_seconds', () => {
@@ -25,7 +26,7 @@ describe('a key’s cache_seconds', () => {
   });
   after(() => records?.stop());
 
-  const clientOf = ({ key }: KeyAnswer): OpenAI =>
+  const clientOf = ({ key }: Pick<KeyAnswer, 'key'>): OpenAI =>
     new OpenAI({ baseURL: `${records.gateway.url}/v1`, apiKey: key, maxRetries: 0 });
   const calls = async (user: string): Promise<number> => (await vendorCalls(records.gateway, user)).length;
   const resultOf = ({ headers }: Response): string | null => headers.get('x-sluice-cache');
@@ -59,8 +60,8 @@ describe('a key’s cache_seconds', () => {
   });
 
   it('a streamed request of the key is cached as it is made, and hits of the key are in its usage', async () => {
-    const key = await keys.create({ cache_seconds: 60 }, 'caching');
-    const client = clientOf(key);
+    const key = await makeApiKey(records.gateway, { accountId: 'caching', cacheSeconds: 60 });
+    const client = clientOf({ key });
     const body = streamed('WORDS:4@200', { user: 'streamed-by-key' });
     const results: (string | null)[] = [];
     for (let index = 0; index < 3; index++) {
@@ -71,7 +72,7 @@ describe('a key’s cache_seconds', () => {
     assert.deepEqual(results, ['miss', 'hit', 'hit']);
     assert.equal(await calls('streamed-by-key'), 1);
     await eventually(async () => {
-      const usage = await records.gateway.fetch('/v1/usage', { headers: { authorization: `Bearer ${key.key}` } });
+      const usage = await records.gateway.fetch('/v1/usage', { headers: { authorization: `Bearer ${key}` } });
       const { data } = (await usage.json()) as { data: { results: Record<string, unknown>[] }[] };
       const rows = data.flatMap(({ results: each }) => each);
       assert.deepEqual(
@@ -102,8 +103,8 @@ describe('a key’s cache_seconds', () => {
     assert.equal(await ask(plain, body), null);
     assert.equal(await ask(plain, body, { 'x-sluice-cache': '60' }), 'hit');
     assert.equal(await calls('other-key'), 3);
-    const stranger = clientOf(await keys.create({ cache_seconds: 60 }, 'stranger'));
-    assert.equal(await ask(stranger, body), 'miss');
+    const stranger = await makeApiKey(records.gateway, { accountId: 'stranger', cacheSeconds: 60 });
+    assert.equal(await ask(clientOf({ key: stranger }), body), 'miss');
   });
 
   it('a change of the key turns it on and off again', async () => {
