@@ -21,12 +21,12 @@ describe('a key’s cache_seconds', () => {
     records = await JobRecords.start({ configuration: oneAttempt, settings: { SLUICE_SANDBOX: 'priced' } });
     keys = await AdminKeys.open(records.gateway);
     cachingKey = await keys.create({ cache_seconds: 60 });
-    caching = clientOf(cachingKey);
-    plain = clientOf(await keys.create());
+    caching = clientOf(cachingKey.key);
+    plain = clientOf((await keys.create()).key);
   });
   after(() => records?.stop());
 
-  const clientOf = ({ key }: Pick<KeyAnswer, 'key'>): OpenAI =>
+  const clientOf = (key: string): OpenAI =>
     new OpenAI({ baseURL: `${records.gateway.url}/v1`, apiKey: key, maxRetries: 0 });
   const calls = async (user: string): Promise<number> => (await vendorCalls(records.gateway, user)).length;
   const resultOf = ({ headers }: Response): string | null => headers.get('x-sluice-cache');
@@ -61,7 +61,7 @@ describe('a key’s cache_seconds', () => {
 
   it('a streamed request of the key is cached as it is made, and hits of the key are in its usage', async () => {
     const key = await makeApiKey(records.gateway, { accountId: 'caching', cacheSeconds: 60 });
-    const client = clientOf({ key });
+    const client = clientOf(key);
     const body = streamed('WORDS:4@200', { user: 'streamed-by-key' });
     const results: (string | null)[] = [];
     for (let index = 0; index < 3; index++) {
@@ -104,12 +104,12 @@ describe('a key’s cache_seconds', () => {
     assert.equal(await ask(plain, body, { 'x-sluice-cache': '60' }), 'hit');
     assert.equal(await calls('other-key'), 3);
     const stranger = await makeApiKey(records.gateway, { accountId: 'stranger', cacheSeconds: 60 });
-    assert.equal(await ask(clientOf({ key: stranger }), body), 'miss');
+    assert.equal(await ask(clientOf(stranger), body), 'miss');
   });
 
   it('a change of the key turns it on and off again', async () => {
     const key = await keys.create();
-    const client = clientOf(key);
+    const client = clientOf(key.key);
     const body = held('WORDS:3@200', { user: 'changed' });
     assert.equal(await ask(client, body), null);
     assert.equal((await keys.change(key.id, { cache_seconds: 60 })).cache_seconds, 60);
@@ -144,7 +144,7 @@ describe('a key’s cache_seconds', () => {
   });
 
   it('a key that also shares identical requests at once caches them, and one that asks for that is told so', async () => {
-    const both = clientOf(await keys.create({ cache_seconds: 60, single_flight: true }));
+    const both = clientOf((await keys.create({ cache_seconds: 60, single_flight: true })).key);
     const body = held('WORDS:3@200', { user: 'both' });
     const flights: (string | null)[] = [];
     for (const headers of [{}, {}, { 'x-sluice-single-flight': '1' }]) {
