@@ -37,7 +37,7 @@ export const keyOptionsHelp = `  --concurrency    unfinished jobs that the key m
   --unsupported-parameters
                    what becomes of parameters that change an answer and that the model's vendor does not know
   --cache-breakpoints
-                   who sets the breakpoints of Anthropic's prompt cache: caller, or automatic where the caller sets none
+                   who sets the breakpoints of Claude's prompt cache: caller, or automatic where the caller sets none
   --single-flight  whether identical requests at once share one call of a vendor: on or off
   --cache-seconds  how long answers are cached for identical requests, if these do not say so themselves
   --expires-in-days

@@ -10,7 +10,7 @@ type OnDisconnect = 'cancel' | 'continue';
 /** How to treat parameters that a model's vendor does not support and that change the answer. Hints are always dropped. */
 export type UnsupportedParameters = 'refuse' | 'drop';
 
-/** Who sets the breakpoints of Anthropic's prompt cache; `automatic`: the gateway, in requests without any. */
+/** Who sets the breakpoints of Claude's prompt cache; `automatic`: the gateway, in requests without any. */
 export type CacheBreakpoints = 'caller' | 'automatic';
 
 /** Before which other requests one is served: `low`: none, it waits for spare capacity; `high`: all others, up to a share. */

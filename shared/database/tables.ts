@@ -144,7 +144,7 @@ export interface ApiKeysTable {
   on_disconnect: 'cancel' | 'continue' | null;
   /** How to treat parameters that a model's vendor does not support; null: refused. */
   unsupported_parameters: 'refuse' | 'drop' | null;
-  /** Who sets the breakpoints of Anthropic's prompt cache; null: the caller. */
+  /** Who sets the breakpoints of Claude's prompt cache; null: the caller. */
   cache_breakpoints: 'caller' | 'automatic' | null;
   /** Of its requests that choose none; null: normal. */
   priority: 'low' | 'normal' | 'high' | null;

@@ -21,7 +21,7 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly files?: readonly string[] | undefined;
   /** Set if the caller's key leaves out chat fields that the vendor does not support. */
   readonly dropsUnsupported?: true | undefined;
-  /** Set if the caller's key lets the gateway set breakpoints of Anthropic's prompt cache. */
+  /** Set if the caller's key lets the gateway set breakpoints of Claude's prompt cache. */
   readonly addsCacheBreakpoints?: true | undefined;
   /** Names of the routes that would refuse the request. */
   readonly excludedRoutes?: readonly string[] | undefined;

@@ -173,6 +173,7 @@ function executeOn(
     stream,
     request: own,
     addsCacheBreakpoints,
+    hasCachePrices: addsCacheBreakpoints && hasCachePrices(routed),
     uploads,
     signal,
     silenceMs,
@@ -180,6 +181,10 @@ function executeOn(
   });
   // Nearly every call passes synchronously, and then nothing is awaited.
   return passed instanceof Promise ? passed.then(work) : work(passed);
+}
+
+function hasCachePrices({ prices }: RoutedModel): boolean {
+  return prices?.cachedInput !== undefined || prices?.cacheWrite !== undefined;
 }
 
 /** Takes the next step of a task, with the account that created it. A poll goes without the request, which may be long. */

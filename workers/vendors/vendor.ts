@@ -20,6 +20,8 @@ export interface VendorCall {
   readonly request: RequestBody;
   /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */
   readonly addsCacheBreakpoints?: true | undefined;
+  /** Whether the catalogue has prices of the route's prompt cache. Looked up only if the adapter is to mark it. */
+  readonly hasCachePrices?: boolean | undefined;
   /** Aborted when the caller disconnected, the deadline passed, the job was fenced off or the worker gives up. */
   readonly signal: AbortSignal;
   /** Longest time (ms) without a byte from the vendor before the call fails with `timeout`. */

@@ -185,8 +185,8 @@ describe('chat messages as Bedrock messages', () => {
         image(`data:image/jpg;base64,${png}`),
         file(pdf, 'Q3_report (final).pdf'),
         file(pdf, 'Q3.report (final).pdf'),
-        { ...file('data:text/plain;base64,w7M=', 'a.txt'), ...mark },
-        file(pdf),
+        file('data:text/plain;base64,w7M=', 'a.txt'),
+        { ...file(pdf), ...mark },
       ]),
     ]);
     const document = (name: string, format = 'pdf', bytes = 'JVBERg==') => ({
@@ -202,8 +202,8 @@ describe('chat messages as Bedrock messages', () => {
           document('Q3 report (final)'),
           document('Q3 report (final) 2'),
           document('a txt', 'txt', 'w7M='),
-          point,
           document('document'),
+          point,
         ],
       },
     ]);

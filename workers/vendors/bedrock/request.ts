@@ -9,6 +9,7 @@ import type { InlineMedia } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
+import { addsCachePoints, withCachePoints } from './cache-points.ts';
 import { type BedrockModelFamily, bedrockModelFamily } from './model-family.ts';
 import { type ConverseReasoning, toConverseReasoning } from './reasoning.ts';
 import { toConverseTools } from './tools.ts';
@@ -22,20 +23,24 @@ export function conversePath({ model, stream }: Pick<VendorCall, 'model' | 'stre
 /**
  * A chat as the JSON text of a request to Converse
  * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html); shared/catalogue/bedrock-chat-fields lists
- * the support of each field. Fields of the model that Converse lacks go into `additionalModelRequestFields`.
+ * the support of each field. Fields of the model that Converse lacks go into `additionalModelRequestFields`. Cache points are
+ * added if the call wants them, which it does only where its caller set none, and if the model takes them.
  * @throws ApiError 400 naming the field that Converse, or the model, does not support.
  */
 export async function toConverseRequest(
-  { model, request }: Pick<VendorCall, 'model' | 'request'>,
+  call: Pick<VendorCall, 'model' | 'request' | 'addsCacheBreakpoints' | 'hasCachePrices'>,
   media: InlineMedia,
 ): Promise<string> {
+  const { model, request } = call;
   const chat = JSON.parse(requestText(request)) as ChatRequest;
   refuseFields(bedrockChatFields, chat);
   const family = bedrockModelFamily(model);
-  const { toolConfig, additional: toolFields } = toConverseTools(chat, family);
-  const hasTools = toolConfig !== undefined;
+  const { toolConfig: tools, additional: toolFields } = toConverseTools(chat, family);
+  const hasTools = tools !== undefined;
   const conversation = await toConverseConversation(chat.messages, { family, hasTools }, media);
-  const { system, messages, followsThoughtlessCalls } = conversation;
+  const { followsThoughtlessCalls } = conversation;
+  const given = { ...conversation, toolConfig: tools };
+  const { system, messages, toolConfig } = addsCachePoints(call, family) ? withCachePoints(given) : given;
   const reasoning = toConverseReasoning(chat, { model, family }, followsThoughtlessCalls);
   const { inferenceConfig, additional: samplingFields } = toInference(chat, { model, family }, reasoning);
   const additional = { ...samplingFields, ...reasoning.additional, ...toolFields, ...ownFields(chat) };

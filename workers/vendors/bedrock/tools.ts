@@ -8,7 +8,7 @@ import { cachePoint } from './turns.ts';
 /** The tools of a request. */
 export interface ConverseTools {
   /** Omitted if the model must call none. */
-  readonly toolConfig?: JsonObject;
+  readonly toolConfig?: (JsonObject & { readonly tools: readonly JsonObject[] }) | undefined;
   /** For `additionalModelRequestFields`. */
   readonly additional: JsonObject;
 }

@@ -136,7 +136,8 @@ class BlockWriter {
 
   write(block: AnthropicBlock): JsonObject[] {
     const content = this.contentOf(block);
-    return content === undefined ? [] : [content, ...cachePoint(block, this.family)];
+    if (content === undefined) return [];
+    return mayPrecedePoint(content) ? [content, ...cachePoint(block, this.family)] : [content];
   }
 
   /** @returns undefined for a block that is left out. */
@@ -197,4 +198,12 @@ class BlockWriter {
 export function cachePoint({ cache_control: mark }: JsonObject, family: BedrockModelFamily): JsonObject[] {
   if (!isObject(mark) || !hasCachePoints(family)) return [];
   return [{ cachePoint: { type: 'default', ...(family === 'claude' && mark.ttl != null && { ttl: mark.ttl }) } }];
+}
+
+/**
+ * Whether a cache point may come right behind a block. Converse fails to translate one behind a document that is not a PDF
+ * (https://github.com/strands-agents/harness-sdk/issues/1966).
+ */
+export function mayPrecedePoint({ document }: JsonObject): boolean {
+  return !isObject(document) || document.format === 'pdf';
 }
