@@ -29,6 +29,8 @@ const naming: readonly (readonly [path: string, param: string, body: object])[] 
   ['/v1/chat/completions', 'x.y[0].cachedContent', { ...chat, x: { y: [{ cachedContent: 'cachedContents/1' }] } }],
   ['/v1/completions', 'file_ids[0]', { model: 'sandbox-instruct', prompt: 'Hello', file_ids: ['file-1'] }],
   ['/v1/messages', 'thread_ids[1]', { ...chat, thread_ids: ['', 'thread_1'] }],
+  ['/v1/messages', 'user_profile_id', { ...chat, user_profile_id: 'uprof_1' }],
+  ['/v1/messages', 'workspace_id', { ...chat, workspace_id: 'wrkspc_1' }],
   [
     '/v1/responses',
     'input[0].content[0].file_id',
@@ -95,7 +97,7 @@ describe("ids in the operator's accounts at vendors", () => {
         const answer = await send(key, path, written);
         const told = await answer.clone().text();
         assert.equal(answer.status, 403, `${path} ${param}: ${told}`);
-        if (path === '/v1/messages') assert.match(told, /'thread_ids\[1\]' names something/);
+        if (path === '/v1/messages') assert.ok(told.includes(`'${param}' names something`), told);
         else assert.equal((await assertErrorAnswer(answer, 403, 'permission_denied')).param, param);
       }
     }
@@ -103,7 +105,18 @@ describe("ids in the operator's accounts at vendors", () => {
   });
 
   test('every endpoint passes vendor ids on for a key that has them, their prefix, or all', async () => {
-    const own = ['file-1', 'vs_*', 'cntr_1', 'container_*', 'connector_1', 'audio_1', 'voice_1', 'cachedContents/1'];
+    const own = [
+      'file-1',
+      'uprof_1',
+      'wrkspc_*',
+      'vs_*',
+      'cntr_1',
+      'container_*',
+      'connector_1',
+      'audio_1',
+      'voice_1',
+      'cachedContents/1',
+    ];
     const some = await keys.create({ vendor_ids: [...own, 'thread_1', 'char_*'] });
     const all = await keys.create({ vendor_ids: ['*'] });
     assert.deepEqual(all.vendor_ids, ['*']);
