@@ -48,14 +48,18 @@ export function withoutHintsInTurns(request: string, target: Target): string {
 
 /** Fields in which the gateway shows another vendor's thoughts and signatures; clients send them back with its answers. */
 const thoughts = ['reasoning_content', 'thinking_blocks', 'extra_content'];
+/** How their names end: a search that begins at an underscore takes a tenth of the time of one that begins at a quotation mark. */
+const thoughtEndings = ['_content":', '_blocks":'];
 
 /**
  * A chat for a vendor that refuses unknown fields, without the thoughts of earlier turns that another vendor has made: a
  * conversation may change its model, or its model's vendor by a fallback. Only a chat that may contain such a field is parsed.
  */
 export function withoutThoughts(call: VendorCall, { vendorRow }: Target): VendorCall {
-  if (!thoughts.some((name) => call.request.includes(`"${name}":`))) return call;
-  const fields = JSON.parse(requestText(call.request)) as Fields;
+  const { request } = call;
+  if (!thoughtEndings.some((ending) => request.includes(ending))) return call;
+  if (!thoughts.some((name) => request.includes(`"${name}":`))) return call;
+  const fields = JSON.parse(requestText(request)) as Fields;
   return { ...call, request: JSON.stringify({ ...fields, messages: messagesWithout(fields, vendorRow) }) };
 }
 
