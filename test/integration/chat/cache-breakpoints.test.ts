@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { chat, input_schema, message, turns } from '../../support/breakpoint-requests.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
 import { ResponseSocketClient } from '../../support/response-socket-client.ts';
@@ -11,19 +12,6 @@ type Fields = Record<string, unknown>;
 const mark = { cache_control: { type: 'ephemeral' } };
 const model = 'claude-opus-4-6';
 const said = (words: string): Fields => ({ type: 'text', text: words });
-const turns = [
-  { role: 'user', content: 'One' },
-  { role: 'assistant', content: 'Hi!' },
-  { role: 'user', content: 'Two' },
-];
-const input_schema = { type: 'object', properties: {} };
-const message = { max_tokens: 16, system: 'Be brief.', tools: [{ name: 'f', input_schema }], messages: turns };
-const chat = {
-  max_tokens: 16,
-  tools: [{ type: 'function', function: { name: 'f', parameters: input_schema } }],
-  messages: [{ role: 'system', content: 'Be brief.' }, ...turns],
-};
-
 const thought = { type: 'thinking', thinking: 'Hm.', signature: 'EqQ=', ...mark };
 const search = { type: 'search_result', source: 'a', title: 'b', content: [{ ...said('Three'), ...mark }] };
 /** Messages with a mark that has no place in the chat made from them. */

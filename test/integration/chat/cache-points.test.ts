@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { chat, input_schema, message, turns } from '../../support/breakpoint-requests.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
@@ -11,18 +12,6 @@ const mark = { cache_control: { type: 'ephemeral' } };
 const point = { cachePoint: { type: 'default' } };
 const model = 'claude-opus-4-6';
 const answer = answerOf([text('Hi')]);
-const turns = [
-  { role: 'user', content: 'One' },
-  { role: 'assistant', content: 'Hi!' },
-  { role: 'user', content: 'Two' },
-];
-const input_schema = { type: 'object', properties: {} };
-const message = { max_tokens: 16, system: 'Be brief.', tools: [{ name: 'f', input_schema }], messages: turns };
-const chat = {
-  max_tokens: 16,
-  tools: [{ type: 'function', function: { name: 'f', parameters: input_schema } }],
-  messages: [{ role: 'system', content: 'Be brief.' }, ...turns],
-};
 const response = { instructions: 'Be brief.', input: turns };
 const marked = [{ role: 'user', content: [{ type: 'text', text: 'One', ...mark }] }, ...turns.slice(1)];
 
