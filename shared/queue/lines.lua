@@ -5,7 +5,11 @@
 -- priority, until they are the first. Virtual time is the highest start tag claimed.
 -- Which job of a line runs at its start tag is decided when it is claimed. Jobs that leave unserved cost their account nothing.
 -- Preceded by keys-in-line.lua.
---
+
+-- The line of an account's jobs of low priority at a vendor: how its name ends, and what each weighs there, times its work. See
+-- park-job.lua; queue-reader.ts reckons with the same.
+local lowEnding, lowWeight = ' low', 16
+
 -- All of it is in one function, because most claims find no job with a priority and need nothing of it.
 -- root: start of the queue's keys   jobs: start of BullMQ's
 -- parked: the sorted set of jobs if it is not the queue's own: those of a route that wait for its vendor
@@ -247,9 +251,8 @@ local function openLines(root, jobs, parked, isHigh)
     local number = redis.call('ZCOUNT', prioritized, '-inf', '(' .. written(unit)) - 1
     local lengths = redis.call('ZREVRANGE', lines, 0, maxLines - 1, 'WITHSCORES')
     for index = 2, #lengths, 2 do
-      -- In an account's line of low priority (see park-job.lua) each weighs 16 times its work.
-      local isLow = string.sub(lengths[index - 1], -4) == ' low'
-      number = number + math.min(lengths[index], (isLow and math.floor(place / 16) or place) + 1)
+      local isLow = string.sub(lengths[index - 1], -#lowEnding) == lowEnding
+      number = number + math.min(lengths[index], (isLow and math.floor(place / lowWeight) or place) + 1)
     end
     return number
   end

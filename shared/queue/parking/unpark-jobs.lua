@@ -43,8 +43,8 @@ local function promote(root)
     local account, key, work = unpack(redis.call('HMGET', job, 'account', 'key', 'work'))
     if redis.call('ZREM', parked, id) == 1 and account then
       line.leave(account, id, nil, key)
-      local own = string.gsub(account, ' low$', '')
-      redis.call('HSET', job, 'account', own, 'work', string.format('%.17g', (tonumber(work) or 16) / 16))
+      local own = string.gsub(account, lowEnding .. '$', '')
+      redis.call('HSET', job, 'account', own, 'work', string.format('%.17g', (tonumber(work) or lowWeight) / lowWeight))
       line.join(own, id, time, key)
     end
   end

@@ -57,7 +57,7 @@ export interface LineWait {
 
 const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0);
 
-/** Ends the name of an account's line of low priority, in which each job weighs as much as so many others; see park-job.lua. */
+/** Ends the name of an account's line of low priority, in which each job weighs as much as so many others; as in lines.lua. */
 const [lowEnding, lowWeight] = [' low', 16];
 
 /**
