@@ -1,4 +1,4 @@
-import { Queue } from 'bullmq';
+import type { Queue } from 'bullmq';
 import type { Blobs } from '../blobs/blobs.ts';
 import type { UploadRecord } from '../blobs/upload.ts';
 import type { Capability } from '../capabilities/capability.ts';
@@ -108,18 +108,18 @@ export class CapabilityQueue {
   /** What is read of it: how many jobs wait, how long, and where. */
   readonly reader: QueueReader;
   readonly #root: string;
-  readonly #queue: Queue<QueuedJob>;
+  /** Start of the keys of its jobs, and of their lists. */
+  readonly #jobs: string;
   readonly #redis: RedisClient;
+  #bull: Promise<Queue<QueuedJob>> | undefined;
 
   constructor(capability: Capability, redis: RedisClient, shard = 0) {
     this.capability = capability;
     this.shard = shard;
     this.reader = new QueueReader(capability, redis, shard);
     this.#root = queueRoot(capability, shard);
+    this.#jobs = queueKeysPrefix(capability, shard);
     this.#redis = redis;
-    this.#queue = new Queue(capability, queueOptions(capability, redis, { streams }, shard));
-    // Only the connection's errors, which the connection's own listener logs; without a listener BullMQ prints them.
-    this.#queue.on('error', () => undefined);
   }
 
   /** Whether its jobs' states are on its node, so that queueing can make them, and claiming begins the jobs. */
@@ -141,12 +141,11 @@ export class CapabilityQueue {
     state: (string | number)[] = [],
     lane?: FlexTerms | 'high',
   ): Promise<Enqueued> {
-    const { '': jobs, wait, prioritized, marker } = this.#queue.keys as Record<string, string>;
     const id = entryIdOf(job.id);
-    const keys = [`${jobs}${id}`, wait, prioritized, marker] as string[];
+    const keys = [id, 'wait', 'prioritized', 'marker'].map((name) => this.#jobs + name);
     if (this.makesStates) keys.push(jobKeys.state(job.id));
     const account = hasPriority || lane ? job.account : '';
-    const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, jobs as string, job.work ?? 1];
+    const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, this.#jobs, job.work ?? 1];
     args.push(laneText(lane), sharingKeyOf(job) ?? '', ...state);
     return await enqueueScript(this.#redis, keys, args);
   }
@@ -154,40 +153,53 @@ export class CapabilityQueue {
   /**
    * Removes a waiting job.
    * @param isGivenUp whether its caller no longer waits for it, so that others of its account are about to leave, too
-   * @returns false if a worker has already claimed it
+   * @returns false if a worker has already claimed it, or it is not in the queue
    */
   async remove(jobId: string, isGivenUp = false): Promise<boolean> {
-    const { '': jobs, prioritized } = this.#queue.keys as Record<string, string>;
     const id = entryIdOf(jobId);
-    const args = [id, this.#root, jobs as string, isGivenUp ? '1' : '0'];
-    if ((await removeScript(this.#redis, [`${jobs}${id}`, prioritized as string], args)) === 1) return true;
-    return (await this.#queue.remove(id)) === 1;
+    const keys = [id, 'prioritized', `${id}:lock`, 'delayed', 'wait', 'active'].map((name) => this.#jobs + name);
+    return (await removeScript(this.#redis, keys, [id, this.#root, this.#jobs, isGivenUp ? '1' : '0'])) === 1;
   }
 
   /** Records that BullMQ's Worker has claimed a job with this priority. */
   async noteClaimed({ id, account }: Pick<QueuedJob, 'id' | 'account'>, priority: number): Promise<void> {
-    const args = [entryIdOf(id), account, priority, this.#root, queueKeysPrefix(this.capability, this.shard)];
+    const args = [entryIdOf(id), account, priority, this.#root, this.#jobs];
     await noteClaimedScript(this.#redis, [`${this.#root}fairness`], args);
   }
 
   /** Whether a job is in the queue: waiting, or claimed by a worker. */
   async has(jobId: string): Promise<boolean> {
-    return (await this.#redis.exists(`${this.#queue.keys['']}${entryIdOf(jobId)}`)) === 1;
+    return (await this.#redis.exists(this.#jobs + entryIdOf(jobId))) === 1;
   }
 
   /** The queued data of a waiting or active job; undefined otherwise. */
   async find(jobId: string): Promise<QueuedJob | undefined> {
-    const data = await this.#redis.hget(`${this.#queue.keys['']}${entryIdOf(jobId)}`, 'data');
+    const data = await this.#redis.hget(this.#jobs + entryIdOf(jobId), 'data');
     return data === null ? undefined : (JSON.parse(data) as QueuedJob);
   }
 
-  /** The BullMQ queue, for the operator's views of it. */
-  get bull(): Queue<QueuedJob> {
-    return this.#queue;
+  /** The queue as BullMQ has it, for its board and its Worker. Loaded on first use: most processes need neither. */
+  bull(): Promise<Queue<QueuedJob>> {
+    this.#bull ??= this.#openBull().catch((error: unknown) => {
+      this.#bull = undefined;
+      throw error;
+    });
+    return this.#bull;
+  }
+
+  async #openBull(): Promise<Queue<QueuedJob>> {
+    const { Queue } = await import('bullmq');
+    const queue: Queue<QueuedJob> = new Queue(
+      this.capability,
+      queueOptions(this.capability, this.#redis, { streams }, this.shard),
+    );
+    // Only the connection's errors, which the connection's own listener logs; without a listener BullMQ prints them.
+    queue.on('error', () => undefined);
+    return queue;
   }
 
   async close(): Promise<void> {
-    await this.#queue.close();
+    await (await this.#bull)?.close();
   }
 }
 

@@ -66,7 +66,7 @@ describe('work that arrives too late', () => {
         assert.deepEqual(await queue.find(job.id), JSON.parse(JSON.stringify(job)));
       }
       assert.equal(await queue.reader.waiting(), 2);
-      assert.equal((await queue.bull.getJobs(['waiting', 'prioritized'])).length, 2);
+      assert.equal((await (await queue.bull()).getJobs(['waiting', 'prioritized'])).length, 2);
     } finally {
       await queue.close();
     }

@@ -92,6 +92,8 @@ function consumeTasks(
   context: WorkerContext,
 ): Consumer {
   const queue = context.queues.get(capability)?.shard(shard) as CapabilityQueue;
+  // It writes the queue's settings, which bound the Worker's stream of events. Without them it is bounded, too, if less.
+  queue.bull().catch((error) => context.log.warn({ err: error }, 'the settings of a queue were not written'));
   const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
     capability,
     async (job, token) => {

@@ -85,9 +85,10 @@ async function openBoard(queues: readonly CapabilityQueue[]): Promise<Middleware
     import('@bull-board/api/bullMQAdapter'),
     import('@bull-board/koa'),
   ]);
+  const shown = await Promise.all(queues.map(async (queue) => ({ shard: queue.shard, bull: await queue.bull() })));
   const server = new KoaAdapter().setBasePath(boardPath);
   createBullBoard({
-    queues: queues.map(({ bull, shard }) => {
+    queues: shown.map(({ bull, shard }) => {
       // Their names differ by it: all shards of a capability have its name.
       const prefix = shard === 0 ? '' : `shard-${shard}-`;
       const queue = new BullMQAdapter(bull, { readOnlyMode: true, prefix });

@@ -136,9 +136,9 @@ describe('admissions in one batch', () => {
     assert.deepEqual(await queue.find(first as string), { ...asked[0], ...queued });
     assert.deepEqual(await queue.find(third as string), { ...asked[2], ...queued, outputLimit: 38 });
     // As BullMQ itself would have put it there.
-    const own = await queue.bull.getJob(`job_${first}`);
+    const own = await (await queue.bull()).getJob(`job_${first}`);
     await queue.enqueue(jobs.identity({ capability, id: 'f'.repeat(32) }));
-    const other = await queue.bull.getJob(`job_${'f'.repeat(32)}`);
+    const other = await (await queue.bull()).getJob(`job_${'f'.repeat(32)}`);
     const shape = (job: typeof own) => ({ ...job?.opts, jobId: '', name: job?.name, priority: job?.priority });
     assert.deepEqual(shape(own), shape(other));
     const state = await jobs.redis.hget(`${queueKeysPrefix(capability)}job_${first}`, 'state');

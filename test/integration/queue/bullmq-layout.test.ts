@@ -215,5 +215,23 @@ for (const name of ['bullmq', 'bullmq-newest']) {
       assert.equal(await queue.remove(other), true);
       assert.equal(await theirs.getJob(`job_${other}`), undefined);
     });
+
+    test(`the gateway removes a job of ${name} wherever it waits, and one whose worker died, but no claimed one`, async () => {
+      const { queue } = queues;
+      const waiting = [await add(), await add({ priority: 5 }), await add({ delay: 600_000 })];
+      const claimed = await add();
+      for (const id of waiting) assert.equal(await queue.remove(id), true);
+      assert.equal(await queue.remove(waiting[0] as string), false, 'removed before');
+      const letGo = await claimOne({ lockMs: 600_000, stalledCheckMs: 600_000 });
+      try {
+        assert.equal(await queue.remove(claimed), false, 'claimed');
+        await queues.jobs.redis.del(`${queues.keysPrefix}job_${claimed}:lock`);
+        assert.equal(await queue.remove(claimed), true);
+        // The counter of priorities stays until the next claim.
+        assert.deepEqual(await queues.leftovers(), [`${queues.keysPrefix}pc`]);
+      } finally {
+        letGo();
+      }
+    });
   });
 }

@@ -353,7 +353,7 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
       const id = this.#pick();
       if (id === undefined) return;
       this.#bereft.add((await queues.queue.find(id))?.account as string);
-      await (await queues.queue.bull.getJob(`job_${id}`))?.remove();
+      await (await (await queues.queue.bull()).getJob(`job_${id}`))?.remove();
       await this.#check('a removal');
     }
 

@@ -180,7 +180,7 @@ describe('lines of accounts in a queue', () => {
 
   test('jobs that another tool has taken out of the queue do not count in their line for long', async () => {
     const a = await put('a', 20);
-    for (const id of a.slice(0, 19)) await (await queues.queue.bull.getJob(`job_${id}`))?.remove();
+    for (const id of a.slice(0, 19)) await (await (await queues.queue.bull()).getJob(`job_${id}`))?.remove();
     const next = await put('a', 200);
     const b = await put('b', 3);
     // The last of the additions that have set the number.
@@ -299,7 +299,7 @@ describe('lines of accounts in a queue', () => {
   test('a job of the previous release, which is in no line, runs at its own priority', async () => {
     const a = await put('a', 2);
     const old = queues.job();
-    await queues.queue.bull.add('job', { ...old, request: '{}' }, { jobId: `job_${old.id}`, priority: 1 });
+    await (await queues.queue.bull()).add('job', { ...old, request: '{}' }, { jobId: `job_${old.id}`, priority: 1 });
     assert.deepEqual(await claim(3), [a[0], old.id, a[1]]);
   });
 

@@ -387,12 +387,12 @@ describe('the consumers of shards', () => {
   test('a paused shard holds its jobs, and the others go on', async () => {
     const queue = newQueue();
     const { ran } = startWorker(queue, 'worker-a');
-    await queue.shard(1).bull.pause();
+    await (await queue.shard(1).bull()).pause();
     const all = await put(queue, 40);
     const held = all.filter((job) => queue.of(job).shard === 1).length;
     await eventually(() => assert.equal(ran.length, 40 - held));
     assert.equal(await queue.waiting(), held);
-    await queue.shard(1).bull.resume();
+    await (await queue.shard(1).bull()).resume();
     await eventually(() => assert.equal(ran.length, 40));
   });
 });

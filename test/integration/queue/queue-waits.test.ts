@@ -149,14 +149,14 @@ describe('waiting of a job consumer', () => {
 
   test('a job consumer gets nothing from a paused queue, until it is resumed', async () => {
     queues.newQueue();
-    await queues.queue.bull.pause();
+    await (await queues.queue.bull()).pause();
     const [paused] = await queues.put(1);
     const { ran, run } = noting();
     const { waiting, waits } = await queues.waitingConnection();
     queues.consume(run, { waiting });
     await eventually(waits);
     assert.deepEqual(ran, []);
-    await queues.queue.bull.resume();
+    await (await queues.queue.bull()).resume();
     await eventually(() => assert.deepEqual(ran, [paused]));
   });
 });

@@ -218,11 +218,11 @@ describe('claims of workers', () => {
     const queue = new ClaimedQueue(queues.capability);
     const [id] = await queues.put(1);
     await queue.claim(redis, { token: 'gone:1', wanted: 1, lockMs: 1, workerId: '', targetWaitMs: 0, ended: [] });
-    await queues.queue.bull.pause();
+    await (await queues.queue.bull()).pause();
     await eventually(async () => assert.equal(await queue.returnStalled(redis, 1, 1), 1));
     const { ran, run } = noting();
     queues.consume(run);
-    await queues.queue.bull.resume();
+    await (await queues.queue.bull()).resume();
     await eventually(() => assert.deepEqual(ran, [id]));
   });
 

@@ -359,9 +359,9 @@ describe('docs/redis.md and a Redis in use', () => {
       );
   });
 
-  test("docs/redis.md lists every key name that BullMQ's queues use", () => {
+  test("docs/redis.md lists every key name that BullMQ's queues use", async () => {
     const unused = namesIn(/^BullMQ's other names \(([^)]*)\)/m.exec(page)?.[1]);
-    const names = Object.keys(queue.bull.keys).filter((name) => name !== '');
+    const names = Object.keys((await queue.bull()).keys).filter((name) => name !== '');
     const missing = names.filter((name) => !documented.includes(`sluice:{q-<>}:<>:${name}`) && !unused.includes(name));
     assert.deepEqual(missing, []);
     const ours = documented.filter((key) => /^sluice:\{q-<>\}:<>:[\w-]+$/.test(key));
