@@ -15,6 +15,11 @@ export interface State {
   session: Session;
   /** The target of the request is not a path, and its path made up. */
   hasOddTarget?: boolean;
+  /**
+   * The gateway's own headers of the response, lower-case, until its head is sent. A stream sends them with its status: set one by one,
+   * Node would keep them, and 2 KB for them, as long as it lasts.
+   */
+  headers: Record<string, string>;
   /** Stable name of the endpoint, for metrics and the access log. */
   endpoint: string;
   /** Ignored fields by `serverName`, if they depend on which vendor serves the request. */

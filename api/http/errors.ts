@@ -51,7 +51,7 @@ export function errorShape(endpoints: readonly Endpoint[]): Middleware<State> {
     const endpoint = shaped.find(({ path }) => ctx.path === path || ctx.path.startsWith(`${path}/`));
     ctx.state.errorBody = endpoint?.errorBody ?? (wantsAnthropicModels(ctx) ? anthropicErrorBody : undefined);
     // Anthropic's clients read the request's id from this header.
-    if (ctx.state.errorBody === anthropicErrorBody) ctx.set('request-id', `req_${ctx.state.jobId}`);
+    if (ctx.state.errorBody === anthropicErrorBody) ctx.state.headers['request-id'] = `req_${ctx.state.jobId}`;
     return next();
   };
 }

@@ -18,7 +18,7 @@ export const requestId: Middleware<State> = (ctx, next) => {
   ctx.state.startedAt = performance.now();
   ctx.state.endpoint = 'other';
   ctx.state.facts = {};
-  ctx.res.setHeader('x-request-id', `req_${ctx.state.jobId}`);
+  ctx.state.headers = { 'x-request-id': `req_${ctx.state.jobId}` };
   const own = ctx.req.headers['x-client-request-id'] ?? ctx.req.headers['x-request-id'];
   if (own !== undefined) noteOwnId(ctx, String(own));
   return next();
@@ -28,38 +28,37 @@ export const requestId: Middleware<State> = (ctx, next) => {
 const ownId = /^(?!sk-)[\w.:+/=-]{1,128}$/;
 
 /** Logs a caller's own id of a request (or its proxy's), and sends it back, so that both logs can be joined. */
-function noteOwnId({ res, state }: Context, id: string): void {
+function noteOwnId({ state }: Context, id: string): void {
   if (!ownId.test(id)) return;
   state.facts.client_request = withoutIds(id);
-  res.setHeader('x-client-request-id', id);
+  state.headers['x-client-request-id'] = id;
 }
 
-/** Puts the id of the job, made or found, into the headers of a response that has not started. */
-export function nameJob({ res }: Pick<Context, 'res'>, jobId: string): void {
-  if (res.headersSent) return;
+/** Puts the id of the job, made or found, into the headers of the response. */
+export function nameJob({ state: { headers } }: Pick<Context, 'state'>, jobId: string): void {
   const id = `job_${jobId}`;
-  res.setHeader('x-request-id', id);
-  if (res.hasHeader('request-id')) res.setHeader('request-id', id);
+  headers['x-request-id'] = id;
+  if (headers['request-id'] !== undefined) headers['request-id'] = id;
 }
 
 /**
  * Reports in the response's headers, and in the access log, the vendor, the number of calls, the cost if it is known in
  * time, and the ignored fields.
  */
-export function showServed({ res, state }: Context, { vendor, calls, model, cost }: Served): void {
+export function showServed({ state }: Pick<Context, 'state'>, { vendor, calls, model, cost }: Served): void {
   state.facts.vendor = vendor;
   state.facts.calls = calls;
   if (model !== undefined) state.facts.served_model = model;
   const dollars = state.isFree ? '0' : cost === undefined ? undefined : formatDollars(cost);
   if (dollars !== undefined) state.facts.cost = dollars;
-  if (res.headersSent) return;
-  res.setHeader('x-sluice-vendor', vendor);
-  res.setHeader('x-sluice-attempts', String(calls));
-  if (dollars !== undefined) res.setHeader('x-sluice-cost', dollars);
+  const { headers } = state;
+  headers['x-sluice-vendor'] = vendor;
+  headers['x-sluice-attempts'] = String(calls);
+  if (dollars !== undefined) headers['x-sluice-cost'] = dollars;
   // An operator may give a model a name that headers do not allow.
-  if (model !== undefined) res.setHeader('x-sluice-model', encodeURI(model));
+  if (model !== undefined) headers['x-sluice-model'] = encodeURI(model);
   const ignored = state.ignored?.get(serverName(vendor, model));
-  if (ignored) res.setHeader('x-sluice-ignored', ignored);
+  if (ignored) headers['x-sluice-ignored'] = ignored;
 }
 
 /** Who serves a request: a vendor, and the fallback model if one is used. */
@@ -109,19 +108,21 @@ function durationText(milliseconds: string | undefined): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
 }
 
-/** Sets the headers of the key's limits on a response that has not started. */
-export function showLimits({ res }: Pick<Context, 'res'>, limits: Limits | undefined): void {
-  if (limits === undefined || res.headersSent) return;
-  const headers = limitHeaders(limits);
-  for (const name in headers) res.setHeader(name, headers[name] as string);
+/** Puts the key's limits into the headers of the response. */
+export function showLimits({ state }: Pick<Context, 'state'>, limits: Limits | undefined): void {
+  if (limits !== undefined) Object.assign(state.headers, limitHeaders(limits));
 }
 
-/** Writes one structured log line and the counters of every request, once its response is complete. */
+/**
+ * Sets the gateway's headers on a response that is no stream, and writes one structured log line and the counters of every request,
+ * once its response is complete.
+ */
 export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   return async (ctx, next) => {
     const { socket } = ctx.req;
     const bytesBefore = socket.bytesWritten;
     await next();
+    setHeaders(ctx);
     afterSending(ctx.res, () => {
       const { facts, endpoint } = ctx.state;
       facts.bytes = socket.bytesWritten - bytesBefore;
@@ -129,6 +130,12 @@ export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
       recordRequest({ log, metrics }, ctx, ctx.respond === false ? ctx.res.statusCode : ctx.status);
     });
   };
+}
+
+/** Those of an error are newer. */
+function setHeaders({ res, state: { headers } }: Context): void {
+  if (res.headersSent) return;
+  for (const name in headers) if (!res.hasHeader(name)) res.setHeader(name, headers[name] as string);
 }
 
 /** Calls back once a response is sent or its client has disconnected. Without a connection it calls back at once. */

@@ -81,7 +81,7 @@ export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: Web
   let refusal: Error | undefined;
   // These listeners are called synchronously.
   const onHeaders = (headers: string[]): void => {
-    headers.push(`x-request-id: ${ctx.res.getHeader('x-request-id')}`);
+    headers.push(`x-request-id: ${ctx.state.headers['x-request-id']}`);
   };
   const onRefused = (error: Error): void => {
     refusal = error;

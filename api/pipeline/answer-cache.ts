@@ -21,7 +21,7 @@ export function cacheName(
 }
 
 /** Reports whether a request that asked for a cached answer got one; `bypass`: its answer is not one that is cached. */
-export function showCache({ res, state }: Context, result: 'hit' | 'miss' | 'bypass'): void {
+export function showCache({ state }: Context, result: 'hit' | 'miss' | 'bypass'): void {
   state.facts.cache = result;
-  if (!res.headersSent) res.setHeader('x-sluice-cache', result);
+  state.headers['x-sluice-cache'] = result;
 }

@@ -62,9 +62,9 @@ export function sharedName(
 }
 
 /** Reports what became of a request that wanted to share its job; `bypass`: it has one of its own. */
-function showSingleFlight({ res, state }: Context, result: 'first' | 'joined' | 'bypass'): void {
+function showSingleFlight({ state }: Context, result: 'first' | 'joined' | 'bypass'): void {
   state.facts.single_flight = result;
-  if (!res.headersSent) res.setHeader('x-sluice-single-flight', result);
+  state.headers['x-sluice-single-flight'] = result;
 }
 
 /**
@@ -99,7 +99,7 @@ async function leave(
 ): Promise<void> {
   const { ended, hasLeft, isAnswered } = connection;
   // As of any job: a stream that is handed over can be resumed, and a client library may send a request again that broke.
-  const isHandedOver = ended !== undefined && !hasLeft && reply?.canBeResumed === true;
+  const isHandedOver = ended !== undefined && !hasLeft && reply?.canBeResumed() === true;
   const mayReturn = hasLeft && preferences.retries !== undefined && !isAnswered && !job.stream;
   const leaving = isHandedOver
     ? sharedJobs.leaveGoing(job)

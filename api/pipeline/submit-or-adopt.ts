@@ -48,7 +48,7 @@ export async function submitOrAdopt(call: RetryCall): Promise<JobIdentity> {
   return submission.job;
 }
 
-const gone = { canBeResumed: false };
+const gone = { canBeResumed: () => false };
 
 /** Adopts the job of an earlier try, if nobody reads it. */
 async function adopt({ ctx, services, submission }: RetryCall, jobId: string): Promise<JobState | undefined> {

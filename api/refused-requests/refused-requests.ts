@@ -77,8 +77,8 @@ export class RefusedRequests {
 
   /** Notes a request that was refused with an error. A request that has made a job is not stored: its job is. */
   note(ctx: Context, error: ApiError): void {
-    const id = ctx.res.getHeader('x-request-id');
-    if (this.#isClosed || this.#pending.length >= maxAtOnce || typeof id !== 'string' || !id.startsWith('req_')) return;
+    const id = ctx.state.headers['x-request-id'];
+    if (this.#isClosed || this.#pending.length >= maxAtOnce || !id?.startsWith('req_')) return;
     // Both are missing on routes without a guard.
     const { caller, session } = ctx.state as { caller?: Caller; session?: Session };
     const known = caller?.account ?? session?.account;

@@ -12,6 +12,8 @@ import type { BytesView } from './view.ts';
 /** Options of a byte reply. */
 export interface ByteReplyOptions {
   readonly response: ServerResponse;
+  /** Further headers, sent with the status. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly bytes: BytesView;
   /** When the request arrived, in ms of `performance.now()`. */
   readonly startedAt: number;
@@ -80,6 +82,7 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
     if (this.isOpen) return;
     this.markOpen();
     this.#response.writeHead(200, {
+      ...this.#options.headers,
       'content-type': this.#options.bytes.contentType,
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',

@@ -23,13 +23,13 @@ export async function cancelAbandoned(
   services: LeaveJobDependencies,
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
   connection: Pick<ClientConnection, 'ended' | 'hasLeft' | 'isAnswered'>,
-  reply: { readonly canBeResumed: boolean },
+  reply: { canBeResumed(): boolean },
 ): Promise<void> {
   if (connection.ended === undefined) return;
   const mayReturn = connection.hasLeft && job.retryName !== undefined && !connection.isAnswered;
   // A stream has its head after 15 s at the latest: what is lost with it so early is little, and often it is stopped on purpose.
   const isLeft = mayReturn && !(cancelsOnLeave && job.stream);
-  if (!isLeft && (!cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed))) return;
+  if (!isLeft && (!cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed()))) return;
   const ended = isLeft ? services.leftJobs.leave(job, cancelsOnLeave) : tryToEnd(services, job, callerLeft());
   // A process that shuts down must not close its Redis connection before this is done.
   await withTimeout(ended, cancelMs);

@@ -60,7 +60,7 @@ export interface Reply {
   /** Receives the frames of the job: registered with a reader before the job can start. */
   readonly receiver: FrameReceiver;
   /** Whether it was started as a stream of events, which its caller can resume. */
-  readonly canBeResumed: boolean;
+  canBeResumed(): boolean;
   /**
    * Sends the answer to its end, once the job exists. Returns false when `patienceMs` elapsed before it started.
    * @throws ApiError the error before the answer, or the job's error.
@@ -107,7 +107,7 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
     if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job.id));
     return true;
   };
-  return { receiver, canBeResumed: false, finished };
+  return { receiver, canBeResumed: () => false, finished };
 }
 
 /** The body of a held answer; as bytes if they need no decoding. */
@@ -122,6 +122,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
   const receiver = new SseReply({
     response: ctx.res,
+    headers: ctx.state.headers,
     events: view.stream(viewed),
     view,
     opensAtOnce: view.opensAtOnce?.(viewed) ?? false,
@@ -131,9 +132,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
   });
   return {
     receiver,
-    get canBeResumed() {
-      return receiver.isOpen;
-    },
+    canBeResumed: () => receiver.isOpen,
     finished: () => {
       receiver.begin();
       return sendStreamed(context, receiver);
@@ -145,8 +144,9 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
 function byteReply(context: ReplyContext, bytes: BytesView): Reply {
   const { ctx, services, job } = context;
   const openFile: ByteReplyOptions['openFile'] = (file) => services.blobs.ofRecords(job.account).read(file);
-  const receiver = new ByteReply({ response: ctx.res, bytes, startedAt: ctx.state.startedAt, openFile });
-  return { receiver, canBeResumed: false, finished: () => sendStreamed(context, receiver) };
+  const { headers } = ctx.state;
+  const receiver = new ByteReply({ response: ctx.res, headers, bytes, startedAt: ctx.state.startedAt, openFile });
+  return { receiver, canBeResumed: () => false, finished: () => sendStreamed(context, receiver) };
 }
 
 /**

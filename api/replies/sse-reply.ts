@@ -68,6 +68,8 @@ export function errorEvent({ errorEvent }: StreamDress, error: ApiError, sequenc
 /** Options of an answer of events. */
 export interface SseOptions {
   readonly response: ServerResponse;
+  /** Further headers, sent with the status. */
+  readonly headers: Readonly<Record<string, string>>;
   /** The view's fold over the frames; an empty text takes the index of an omitted event. */
   readonly events: (frame: Frame) => string[];
   /** How the view shows errors and fills silences. */
@@ -178,6 +180,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     if (this.isOpen) return;
     this.markOpen();
     this.#response.writeHead(200, {
+      ...this.#options.headers,
       ...eventHeaders,
       'openai-processing-ms': String(Math.round(performance.now() - this.#options.startedAt)),
     });

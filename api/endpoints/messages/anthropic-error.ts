@@ -38,7 +38,7 @@ export function toAnthropicError(error: ApiError): AnthropicError {
 /** The body of an error response. */
 export function anthropicErrorBody(
   error: ApiError,
-  { res }: Context,
+  { state }: Pick<Context, 'state'>,
 ): AnthropicError & { readonly request_id: string } {
-  return { ...toAnthropicError(error), request_id: String(res.getHeader('x-request-id')) };
+  return { ...toAnthropicError(error), request_id: String(state.headers['x-request-id']) };
 }

@@ -53,6 +53,7 @@ describe('ByteReply', () => {
     response.catch(() => undefined);
     assert.ok(bytes);
     const answer = new ByteReply({
+      headers: {},
       response: await atServer,
       bytes,
       startedAt: performance.now(),

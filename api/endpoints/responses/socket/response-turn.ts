@@ -184,7 +184,7 @@ export class ResponseTurn {
       reader.begin(new WaitLimits(services, job, reply));
       await sendStreamed(context, reply);
     } catch (error) {
-      if (isQueued) await cancelAbandoned(services, submission, this.#waits, { canBeResumed: reply.isOpen });
+      if (isQueued) await cancelAbandoned(services, submission, this.#waits, { canBeResumed: () => reply.isOpen });
       throw error;
     } finally {
       reader.close();
@@ -261,6 +261,7 @@ function turnContext(ctx: Context): Context {
   const turn = Object.create(ctx) as Context;
   turn.state = {
     jobId: newJobId(),
+    headers: {},
     startedAt: performance.now(),
     caller,
     session,

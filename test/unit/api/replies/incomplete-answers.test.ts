@@ -30,6 +30,7 @@ async function sendAnswer(
     parse(response);
     answer = new SseReply({
       response,
+      headers: {},
       events: ({ text }) => [`data: ${text}`],
       view: { showsErrors: false },
       startedAt: performance.now(),
