@@ -109,6 +109,7 @@ export function pricesOfGenai(vendor: string, id: string, day: string): Prices |
     ...tokens('cacheWrite', 'cache_write_mtok'),
     ...tokens('output', 'output_mtok'),
     ...tokens('audioInput', 'input_audio_mtok'),
+    ...tokens('imageInput', 'input_image_mtok'),
     ...tokens('imageOutput', 'output_image_mtok'),
     ...(hour !== undefined && { second: nano(hour / 3600) }),
   };

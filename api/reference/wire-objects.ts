@@ -27,7 +27,7 @@ const model = z.looseObject({
     .looseObject({})
     .optional()
     .describe(
-      'Dollars: for a million tokens (`input`, `cached_input`, `cache_write`, `output`, `image_output`, `audio_input`), an `image`, a `second`, a `character`, a `request`; the same at other service tiers by their names (`tiers`).',
+      'Dollars: for a million tokens (`input`, `cached_input`, `cache_write`, `output`, `image_output`, `audio_input`, `image_input`), an `image`, a `second`, a `character`, a `request`; the same at other service tiers by their names (`tiers`).',
     ),
   deprecated_at: seconds.optional().describe('When its vendor shuts it down, in seconds since 1970.'),
 });

@@ -31,6 +31,8 @@ const allTokenPrices = {
   imageOutput: money.optional(),
   /** Audio tokens in the request, if priced separately. */
   audioInput: money.optional(),
+  /** Image tokens in the request, if priced separately. */
+  imageInput: money.optional(),
 };
 
 const prices = z.strictObject({

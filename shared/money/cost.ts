@@ -46,8 +46,8 @@ export function costOf(
   return Number(cost < maxCost ? cost : maxCost);
 }
 
-function hasTokenPrice({ input, output, audioInput, imageOutput }: Prices): boolean {
-  return (input ?? output ?? audioInput ?? imageOutput) !== undefined;
+function hasTokenPrice({ input, output, audioInput, imageInput, imageOutput }: Prices): boolean {
+  return (input ?? output ?? audioInput ?? imageInput ?? imageOutput) !== undefined;
 }
 
 /**
@@ -62,13 +62,15 @@ export function savedBy(prices: Prices | undefined, counts: Pick<TokenCounts, 'i
   return Number(saved < maxCost ? saved : maxCost);
 }
 
-function costOfTokens(prices: Prices, { input, cached, written, audio, output, images }: TokenCounts): bigint {
+function costOfTokens(prices: Prices, counts: TokenCounts): bigint {
+  const { input, cached, written, audio, pictures, output, images } = counts;
   const price = tokenPrices(prices, priceAbove(prices, input));
   return (
     (product(cached, price.cachedInput) +
       product(written, price.cacheWrite) +
       product(audio, price.audioInput) +
-      product(input - cached - written - audio, price.input) +
+      product(pictures, price.imageInput) +
+      product(input - cached - written - audio - pictures, price.input) +
       product(images, price.imageOutput) +
       product(output - images, price.output)) *
     tokenScale
@@ -118,6 +120,7 @@ export interface TokenPrices {
   readonly cachedInput: number;
   readonly cacheWrite: number;
   readonly audioInput: number;
+  readonly imageInput: number;
   readonly output: number;
   readonly imageOutput: number;
 }
@@ -135,6 +138,7 @@ export function tokenPrices(prices: Prices, above?: NonNullable<Prices['above']>
     cachedInput: above?.cachedInput ?? prices.cachedInput ?? input,
     cacheWrite: above?.cacheWrite ?? prices.cacheWrite ?? input,
     audioInput: prices.audioInput ?? input,
+    imageInput: prices.imageInput ?? input,
     output,
     imageOutput: prices.imageOutput ?? output,
   };

@@ -209,10 +209,10 @@ function imageTokensOf({ route }: RoutedModel): number {
 }
 
 function tierOf(above: number | undefined, prices: TokenPrices): HighestPrices['tiers'][number] {
-  const { input, cachedInput, cacheWrite, audioInput, output, imageOutput } = prices;
+  const { input, cachedInput, cacheWrite, audioInput, imageInput, output, imageOutput } = prices;
   return {
     above,
-    input: Math.max(input, cachedInput, cacheWrite, audioInput),
+    input: Math.max(input, cachedInput, cacheWrite, audioInput, imageInput),
     output: Math.max(output, imageOutput),
   };
 }

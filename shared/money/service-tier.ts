@@ -68,7 +68,10 @@ function withList(standard: Prices, list: TokenPriceList): Prices {
   const input = list.input ?? standard.input;
   const output = list.output ?? standard.output;
   /** A price that the list leaves out, if the model has it. */
-  const own = <Name extends 'cachedInput' | 'cacheWrite' | 'audioInput' | 'imageOutput'>(name: Name, base = 0) => {
+  const own = <Name extends 'cachedInput' | 'cacheWrite' | 'audioInput' | 'imageInput' | 'imageOutput'>(
+    name: Name,
+    base = 0,
+  ) => {
     const price = list[name] ?? (standard[name] === undefined ? undefined : Math.max(standard[name], base));
     return price === undefined ? {} : ({ [name]: price } as { [Key in Name]: number });
   };
@@ -80,6 +83,7 @@ function withList(standard: Prices, list: TokenPriceList): Prices {
     ...own('cachedInput', input),
     ...own('cacheWrite', input),
     ...own('audioInput', input),
+    ...own('imageInput', input),
     ...own('imageOutput', output),
     ...(above && { above }),
   };

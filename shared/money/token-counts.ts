@@ -8,6 +8,7 @@ export interface TokenCounts {
   readonly cached: number;
   readonly written: number;
   readonly audio: number;
+  readonly pictures: number;
   /** All output together, including reasoning. */
   readonly output: number;
   /** The part of `output` that is images. */
@@ -39,8 +40,9 @@ export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts
   // Without details, nearly all input of a transcription is audio.
   const audioInput = number(inputDetails.audio_tokens) ?? (usage.type === 'tokens' ? input : 0);
   const audio = Math.min(input - cached - written, audioInput);
+  const pictures = Math.min(input - cached - written - audio, number(inputDetails.image_tokens) ?? 0);
   const images = Math.min(output, number(outputDetails.image_tokens) ?? (isOfImages ? output : 0));
-  return { input, cached, written, audio, output, images };
+  return { input, cached, written, audio, pictures, output, images };
 }
 
 /** The cached tokens of a usage under a vendor-specific name (DeepSeek, Moonshot, older answers of Mistral); undefined if absent. */

@@ -60,11 +60,12 @@ export function modelFacts(model: Model): Record<string, unknown> {
 
 /** Prices in dollars: per million tokens, image, second, character or request. */
 export function shownPrices(prices: Prices): object {
-  const { above, imageOutput, audioInput, image, imageKinds, second, character, request, tiers } = prices;
+  const { above, imageOutput, audioInput, imageInput, image, imageKinds, second, character, request, tiers } = prices;
   return {
     ...shownTokenPrices(prices),
     image_output: forMillion(imageOutput),
     audio_input: forMillion(audioInput),
+    image_input: forMillion(imageInput),
     image: forOne(image),
     image_kinds: imageKinds === undefined ? null : shownKinds(imageKinds),
     second: forOne(second),

@@ -12,6 +12,7 @@ export interface ModelPrices {
   readonly output?: number | null;
   readonly image_output?: number | null;
   readonly audio_input?: number | null;
+  readonly image_input?: number | null;
   readonly image?: number | null;
   /** For images with a different price, by size, quality or both. */
   readonly image_kinds?: Readonly<Record<string, number>> | null;

@@ -37,6 +37,7 @@ const allTokenPrices = {
   ...tokenPrices,
   image_output: tokens(),
   audio_input: tokens(),
+  image_input: tokens(),
   above: list(
     mapping({ tokens: whole(1, 1_000_000_000), ...tokenPrices }).transform(camelKeys),
     'mappings with tokens and prices',

@@ -41,11 +41,13 @@ const tokenNames = {
 } as const;
 
 function priceLines(prices: ModelPrices): PriceLine[] {
-  const { image_output, audio_input, image, image_kinds, second, character, request, above, tiers } = prices;
+  const { image_output, audio_input, image_input, image, image_kinds, second, character, request, above, tiers } =
+    prices;
   return [
     ...tokenLines(prices),
     ...line('Image output', image_output, million),
     ...line('Audio input', audio_input, million),
+    ...line('Image input', image_input, million),
     ...line('Image', image, 'image'),
     ...Object.entries(image_kinds ?? {}).flatMap(([kind, price]) => line(`Image, ${kind}`, price, 'image')),
     ...line('Audio or video', second, 'second'),

@@ -9,6 +9,7 @@ export function otherPrices(prices: ModelPrices | null): string {
     ['cache write', prices.cache_write, ''],
     ['picture tokens', prices.image_output, ''],
     ['sound tokens', prices.audio_input, ''],
+    ['picture input tokens', prices.image_input, ''],
     ['picture', prices.image, ' each'],
     ['second', prices.second, ' each'],
     ['character', prices.character, ' each'],

@@ -41,7 +41,7 @@ it("the console's model list has every model with its prices in dollars, the ava
   await modelList({ catalogue } as Services)(ctx as never, async () => undefined);
   const [usable, other] = (ctx.body as { data: Record<string, unknown>[] }).data;
   const none = {
-    ...{ cache_write: null, image_output: null, audio_input: null, second: null, character: null },
+    ...{ cache_write: null, image_output: null, audio_input: null, image_input: null, second: null, character: null },
     request: { low: 0.005, medium: 0.008, high: 0.012 },
   };
   assert.deepEqual(usable, {

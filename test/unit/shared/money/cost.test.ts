@@ -88,6 +88,28 @@ const chatCases: readonly Case[] = [
     cost: 12_000 + 40_000,
   },
   {
+    of: 'an edit of images, whose tokens in the request have a price of their own',
+    prices: { input: 5_000_000, cachedInput: 1_250_000, imageInput: 10_000_000, output: 40_000_000 },
+    usage: {
+      ...{ input_tokens: 6300, output_tokens: 1056, total_tokens: 7356 },
+      input_tokens_details: { text_tokens: 60, image_tokens: 6240 },
+    },
+    quantities: { images: 1 },
+    cost: 60 * 5000 + 6240 * 10_000 + 1056 * 40_000,
+  },
+  {
+    of: 'images in a request without a price of their own',
+    prices: plain,
+    usage: { input_tokens: 100, input_tokens_details: { text_tokens: 40, image_tokens: 60 } },
+    cost: 200_000,
+  },
+  {
+    of: 'more images in a request than its input has tokens',
+    prices: { ...plain, imageInput: 10_000_000 },
+    usage: { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 4, image_tokens: 50 } },
+    cost: 4 * 2000 + 6 * 10_000,
+  },
+  {
     of: 'audio in a chat that is counted beside its prompt, as the total shows',
     prices: { ...plain, audioInput: 10_000_000 },
     usage: {

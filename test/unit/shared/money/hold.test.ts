@@ -123,14 +123,15 @@ describe('holdOf', () => {
     .uniqueArray(step, { maxLength: 3, selector: ({ tokens }) => tokens })
     .map((some) => some.sort((one, other) => one.tokens - other.tokens));
   const tierList = fc.record({
-    ...{ ...tokenPrices, audioInput: maybe, imageOutput: maybe },
+    ...{ ...tokenPrices, audioInput: maybe, imageInput: maybe, imageOutput: maybe },
     above: fc.option(steps, { nil: undefined }),
   });
   const factor = fc.double({ min: 0.01, max: 100, noNaN: true });
   const tierNames = ['flex', 'priority', 'unpriced'] as const;
   const prices = fc.record({
     ...tokenPrices,
-    ...{ audioInput: maybe, imageOutput: maybe, image: maybe, second: maybe, character: maybe },
+    ...{ audioInput: maybe, imageInput: maybe, imageOutput: maybe },
+    ...{ image: maybe, second: maybe, character: maybe },
     imageKinds: fc.option(fc.dictionary(fc.constantFrom('1x1', 'hd', '1x1 hd', '2x2'), price), { nil: undefined }),
     request: fc.option(fc.oneof(price, fc.record({ low: price, medium: price, high: price })), { nil: undefined }),
     above: steps,
@@ -147,7 +148,7 @@ describe('holdOf', () => {
       ...{ imageSize: fc.constantFrom(undefined, '1x1', '2x2'), imageQuality: fc.constantFrom(undefined, 'hd', 'low') },
       tier: fc.constantFrom(undefined, 'auto', ...tierNames),
     }),
-    shares: fc.tuple(share, share, share, share, share, share),
+    shares: fc.tuple(share, share, share, share, share, share, share),
   });
 
   it('holdOf is never less than the cost of a request within its bounds, by any route', () => {
@@ -162,6 +163,7 @@ describe('holdOf', () => {
           ...{ prompt_tokens: input, completion_tokens: output },
           prompt_tokens_details: {
             ...{ cached_tokens: part(input, 2), cache_write_tokens: part(input, 3), audio_tokens: part(input, 4) },
+            image_tokens: part(input, 6),
           },
           completion_tokens_details: { image_tokens: part(output, 5) },
         };
