@@ -64,6 +64,18 @@ const tokensPerSecond = 40;
 const defaultMaxOutput = 16_384;
 /** Output tokens of one image at the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
 const tokensPerImage = 8192;
+/**
+ * OpenAI's models that make images of any size, and what one has at the best quality: up to 96 × 96 tokens for each 4 million pixels, of
+ * which there are at most 8,294,400, counted with 2 million more, and 100 for each of three partial images.
+ */
+const anySize = {
+  model: /gpt-image-(?:[2-9]|\d{2})/,
+  tokens: 9216,
+  pixels: 4_000_000,
+  more: 2_000_000,
+  most: 8_294_400,
+};
+const tokensOfPartials = 300;
 
 /** Highest prices among a model's routes. Nano-dollars; token prices are per thousand. */
 interface HighestPrices {
@@ -225,17 +237,25 @@ export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPri
 /** The maximum output length of one choice. */
 function maxOutput(
   routes: readonly RoutedModel[],
-  { outputTokens, images = 0 }: RequestFacts,
+  { outputTokens, images = 0, fee }: RequestFacts,
 ): Pick<Hold, 'outputTokens' | 'isGiven'> {
   if (outputTokens !== undefined) return { outputTokens, isGiven: true };
   const capability = routes[0]?.capability;
   if (capability === 'embedding' || capability === 'video') return { outputTokens: 0, isGiven: true };
-  if (capability === 'image') return { outputTokens: images * tokensPerImage, isGiven: true };
+  if (capability === 'image') return { outputTokens: images * tokensOfImage(routes, fee), isGiven: true };
   const longest = Math.max(
     0,
     ...routes.map((row) => row.maxOutputTokens ?? Math.min(defaultMaxOutput, row.contextWindow ?? defaultMaxOutput)),
   );
   return { outputTokens: longest, isGiven: capability !== 'chat' };
+}
+
+/** The maximum output tokens of one image of the requested size. */
+function tokensOfImage(routes: readonly RoutedModel[], { imageSize = '' }: FeeFacts = {}): number {
+  const [, width, height] = /^(\d{1,5})x(\d{1,5})$/.exec(imageSize) ?? [];
+  if (width === undefined || !routes.some(({ route }) => anySize.model.test(route.model))) return tokensPerImage;
+  const pixels = Math.min(anySize.most, Number(width) * Number(height)) + anySize.more;
+  return Math.max(tokensPerImage, Math.ceil((anySize.tokens * pixels) / anySize.pixels) + tokensOfPartials);
 }
 
 /** A thousandth, rounded up. */

@@ -110,6 +110,24 @@ describe('holdOf', () => {
     assert.deepEqual([fixed([onlyKinds]), fixed([onlyKinds], undefined, 'hd')], [1, 180]);
   });
 
+  it('holdOf holds the tokens of an image of any size, as its vendor counts them', () => {
+    const row = (model: string) => {
+      const prices = { input: 5_000_000, output: 30_000_000 };
+      return madeUpModel({ id: model, capability: 'image', prices, routes: [{ vendor: 'openai', model }] });
+    };
+    // https://community.openai.com/t/gpt-image-2-output-pricing-calculator-online-and-in-your-code/1382699
+    const counted = { '1024x1024': 7024, '3584x2048': 12_329, '3840x2160': 13_342, '2880x2880': 23_719 };
+    for (const [imageSize, tokens] of Object.entries(counted)) {
+      const hold = (model: string) => holdOf([row(model)], { bytes: 9, images: 2, fee: { imageSize } }).outputTokens;
+      for (const model of ['gpt-image-2', 'gpt-image-2-2026-04-21']) {
+        assert.ok(hold(model) >= 2 * tokens, `${model}, ${imageSize}`);
+        assert.ok(hold(model) <= 2 * 24_019, `${model}, ${imageSize}`);
+      }
+      assert.equal(hold('gpt-image-1'), 2 * 8192);
+    }
+    assert.equal(holdOf([row('gpt-image-2')], { bytes: 9, images: 1 }).outputTokens, 8192);
+  });
+
   it('holdOf is 0 for a model without prices', () => {
     const free = madeUpModel({ id: 'free', capability: 'chat' });
     assert.equal(amountOf(holdOf([free], { bytes: 1_000_000 }), 1_000_000), 0);
