@@ -62,6 +62,15 @@ class RefusedLinkError extends Error {
   }
 }
 
+/** The server of a link could not serve the file now. */
+class BusyServerError extends RefusedLinkError {}
+
+/** Whether another try may fetch a file after this failure: its connection broke, or its server was in trouble. */
+export function isPassingFailure(error: unknown): boolean {
+  if (!(error instanceof ApiError) || !(error.cause instanceof Error)) return false;
+  return error.cause instanceof BusyServerError || !(error.cause instanceof RefusedLinkError);
+}
+
 /** A file exceeded its size limit; a retry would fail alike. */
 export class FileTooLongError extends RefusedLinkError {}
 
@@ -226,7 +235,10 @@ function receive(
   failure: (thrown: unknown) => ApiError,
 ): Download {
   const { statusCode, headers, body } = answer;
-  if (statusCode !== 200) throw new RefusedLinkError(`its server answered ${statusCode}`);
+  if (statusCode !== 200) {
+    const reason = `its server answered ${statusCode}`;
+    throw statusCode === 429 || statusCode >= 500 ? new BusyServerError(reason) : new RefusedLinkError(reason);
+  }
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLong(maxBytes);
   const content = Readable.from(bounded(body, maxBytes, failure), { objectMode: false });
   // Covers unread content too: the generator above has not started then, and ends nothing.

@@ -1,11 +1,41 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
+import { createDownloader } from '../../../workers/http/download.ts';
 import { deliverImages, ImageDelivery } from '../../../workers/vendors/support/image-delivery.ts';
-import { callOf } from '../contracts/fixture-vendor.ts';
+import { type Answer, callOf, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 import { memoryFiles } from '../contracts/memory-files.ts';
 
 const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(200_000, 7)]);
+const whole: Answer = (response) => response.writeHead(200, { 'content-type': 'image/png' }).end(png);
+const half: Answer = (response) => {
+  response.writeHead(200, { 'content-type': 'image/png', 'content-length': png.length });
+  response.write(png.subarray(0, 100_000), () => response.destroy());
+};
+const status =
+  (code: number): Answer =>
+  (response) =>
+    response.writeHead(code).end();
+
+/** Delivers the image of a link whose server gives these answers, one after the other. */
+async function deliverFrom(answers: readonly Answer[], wanted: 'b64_json' | 'url') {
+  const server = await startFixtureVendor();
+  try {
+    server.answer((response, request) => answers[server.requests.length - 1]?.(response, request));
+    const { origin } = new URL(server.baseUrl);
+    const { files, saved } = memoryFiles();
+    const delivery = new ImageDelivery(callOf({ files }), wanted, createDownloader({ trustedOrigin: origin }));
+    const delivered = deliverImages({ data: [{ url: `${origin}/1.png` }] }, delivery);
+    const outcome = await delivered.then(
+      ({ body }) => JSON.parse(body).data[0],
+      (error) => error,
+    );
+    return { outcome, saved, asked: server.requests.length };
+  } finally {
+    await server.close();
+  }
+}
+
 const formats = ['b64_json', 'url'] as const;
 const refused = { name: 'ApiError', code: 'server_error', message: /an image that is none|text in place of an image/ };
 
@@ -30,6 +60,29 @@ describe('ImageDelivery', () => {
         await assert.rejects(deliverImages({ data: [{ url: 'https://vendor.example/1' }] }, delivery), refused, text);
         assert.deepEqual(saved, []);
         assert.ok(content.destroyed, 'the connection stays open');
+      }
+    });
+
+    it(`ImageDelivery fetches an image again whose connection broke or whose server was in trouble, as ${wanted}`, async () => {
+      for (const answers of [
+        [half, whole],
+        [status(503), whole],
+        [status(500), half, whole],
+      ]) {
+        const { outcome, saved, asked } = await deliverFrom(answers, wanted);
+        assert.equal(asked, answers.length);
+        if (wanted === 'url')
+          assert.deepEqual([outcome.file, saved], ['file-1', [{ type: 'image/png', content: png }]]);
+        else assert.equal(outcome.b64_json, png.toString('base64'));
+      }
+      const { outcome, asked } = await deliverFrom([half, half, half, whole], wanted);
+      assert.deepEqual([outcome.code, asked], ['server_error', 3]);
+    });
+
+    it(`ImageDelivery does not fetch an image again that is gone or not for it, as ${wanted}`, async () => {
+      for (const code of [403, 404, 410]) {
+        const { outcome, asked } = await deliverFrom([status(code), whole], wanted);
+        assert.deepEqual([outcome.code, asked], ['server_error', 1]);
       }
     });
 

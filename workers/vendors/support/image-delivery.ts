@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   formatImageEnd,
   type ImageResponseFormat,
@@ -7,7 +8,7 @@ import {
 } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { GatheredChunks } from '../../../shared/runtime/collections.ts';
-import type { Downloader } from '../../http/download.ts';
+import { type Downloader, isPassingFailure } from '../../http/download.ts';
 import type { VendorAnswer, VendorCall } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import { refuseText } from './refuse-text.ts';
@@ -35,6 +36,10 @@ export async function deliverImages(
 
 /** Limit of the fetched images of one call in bytes: links must not yield more than a vendor may send inline. */
 const maxImageBytes = 128 * 1024 * 1024;
+
+/** Tries to fetch an image, and the wait between them, which grows. */
+const fetches = 3;
+const fetchPauseMs = 500;
 
 /** Converts the images of one call for their caller. */
 export class ImageDelivery {
@@ -70,7 +75,22 @@ export class ImageDelivery {
     return { ...(this.call.stream && { b64_json: base64 }), ...stored };
   }
 
+  /** The image is paid for: a connection that breaks must not lose it. */
   private async fromLink(url: string): Promise<ImageResult> {
+    const { signal } = this.call;
+    for (let tries = 1; ; tries++) {
+      const before = this.bytes;
+      try {
+        return await this.fetchImage(url);
+      } catch (error) {
+        if (tries === fetches || signal.aborted || !isPassingFailure(error)) throw error;
+        this.bytes = before;
+      }
+      await delay(fetchPauseMs * tries, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  private async fetchImage(url: string): Promise<ImageResult> {
     const { content, type: said = '' } = await this.download(url, this.call);
     const chunks = this.counted(content);
     try {
