@@ -75,6 +75,8 @@ export interface TranscriptionJobRequest {
   readonly task: 'transcribe' | 'translate';
   /** The caller's output format. The vendor is asked for its source data: srt, vtt and verbose_json need timed segments. */
   readonly format: TranscriptionFormat;
+  /** Set by the worker: the price is by the second, so the vendor is asked for a format that tells the length of the audio. */
+  readonly is_timed?: boolean;
   /** All other fields, those unknown to the gateway as text. */
   readonly options: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }

@@ -46,7 +46,8 @@ export function costOf(
   return Number(cost < maxCost ? cost : maxCost);
 }
 
-function hasTokenPrice({ input, output, audioInput, imageInput, imageOutput }: Prices): boolean {
+/** Whether any tokens have a price. */
+export function hasTokenPrice({ input, output, audioInput, imageInput, imageOutput }: Prices): boolean {
   return (input ?? output ?? audioInput ?? imageInput ?? imageOutput) !== undefined;
 }
 

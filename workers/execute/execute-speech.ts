@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { hasTokenPrice } from '../../shared/money/cost.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
+import { estimateSpeech } from '../usage/estimate-audio.ts';
 import { requestText } from '../vendors/request-body.ts';
 import { failureAfterBegin } from '../vendors/support/vendor-task-calls.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';
@@ -20,8 +22,10 @@ export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) 
   const store = isStored ? new AudioFile(call.files, speechTypes[request.response_format]) : undefined;
   const audio = new AudioSink(call.stream ? sink : undefined, store);
   try {
-    const { usage } = await methodOf(vendor, 'speak')({ ...call, request: JSON.stringify(asked) }, audio);
+    const answer = await methodOf(vendor, 'speak')({ ...call, request: JSON.stringify(asked) }, audio);
     if (audio.frames === 0) throw new ApiError('server_error', "The model's vendor answered without audio.");
+    const isPricedByTokens = row.prices !== undefined && hasTokenPrice(row.prices);
+    const usage = answer.usage ?? (isPricedByTokens ? estimateSpeech(request) : null);
     const file = await store?.end();
     const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
     return { body: JSON.stringify(end), usage, quantities: { characters: spokenCharacters(request) } };

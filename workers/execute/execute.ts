@@ -6,6 +6,7 @@ import { executeImage } from './execute-image.ts';
 import { executeMessage, executeTokenCount } from './execute-message.ts';
 import { executeResponse } from './execute-response.ts';
 import { executeSpeech } from './execute-speech.ts';
+import { executeTranscription } from './execute-transcription.ts';
 import { executeVideo } from './execute-video.ts';
 import { type Execute, type ExecuteTask, methodOf } from './execution.ts';
 import { leavingOut } from './leaving-out.ts';
@@ -31,7 +32,7 @@ export const execute: Record<Capability, ExecuteTask> = {
   chat: executeChat,
   embedding: leavingOut('embedding', executeEmbedding),
   image: leavingOut('image', executeImage),
-  transcription: leavingOut('transcription', ({ vendor, call, sink }) => methodOf(vendor, 'transcribe')(call, sink)),
+  transcription: leavingOut('transcription', executeTranscription),
   speech: leavingOut('speech', executeSpeech),
   video: leavingOut('video', executeVideo),
 };

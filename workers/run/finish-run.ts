@@ -9,7 +9,8 @@ import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { estimateInterrupted, hasTokens, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
+import { cutAudio } from '../usage/estimate-audio.ts';
+import { estimateInterrupted, hasSound, hasTokens, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
@@ -98,11 +99,12 @@ async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter
 /** The text before an error is counted after the end, so that clients need not wait for the count. */
 async function endWithError(
   context: WorkerContext,
-  { job }: JobRun,
+  { job, stopReason }: JobRun,
   writer: FrameWriter,
   error: ApiError,
 ): Promise<End> {
-  const isInterrupted = writer.hasDelta && hasTokens(job);
+  // Sounds and their transcripts are charged if their caller's own deadline has ended them.
+  const isInterrupted = writer.hasDelta && (hasTokens(job) || (stopReason === 'overdue' && hasSound(job)));
   const last = await writer.endWithError(error);
   return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : nothing };
 }
@@ -271,10 +273,14 @@ async function countInterrupted(
   end: Pick<Settlement, 'outcome' | 'errorCode'>,
 ): Promise<Charge> {
   const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
-  const counted = estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '');
-  const [usage] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
+  const counted = hasSound(job)
+    ? cutAudio(context, job, routed?.prices)
+    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '').then((usage = null) => ({
+        usage,
+      }));
+  const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
   const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
-  const charge = chargeForInterrupted(routed, job, { usage: usage ?? null, tier });
+  const charge = hasSound(job) ? chargeFor(routed, job, cut) : chargeForInterrupted(routed, job, { ...cut, tier });
   await noteCharge(context, job, charge);
   return charge;
 }

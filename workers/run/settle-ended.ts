@@ -1,4 +1,3 @@
-import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
@@ -8,7 +7,6 @@ import { settlementOf, settleNow } from '../../shared/jobs/settlement/settle.ts'
 import { storeUsage } from '../../shared/jobs/store-usage.ts';
 import { readTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import { spokenCharacters } from '../usage/billed-quantities.ts';
 import {
   type Charge,
   chargeFor,
@@ -18,6 +16,7 @@ import {
   nothing,
   routeServed,
 } from '../usage/charge.ts';
+import { cutAudio, isCutByCaller } from '../usage/estimate-audio.ts';
 import { estimateInterrupted, tierInLog } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -72,12 +71,8 @@ async function chargeEnded(
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
   const late = answer && chargeForLate(routed, job, state, answer);
   if (late?.usage !== undefined) return late;
-  if (job.capability === 'speech' && state.outcome === 'cancelled' && state.hasDelta) {
-    // A client that disconnects midway is assumed to have received its whole text as speech.
-    const request = job.request ?? (await context.blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
-    const characters = spokenCharacters(JSON.parse(request) as SpeechJobRequest);
-    return chargeFor(routed, job, { usage: null, quantities: { characters } });
-  }
+  const cut = isCutByCaller(state) ? await cutAudio(context, job, routed?.prices) : undefined;
+  if (cut !== undefined) return chargeFor(routed, job, cut);
   const estimated = await estimateInterrupted(context, job, state, vendor);
   if (estimated === undefined) return nothing;
   const tier = routed?.prices?.tiers && state.hasDelta ? await tierInLog(context, job.id) : undefined;

@@ -13,7 +13,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
-import { hasTokens } from './estimate-usage.ts';
+import { hasSound, hasTokens } from './estimate-usage.ts';
 
 /** A dollar, in the unit of costs. */
 const nanoDollars = 1e9;
@@ -106,7 +106,7 @@ function withTier(
 
 /**
  * The charge for a job whose vendor answered after another process had ended it. A disconnected caller is charged, because the
- * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text.
+ * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text or sound.
  */
 export function chargeForLate(
   row: RoutedModel | undefined,
@@ -115,7 +115,7 @@ export function chargeForLate(
   answer: JobAnswer,
 ): Charge {
   const charge = chargeFor(row, job, answer);
-  const isCharged = outcome !== 'failed' || (hasDelta && hasTokens(job));
+  const isCharged = outcome !== 'failed' || (hasDelta && (hasTokens(job) || hasSound(job)));
   return isCharged ? charge : { ...charge, cost: 0, saved: 0 };
 }
 

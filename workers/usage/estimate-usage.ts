@@ -47,6 +47,11 @@ export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability'
   return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
 }
 
+/** Whether a job's answer is sound, or the transcript of one: if its caller ends it, what came before is charged by an estimate. */
+export function hasSound({ capability }: Pick<QueuedJob, 'capability'>): boolean {
+  return capability === 'speech' || capability === 'transcription';
+}
+
 /**
  * Adds an estimated usage to an answer whose vendor reported none, also in its body: callers who request usage get numbers.
  * Output before the end is read from the log, which must be complete.

@@ -24,6 +24,9 @@ const asked: Record<TranscriptionFormat, string> = {
   diarized_json: 'diarized_json',
 };
 
+/** What only timed formats have, beside the text. */
+const timedFields: ReadonlySet<string> = new Set(['task', 'language', 'duration', 'segments', 'words']);
+
 /** Transcriptions and translations (https://platform.openai.com/docs/api-reference/audio): the file is sent as it is read. */
 export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async (call, sink) => {
@@ -34,7 +37,8 @@ export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswe
     try {
       if (!call.stream) {
         const text = await http.post({ path, body, signal, silenceMs });
-        return toAnswer(readTranscript(answerReader, text));
+        const transcript = readTranscript(answerReader, text);
+        return isTimedForPrice(request) ? toUntimedAnswer(transcript) : toAnswer(transcript);
       }
       const stream = new TranscriptStream(answerReader, sink);
       try {
@@ -51,11 +55,17 @@ export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswe
   };
 }
 
+/** Whether a timed format is requested although the caller's format needs none. */
+function isTimedForPrice({ is_timed: isTimed = false, format }: TranscriptionJobRequest): boolean {
+  return isTimed && asked[format] === 'json';
+}
+
 async function composeForm(
   { model, stream, uploads, files }: VendorCall,
   request: TranscriptionJobRequest,
 ): Promise<HttpUpload> {
-  const fields = { model, response_format: asked[request.format], ...(stream && { stream }), ...request.options };
+  const format = isTimedForPrice(request) && !stream ? 'verbose_json' : asked[request.format];
+  const fields = { model, response_format: format, ...(stream && { stream }), ...request.options };
   const audio = audioOf({ uploads });
   const { name, type } = audio;
   // Last: a vendor that parses the form as it arrives then already has all fields.
@@ -77,6 +87,14 @@ function toAnswer(transcript: JsonObject): VendorAnswer {
   // A usage of type `duration` has what the vendor bills; a timed format has the length beside other usages.
   const isReported = typeof counted?.seconds === 'number' || typeof duration !== 'number';
   return isReported ? answer : { ...answer, quantities: { seconds: duration } };
+}
+
+/** A timed transcript for a caller who wants its text: the length of the audio is its usage. */
+function toUntimedAnswer(transcript: JsonObject): VendorAnswer {
+  const { duration } = transcript;
+  const measured = typeof duration === 'number' && { usage: { type: 'duration', seconds: duration } };
+  const others = Object.entries(transcript).filter(([name]) => !timedFields.has(name));
+  return toAnswer({ ...measured, ...Object.fromEntries(others) });
 }
 
 /** One streamed transcript: events in, `delta` frames out. */

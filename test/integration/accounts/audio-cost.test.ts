@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { readAccountMoney } from '../../../shared/accounts/account-money.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Configuration } from '../../support/gateway.ts';
+import { JobRecords, jobIdOf } from '../../support/job-records.ts';
+import { makeLimitedAccount } from '../../support/limited-account.ts';
+import {
+  type Answer,
+  beginStream,
+  type FixtureVendor,
+  sendJson,
+  startFixtureVendor,
+} from '../../vendors/contracts/fixture-vendor.ts';
+
+/** A minute of audio with 16,000 samples a second, at which it is held as 16 minutes. */
+const minute = new Blob([Buffer.alloc(1_920_000)], { type: 'audio/wav' });
+const said = 'The lock keeper opened the upper gate before the second boat came in sight of the harbour wall.';
+const credit = 10_000_000_000;
+
+const configuration = (baseUrl: string): Configuration => ({
+  routing: { attempts: 1 },
+  vendors: { ear: { like: 'openai', base_url: baseUrl, api_keys: ['any'] } },
+  models: {
+    timed: {
+      ...{ capability: 'transcription', prices: { second: 0.0001 }, transcription: { timestamps: true } },
+      routes: [{ vendor: 'ear', model: 'whisper' }],
+    },
+    counted: {
+      ...{ capability: 'transcription', prices: { input: 2.5, audio_input: 6, output: 10 } },
+      ...{ transcription: { streams: true, diarizes: true }, routes: [{ vendor: 'ear', model: 'transcribe' }] },
+    },
+    mouth: {
+      ...{ capability: 'speech', prices: { input: 0.6, output: 12 }, speech: { formats: ['mp3'], events: true } },
+      routes: [{ vendor: 'ear', model: 'tts' }],
+    },
+    letters: {
+      ...{ capability: 'speech', prices: { character: 0.00001 }, speech: { formats: ['mp3'], events: false } },
+      routes: [{ vendor: 'ear', model: 'tts-1' }],
+    },
+  },
+});
+
+const event = (fields: object): string => `data: ${JSON.stringify(fields)}\n\n`;
+
+describe('what audio costs', () => {
+  let records: JobRecords;
+  let vendor: FixtureVendor;
+  before(async () => {
+    vendor = await startFixtureVendor();
+    records = await JobRecords.start({ configuration: configuration(vendor.baseUrl) });
+  });
+  after(async () => {
+    await records.stop();
+    await vendor.close();
+  });
+
+  async function account() {
+    const { id, key } = await makeLimitedAccount(records.gateway, { credit });
+    const money = async () => (await readAccountMoney(records.redis, id)) ?? assert.fail();
+    return { headers: { authorization: `Bearer ${key}` }, money };
+  }
+
+  /** What an account was charged, once nothing of it is held. */
+  async function settled(money: Awaited<ReturnType<typeof account>>['money'], id: string): Promise<number> {
+    const { cost } = await records.ended(id);
+    return await eventually(async () => {
+      const { held, charged } = await money();
+      assert.deepEqual([held, charged], [0, cost], 'it is not settled');
+      return charged as number;
+    });
+  }
+
+  function transcribe(
+    model: string,
+    headers: Record<string, string>,
+    fields: Record<string, string> = {},
+    signal?: AbortSignal,
+  ): Promise<Response> {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ model, ...fields })) form.set(name, value);
+    form.set('file', minute, 'minute.wav');
+    const url = `${records.gateway.url}/v1/audio/transcriptions`;
+    return fetch(url, { method: 'POST', body: form, headers, ...(signal && { signal }) });
+  }
+
+  it('a transcript costs the length of its audio if its vendor tells that in timed formats alone', async () => {
+    const verbose = { task: 'transcribe', language: 'English', duration: 60, text: said, segments: [], x_groq: {} };
+    vendor.answer((response, { body }) => {
+      const isTimed = body.includes('verbose_json');
+      sendJson(response, 200, JSON.stringify(isTimed ? verbose : { text: said, x_groq: {} }));
+    });
+    for (const format of ['json', 'text', 'verbose_json'] as const) {
+      const { headers, money } = await account();
+      const response = await transcribe('timed', headers, { response_format: format });
+      assert.equal(response.status, 200);
+      const text = await response.text();
+      if (format === 'text') assert.equal(text, `${said}\n`);
+      if (format === 'verbose_json') assert.deepEqual(JSON.parse(text), verbose);
+      if (format === 'json') {
+        assert.deepEqual(JSON.parse(text), { usage: { type: 'duration', seconds: 60 }, text: said, x_groq: {} });
+      }
+      assert.equal(await settled(money, jobIdOf(response)), 60 * 100_000, format);
+    }
+  });
+
+  it('a transcript with speakers costs tokens by its length if its vendor tells that alone', async () => {
+    const usage = { type: 'duration', seconds: 60 };
+    const diarized = { task: 'transcribe', duration: 60, text: said, segments: [], usage };
+    vendor.answer((response) => sendJson(response, 200, JSON.stringify(diarized)));
+    const { headers, money } = await account();
+    const response = await transcribe('counted', headers, { response_format: 'diarized_json' });
+    assert.deepEqual(await response.json(), diarized);
+    const charged = await settled(money, jobIdOf(response));
+    // 600 tokens of audio at 6,000, and those of the text, at most 40.
+    assert.ok(charged >= 3_600_000 && charged <= 3_600_000 + 40 * 10_000, `${charged}`);
+  });
+
+  /** A stream that has begun, and goes on until its client leaves. */
+  const endless =
+    (first: string | Buffer, type: string): Answer =>
+    (response) => {
+      beginStream(response, { 'content-type': type });
+      response.write(first);
+    };
+
+  /** Reads the beginning of an answer and leaves, or stays until its deadline. */
+  async function cut(
+    request: (more: Record<string, string>, signal: AbortSignal) => Promise<Response>,
+    leaves: boolean,
+  ) {
+    const left = new AbortController();
+    const response = await request(leaves ? {} : { 'x-stainless-timeout': '2' }, left.signal);
+    assert.equal(response.status, 200);
+    const reader = response.body?.getReader() ?? assert.fail();
+    assert.ok(((await reader.read()).value?.length ?? 0) > 0, 'nothing came');
+    if (leaves) left.abort();
+    else while (!(await reader.read().catch(() => ({ done: true }))).done);
+    return jobIdOf(response);
+  }
+
+  for (const leaves of [true, false]) {
+    const how = leaves ? 'whose client disconnects' : 'that its deadline ends';
+
+    it(`speech ${how} costs the tokens of its text, not its hold`, async () => {
+      const audio = Buffer.alloc(3000, 1).toString('base64');
+      vendor.answer(endless(event({ type: 'speech.audio.delta', audio }), 'text/event-stream'));
+      const { headers, money } = await account();
+      const body = JSON.stringify({ model: 'mouth', voice: 'alloy', input: said });
+      const id = await cut(
+        (more, signal) =>
+          fetch(`${records.gateway.url}/v1/audio/speech`, {
+            ...{ method: 'POST', body, signal },
+            headers: { ...headers, ...more, 'content-type': 'application/json' },
+          }),
+        leaves,
+      );
+      const charged = await settled(money, id);
+      // Six and a half seconds, of 20.8 tokens each.
+      assert.ok(charged >= 100 * 12_000 && charged <= 200 * 12_000, `${charged}`);
+      const { usage } = await records.ended(id);
+      assert.equal(JSON.parse(usage ?? '{}').estimated, true);
+    });
+
+    it(`speech ${how} costs its characters if they have the price`, async () => {
+      vendor.answer(endless(Buffer.alloc(3000, 1), 'audio/mpeg'));
+      const { headers, money } = await account();
+      const body = JSON.stringify({ model: 'letters', voice: 'alloy', input: said });
+      const id = await cut(
+        (more, signal) =>
+          fetch(`${records.gateway.url}/v1/audio/speech`, {
+            ...{ method: 'POST', body, signal },
+            headers: { ...headers, ...more, 'content-type': 'application/json' },
+          }),
+        leaves,
+      );
+      assert.equal(await settled(money, id), said.length * 10_000);
+    });
+
+    it(`a streamed transcript ${how} costs what it has said`, async () => {
+      vendor.answer(endless(event({ type: 'transcript.text.delta', delta: said }), 'text/event-stream'));
+      const { headers, money } = await account();
+      const id = await cut(
+        (more, signal) => transcribe('counted', { ...headers, ...more }, { stream: 'true' }, signal),
+        leaves,
+      );
+      const charged = await settled(money, id);
+      // Six and a half seconds, of 10 tokens each, and 24 tokens of text.
+      assert.ok(charged >= 50 * 6000 + 15 * 10_000 && charged <= 100 * 6000 + 40 * 10_000, `${charged}`);
+    });
+  }
+});
