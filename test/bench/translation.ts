@@ -76,7 +76,8 @@ function answering(events: readonly string[]): HttpClient {
     return null;
   };
   const never = () => Promise.reject(new Error('the bench only posts'));
-  return { post, postForBytes: never, get: never, delete: never, close: () => Promise.resolve() } as HttpClient;
+  const others = { postForBytes: never, get: never, put: never, delete: never };
+  return { post, ...others, close: () => Promise.resolve() } as HttpClient;
 }
 
 const dialects: readonly Dialect[] = [

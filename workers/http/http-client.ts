@@ -37,6 +37,8 @@ export interface HttpClient {
   postForBytes(request: Omit<HttpPost, 'onChunk'>): Promise<Buffer>;
   /** Gets, as `post` posts. */
   get(request: HttpRequest): Promise<string | null>;
+  /** Puts, without a body, as `post` posts. */
+  put(request: HttpRequest): Promise<string | null>;
   /** Deletes, as `post` posts. */
   delete(request: HttpRequest): Promise<string | null>;
   /** Closes the connections, including those in use. */
@@ -113,6 +115,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     post: (request) => post(request, asText),
     postForBytes: async (request) => (await post(request, asBytes)) ?? Buffer.alloc(0),
     get: (request) => send('GET', request, { headers: withOwn(headers, request) }, asText),
+    put: (request) => send('PUT', request, { headers: withOwn(headers, request) }, asText),
     delete: (request) => send('DELETE', request, { headers: withOwn(headers, request) }, asText),
     close: () => pool.destroy(),
   };

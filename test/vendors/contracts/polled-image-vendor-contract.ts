@@ -22,6 +22,8 @@ export interface PolledImageVendor {
   readonly statePath: RegExp;
   /** The result, where it is not in the state, and the end of its path. */
   readonly result?: { readonly path: RegExp; readonly body: (origin: string) => object };
+  /** How a task is discarded; left out: the vendor cannot be told. */
+  readonly discarded?: readonly [method: string, path: RegExp];
 }
 
 /** A vendor of images that are polled for. */
@@ -51,6 +53,13 @@ export class PolledImageBench extends ImageBench {
       else if (result?.path.test(path)) sendJson(response, 200, JSON.stringify(result.body(this.origin)));
       else sendJson(response, 404, '{}');
     });
+  }
+
+  /** The discard of a task may be a POST, too. */
+  override assertCreatedOnce(): void {
+    const [, discard = /^$/] = this.wire.discarded ?? [];
+    const created = this.posts.filter(({ url = '' }) => !discard.test(new URL(url, this.origin).pathname));
+    assert.equal(created.length, 1);
   }
 
   answerCreation(answer: (response: ServerResponse) => void): void {
@@ -184,6 +193,29 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
       });
       assert.equal(await bench.failure({ signal: between.signal }), reason);
       bench.assertCreatedOnce();
+    });
+
+    it(`${name} discards a task whose job has ended, if its vendor can`, async () => {
+      const [verb, path] = wire.discarded ?? ['', /^$/];
+      const isDiscard = ({ method, url = '' }: ReceivedRequest): boolean =>
+        method === verb && path.test(new URL(url, bench.origin).pathname);
+      const between = new AbortController();
+      const discarded = new Promise<void>((resolve) => {
+        bench.answer((request, response) => {
+          if (isDiscard(request)) {
+            // A refusal changes nothing.
+            sendJson(response, 400, '{"status":"ALREADY_COMPLETED"}');
+            resolve();
+            return true;
+          }
+          if (!isState(wire, request)) return false;
+          sendJson(response, 200, JSON.stringify(wire.running(bench.origin)));
+          setImmediate(() => between.abort());
+          return true;
+        });
+      });
+      assert.equal((await bench.failure({ signal: between.signal })).code, 'cancelled');
+      if (wire.discarded !== undefined) await discarded;
     });
 
     it(`${name} does not follow a link into this machine's network`, async () => {

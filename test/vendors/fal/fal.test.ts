@@ -43,6 +43,8 @@ const wire: PolledImageVendor = {
   running: queued(requestPath, { status: 'IN_PROGRESS', logs: [] }),
   done: queued(requestPath, { status: 'COMPLETED', logs: [], metrics: { inference_time: 0.8 } }),
   statePath: /\/requests\/[\w-]+\/status$/,
+  // https://fal.ai/docs/inference-api/queue/cancel
+  discarded: ['PUT', /\/requests\/[\w-]+\/cancel$/],
   result: { path: /\/requests\/[\w-]+$/, body: result },
 };
 
@@ -317,6 +319,17 @@ describe('videos of fal', () => {
     await assert.rejects(vendor.video.poll(taskCall()), { code: 'server_error' });
     server.answer((response) => sendJson(response, 404, '{}'));
     await assert.rejects(vendor.video.poll(taskCall()), { code: 'not_found' });
+  });
+
+  it("a fal video that nobody wants is cancelled like by fal's own client", async () => {
+    server.requests.length = 0;
+    server.answer((response) => sendJson(response, 202, '{"status":"CANCELLATION_REQUESTED"}'));
+    await falClient(server.baseUrl).queue.cancel('fal-ai/veo3/fast', { requestId: id });
+    await vendor.video.discard?.(taskCall());
+    const [theirs, ours] = server.requests.map(({ method, url, headers }) => [method, url, headers.authorization]);
+    assert.deepEqual(ours, theirs);
+    server.answer((response) => sendJson(response, 404, '{"status":"NOT_FOUND"}'));
+    await assert.rejects(vendor.video.discard?.(taskCall()) as Promise<void>, { code: 'not_found' });
   });
 
   it('a fal video that is too large to store is given up', async () => {

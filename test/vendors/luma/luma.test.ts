@@ -46,6 +46,7 @@ const imageWire: PolledImageVendor = {
   running: () => generation('dreaming', { generation_type: 'image' }),
   done: (origin) => generation('completed', { generation_type: 'image', assets: { image: `${origin}/file.png` } }),
   statePath: /\/generations\/[\w-]+$/,
+  discarded: ['DELETE', /\/generations\/[\w-]{36}$/],
 };
 
 describePolledVideoVendor('luma', wire);

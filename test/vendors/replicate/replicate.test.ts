@@ -57,6 +57,7 @@ const wire: PolledImageVendor = {
   running: prediction({ status: 'processing' }),
   done: succeeded,
   statePath: /^\/v1\/predictions\/\w+$/,
+  discarded: ['POST', /^\/v1\/predictions\/\w+\/cancel$/],
 };
 
 /** What a server was asked: what it is about, and with whose key. */

@@ -63,6 +63,7 @@ function withQuery(http: HttpClient, query: string): HttpClient {
     post: (request) => http.post(extended(request)),
     postForBytes: (request) => http.postForBytes(extended(request)),
     get: (request) => http.get(extended(request)),
+    put: (request) => http.put(extended(request)),
     delete: (request) => http.delete(extended(request)),
     close: () => http.close(),
   };

@@ -42,6 +42,7 @@ export function falImages(http: HttpClient, download: Downloader): VendorMethod 
       await awaitTask(call, {
         ask: () => queue.status(name, call),
         read: (state) => isCompleted(state) || undefined,
+        discard: (limits) => queue.cancel(name, limits),
       });
       const links = readImages(await queue.result(name, call));
       const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);

@@ -41,6 +41,11 @@ export class FalQueue {
     return this.http.get({ path: `/${name}/status`, notFound: unknownRequest, ...pick(limits) });
   }
 
+  /** Cancels a request that is no longer wanted. */
+  async cancel(name: string, limits: Limits): Promise<void> {
+    await this.http.put({ path: `/${name}/cancel`, notFound: unknownRequest, ...pick(limits) });
+  }
+
   /** The result of a completed request. @throws ApiError for the model's own failure, which replaces it */
   async result(name: string, limits: Limits): Promise<JsonObject> {
     for (let tries = 1; ; tries++) {

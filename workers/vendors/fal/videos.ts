@@ -25,7 +25,7 @@ import { FalQueue, isCompleted } from './queue.ts';
 const failures = new Set(['invalid_request_error', 'not_found', 'server_error']);
 
 /** Videos by fal's queue. */
-export function falVideos(http: HttpClient, download: Downloader): VideoTasks {
+export function falVideos(http: HttpClient, download: Downloader): Required<VideoTasks> {
   const queue = new FalQueue(http);
   return {
     async create(call) {
@@ -53,6 +53,7 @@ export function falVideos(http: HttpClient, download: Downloader): VideoTasks {
     },
     fetch: (call, variant) =>
       fetchFilm(call, variant, download, async () => linkOf(await queue.result(call.task, call))),
+    discard: (call) => queue.cancel(call.task, call),
   };
 }
 

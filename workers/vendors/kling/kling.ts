@@ -38,6 +38,7 @@ function withToken(http: HttpClient, token: KlingToken): HttpClient {
     post: (request) => http.post(signed(request)),
     postForBytes: (request) => http.postForBytes(signed(request)),
     get: (request) => http.get(signed(request)),
+    put: (request) => http.put(signed(request)),
     delete: (request) => http.delete(signed(request)),
     close: () => http.close(),
   };

@@ -36,6 +36,7 @@ export function lumaImages(http: HttpClient, download: Downloader): VendorMethod
     const { image } = await awaitTask(call, {
       ask: () => http.get(generationRequest(id, call)),
       read: readAssets,
+      discard: (limits) => http.delete(generationRequest(id, limits)),
     });
     const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
     return await deliverLinks(typeof image === 'string' ? [image] : [], delivery, request.format);

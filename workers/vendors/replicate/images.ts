@@ -4,9 +4,9 @@ import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-deli
 import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import { afterBegin, awaitTask } from '../support/vendor-task-calls.ts';
+import { afterBegin, awaitTask, type DiscardLimits } from '../support/vendor-task-calls.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
-import { createPrediction, getPrediction, readOutput } from './prediction.ts';
+import { cancelPrediction, createPrediction, getPrediction, readOutput } from './prediction.ts';
 
 /*
  * Images at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
@@ -47,7 +47,12 @@ export function replicateImages(waiting: HttpClient, http: HttpClient, download:
     const request = readImageRequest(call);
     const { id, output } = await createPrediction(waiting, call.model, await composeInput(call, request), call);
     return await afterBegin(async () => {
-      const made = output ?? (await awaitTask(call, { ask: () => getPrediction(http, id, call), read: readOutput }));
+      const polls = {
+        ask: () => getPrediction(http, id, call),
+        read: readOutput,
+        discard: (limits: DiscardLimits) => cancelPrediction(http, id, limits),
+      };
+      const made = output ?? (await awaitTask(call, polls));
       const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
       return await deliverLinks(Array.isArray(made) ? made : [made], delivery, request.format);
     });

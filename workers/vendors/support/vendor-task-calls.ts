@@ -16,6 +16,9 @@ const maxFailures = 5;
 /** Maximum wait for a task whose job has a later deadline. */
 const maxTaskMs = 900_000;
 
+/** How long a vendor may take to discard a task. */
+const discardMs = 10_000;
+
 /** Failures of a poll that another poll cannot fix. */
 const finalCodes = new Set(['invalid_request_error', 'not_found', 'model_not_found', 'request_too_large']);
 
@@ -84,13 +87,32 @@ export interface TaskPolls<Result> {
   ask(): Promise<string | null>;
   /** The result of the task; undefined while it runs. @throws ApiError for a task that failed. */
   read(answer: JsonObject): Result | undefined;
+  /** Tells the vendor that nobody wants the task any more; left out: it cannot be told. */
+  discard?(limits: DiscardLimits): Promise<unknown>;
 }
+
+/** Limits of a call that goes on after its job has ended. */
+export type DiscardLimits = Pick<VendorCall, 'signal' | 'silenceMs'>;
 
 /**
  * Polls a task until it has finished, with growing pauses. A failed poll is repeated, the task's creation never.
  * @throws ApiError the signal's reason, what `read` throws, and `outcome_unknown` if the task's state can no longer be learned.
  */
-export async function awaitTask<Result>(
+export async function awaitTask<Result>(call: Pick<VendorCall, 'signal'>, polls: TaskPolls<Result>): Promise<Result> {
+  try {
+    return await pollTask(call, polls);
+  } catch (error) {
+    // Not awaited: the job has ended. One try, because what remains to be done for the task would buy nothing.
+    if (call.signal.aborted) polls.discard?.(discardLimits()).catch(() => undefined);
+    throw error;
+  }
+}
+
+function discardLimits(): DiscardLimits {
+  return { signal: AbortSignal.timeout(discardMs), silenceMs: discardMs };
+}
+
+async function pollTask<Result>(
   { signal }: Pick<VendorCall, 'signal'>,
   { ask, read }: TaskPolls<Result>,
 ): Promise<Result> {
