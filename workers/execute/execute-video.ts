@@ -22,6 +22,8 @@ const spread = 0.25;
 /** Timeout of one poll, and of one file: neither may occupy a worker's slot for good. */
 const pollMs = 30_000;
 const fetchMs = 300_000;
+/** The same for a preview, which is tried once: it must not hold up the film, which is there. */
+const previewMs = 30_000;
 /** Tries to fetch a file per claim, and the wait between them, which grows. */
 const fetches = 3;
 const fetchPauseMs = 500;
@@ -196,13 +198,16 @@ async function fetchFile(
   variant: VideoVariant,
 ): Promise<VideoFile | undefined> {
   const { model, files, signal } = call;
+  const isPreview = variant !== 'video';
+  const ms = isPreview ? previewMs : fetchMs;
   for (let round = 1; ; round++) {
     try {
-      const file = await limited(call, fetchMs, (limits) => video.fetch({ model, files, task, ...limits }, variant));
+      const file = await limited(call, ms, (limits) => video.fetch({ model, files, task, ...limits }, variant));
       // It may take a moment until a film can be fetched.
-      if (file !== undefined || variant !== 'video' || round === fetches) return file;
+      if (file !== undefined || isPreview || round === fetches) return file;
     } catch (error) {
-      if (round === fetches || signal.aborted || ApiError.from(error).code === 'request_too_large') throw error;
+      if (isPreview || round === fetches || signal.aborted || ApiError.from(error).code === 'request_too_large')
+        throw error;
     }
     await delay(fetchPauseMs * round, undefined, { signal }).catch(() => undefined);
   }

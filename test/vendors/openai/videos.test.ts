@@ -501,6 +501,27 @@ describe('executeVideo and followVideo', () => {
     assert.deepEqual([films, saved.length], [3, 1]);
   });
 
+  it('followVideo stores a film once where the vendor sends it in place of previews', async () => {
+    const { files, saved } = memoryFiles();
+    answerCompleted((response) => sendFile(response, film, 'video/mp4'));
+    const answer = await follow({ files });
+    assert.ok('body' in answer);
+    assert.deepEqual(Object.keys((JSON.parse(bodyText(answer.body)) as VideoEnd).files), ['video']);
+    assert.equal(saved.length, 1);
+  });
+
+  it('followVideo ends with the film while previews do not come, and asks for each of them once', async () => {
+    const { files } = memoryFiles();
+    const asked: string[] = [];
+    answerCompleted((response, variant) => {
+      asked.push(variant);
+      if (variant === 'video') sendFile(response, film, 'video/mp4');
+    });
+    const answer = await follow({ files, silenceMs: 200 });
+    assert.ok('body' in answer);
+    assert.deepEqual(asked, ['video', 'thumbnail', 'spritesheet']);
+  });
+
   it('followVideo leaves a video that cannot be fetched now to the next poll, and fails when there is none', async () => {
     const { files } = memoryFiles();
     answerCompleted((response) => sendFile(response, film, 'video/mp4', 1000));

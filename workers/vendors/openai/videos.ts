@@ -177,6 +177,8 @@ class IncomingFile {
   /** @throws ApiError for a file that is too large or a text, and the error of storing. */
   write(chunk: Buffer, type: string): Promise<void> | undefined {
     refuseText(type, 'a file');
+    // A server that knows no variants sends the film again.
+    if (this.variant !== 'video' && /^video\//i.test(type)) throw new ApiError('not_found', 'no such variant');
     this.saved ??= this.save(type);
     this.bytes += chunk.length;
     if (this.bytes > this.maxBytes) {
