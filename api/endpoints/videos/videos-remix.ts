@@ -20,13 +20,17 @@ const resolveSource: Resolve<VideoRequirements, VideoFacts> = async (read, conte
   if (typeof read.request !== 'string' || read.request.length > maxRequest)
     throw new ApiError('request_too_large', 'The request body is too large for a remix.');
   const job = await findVideoJob(context, context.params.id);
-  const { vendor, account, task, size, seconds } = await requireVideoEnd(context, job, 'remixed');
+  const { vendor, account, task, ...made } = await requireVideoEnd(context, job, 'remixed');
+  // What its vendor does not tell is as it was requested.
+  const asked = JSON.parse(job.viewOptions) as VideoFacts;
+  const { size = asked.size, seconds = asked.seconds } = made;
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
   const facts = { ...shape, remixedFrom: `video_${job.id}` };
   return withFacts(
     { ...read, request: read.request },
     facts,
-    { remixed: { vendor, ...(account && { account }), task } },
+    // The vendor takes them from the video; the charge is by its length.
+    { ...shape, remixed: { vendor, ...(account && { account }), task } },
     job.model,
   );
 };
