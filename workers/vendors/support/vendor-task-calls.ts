@@ -87,7 +87,7 @@ export interface TaskPolls<Result> {
   ask(): Promise<string | null>;
   /** The result of the task; undefined while it runs. @throws ApiError for a task that failed. */
   read(answer: JsonObject): Result | undefined;
-  /** Tells the vendor that nobody wants the task any more; left out: it cannot be told. */
+  /** Tells the vendor that the task is no longer wanted; left out: it cannot be told. */
   discard?(limits: DiscardLimits): Promise<unknown>;
 }
 
