@@ -210,6 +210,30 @@ describe('operation', () => {
     });
   });
 
+  test('credit is added as it is typed, digit by digit', async () => {
+    await onPage('/operator/accounts', async (page) => {
+      await page.getByRole('button', { name: 'New account' }).click();
+      await page.getByLabel('Name').fill('Typed');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('heading', { level: 1, name: 'Typed' }).waitFor();
+      const dollars = page.getByLabel('Dollars');
+      const add = page.getByRole('button', { name: 'Add credit' });
+      for (const [typed, booked] of [
+        ['1.50', '$1.50'],
+        ['0.05', '$0.05'],
+        ['1000.01', '$1,000.01'],
+        ['-0.5', '-$0.50'],
+      ] as const) {
+        await dollars.pressSequentially(typed);
+        await add.click();
+        await page.getByRole('table', { name: 'Credits' }).getByText(booked, { exact: true }).waitFor();
+        assert.equal(await dollars.inputValue(), '');
+      }
+      await dollars.pressSequentially('-');
+      assert.equal(await add.isEnabled(), false);
+    });
+  });
+
   test('an account gets a weight in queues, high priority and turns by key, which stay until they are taken back', async () => {
     await onPage('/operator/accounts', async (page) => {
       await page.getByRole('button', { name: 'New account' }).click();

@@ -146,6 +146,19 @@ describe('chat', () => {
     });
   });
 
+  test('chat sends the numbers of its settings as they are typed, digit by digit', async () => {
+    await onTab('chat', async (page) => {
+      await page.getByLabel('Temperature').pressSequentially('0.75');
+      await page.getByLabel('Top P').pressSequentially('0.05');
+      const sent = page.waitForRequest('**/chat/completions');
+      await say(page, 'Hello');
+      const { temperature, top_p: topP } = (await sent).postDataJSON();
+      assert.deepEqual([temperature, topP], [0.75, 0.05]);
+      await answers(page).last().waitFor();
+      for (const name of ['Temperature', 'Top P']) await page.getByLabel(name).fill('');
+    });
+  });
+
   test('folds reasoning', async () => {
     await onTab('chat', async (page) => {
       await choose(page, 'Model', 'sandbox-reasoning');

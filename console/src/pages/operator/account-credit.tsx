@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCoin } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
@@ -8,6 +8,7 @@ import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { FormError } from '../../components/error-panel.tsx';
+import { NumberField } from '../../components/number-field.tsx';
 import { money } from '../../format/money.ts';
 import { time } from '../../format/time.ts';
 import { type Account, addCredit, type Credit } from './operator-api.ts';
@@ -67,14 +68,14 @@ function CreditForm({ account }: { account: Account }) {
   return (
     <form onSubmit={submit}>
       <Group align="flex-end" gap="xs">
-        <NumberInput
+        <NumberField
           label="Dollars"
           description="Below zero: off"
           placeholder="25"
           prefix="$"
           decimalScale={2}
           value={amount}
-          onChange={(next) => setAmount(typeof next === 'number' ? next : '')}
+          onChange={setAmount}
           w={110}
         />
         <TextInput

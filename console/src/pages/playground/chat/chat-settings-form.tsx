@@ -1,7 +1,7 @@
 import { Select, SimpleGrid, Stack, Switch, Textarea } from '@mantine/core';
 import { JsonEditor } from '../json-editor.tsx';
 import { ModelPicker } from '../model-picker.tsx';
-import { NumberField } from '../number-field.tsx';
+import { OptionalNumber } from '../optional-number.tsx';
 import { type ChatSettings, schemaMistake, toolsMistake } from './chat-request.ts';
 
 interface FormProps {
@@ -51,7 +51,7 @@ function Sampling({ settings, change }: FormProps) {
   return (
     <>
       <SimpleGrid cols={2} spacing="sm">
-        <NumberField
+        <OptionalNumber
           label="Temperature"
           value={settings.temperature}
           onChange={(temperature) => change({ temperature })}
@@ -59,7 +59,7 @@ function Sampling({ settings, change }: FormProps) {
           max={2}
           step={0.1}
         />
-        <NumberField
+        <OptionalNumber
           label="Top P"
           value={settings.topP}
           onChange={(topP) => change({ topP })}
@@ -67,14 +67,14 @@ function Sampling({ settings, change }: FormProps) {
           max={1}
           step={0.05}
         />
-        <NumberField
+        <OptionalNumber
           label="Max tokens"
           value={settings.maxTokens}
           onChange={(maxTokens) => change({ maxTokens })}
           min={1}
           isWhole
         />
-        <NumberField label="Seed" value={settings.seed} onChange={(seed) => change({ seed })} min={0} isWhole />
+        <OptionalNumber label="Seed" value={settings.seed} onChange={(seed) => change({ seed })} min={0} isWhole />
       </SimpleGrid>
       <Select
         label="Reasoning effort"

@@ -1,6 +1,7 @@
-import { Image, NumberInput, Select, SimpleGrid, Stack } from '@mantine/core';
+import { Image, Select, SimpleGrid, Stack } from '@mantine/core';
 import { IconPhoto } from '@tabler/icons-react';
 import { DownloadButton } from '../../../components/download-button.tsx';
+import { NumberField } from '../../../components/number-field.tsx';
 import type { Playground } from '../make-playground.ts';
 import { useStore } from '../state-store.ts';
 import { type MadeImage, makeImages } from './media-work.ts';
@@ -45,14 +46,14 @@ function ImageForm({ session }: { session: Playground['images'] }) {
         onChange={(next) => session.setForm({ prompt: next })}
       />
       <SizeField sizes={sizes} value={size} onChange={(next) => session.setForm({ size: next })} />
-      <NumberInput
+      <NumberField
         label="Pictures"
         min={1}
         max={10}
         allowDecimal={false}
         clampBehavior="strict"
         value={n}
-        onChange={(next) => session.setForm({ n: typeof next === 'number' ? next : 1 })}
+        onChange={(next) => session.setForm({ n: next === '' ? 1 : next })}
       />
       <Select
         label="Quality"

@@ -1,6 +1,7 @@
-import { Autocomplete, Group, NumberInput, Select, Stack, Text } from '@mantine/core';
+import { Autocomplete, Group, Select, Stack, Text } from '@mantine/core';
 import { IconVolume } from '@tabler/icons-react';
 import { DownloadButton } from '../../../components/download-button.tsx';
+import { NumberField } from '../../../components/number-field.tsx';
 import { bytes } from '../../../format/number.ts';
 import type { Playground } from '../make-playground.ts';
 import { useStore } from '../state-store.ts';
@@ -61,13 +62,13 @@ function SpeechForm({ session }: { session: Playground['speech'] }) {
         value={format}
         onChange={(next) => session.setForm({ format: next ?? 'mp3' })}
       />
-      <NumberInput
+      <NumberField
         label="Speed"
         min={0.25}
         max={4}
         step={0.25}
         value={speed}
-        onChange={(next) => session.setForm({ speed: typeof next === 'number' ? next : 1 })}
+        onChange={(next) => session.setForm({ speed: next === '' ? 1 : next })}
       />
       <HintField
         label="Instructions"
