@@ -23,6 +23,14 @@ import { Shell } from './shell/shell.tsx';
 
 const root = createRootRoute({ component: Outlet });
 
+/** Makes a page get of its address what `read` returns, and nothing else: the router adds what `read` has left out, as it is. */
+function only<Search extends object>(read: (given: Record<string, unknown>) => Search) {
+  return (given: Record<string, unknown>): Search => ({
+    ...Object.fromEntries(Object.keys(given).map((name) => [name, undefined])),
+    ...read(given),
+  });
+}
+
 /** The return address after sign-in: a path of this console, never another site's. `ended`: because the session has ended. */
 function readReturn(search: Record<string, unknown>): { return?: string; error?: string; ended?: true } {
   const { return: path, error, ended } = search;
@@ -71,13 +79,13 @@ const routes = [
   createRoute({
     getParentRoute: outside,
     path: '/sign-in',
-    validateSearch: readReturn,
+    validateSearch: only(readReturn),
     component: page(() => import('./pages/sign-in/sign-in-page.tsx'), 'SignInPage'),
   }),
   createRoute({
     getParentRoute: outside,
     path: '/sign-up',
-    validateSearch: readReturn,
+    validateSearch: only(readReturn),
     component: page(() => import('./pages/sign-in/sign-up-page.tsx'), 'SignUpPage'),
   }),
   createRoute({
@@ -88,13 +96,13 @@ const routes = [
   createRoute({
     getParentRoute: outside,
     path: '/confirm-email',
-    validateSearch: readToken,
+    validateSearch: only(readToken),
     component: page(() => import('./pages/sign-in/confirm-email-page.tsx'), 'ConfirmEmailPage'),
   }),
   createRoute({
     getParentRoute: outside,
     path: '/reset-password',
-    validateSearch: readToken,
+    validateSearch: only(readToken),
     component: page(() => import('./pages/sign-in/reset-password-page.tsx'), 'ResetPasswordPage'),
   }),
 ] as const;
@@ -106,7 +114,7 @@ const modelRoutes = [
   createRoute({
     getParentRoute: inModels,
     path: '/',
-    validateSearch: readModelsSearch,
+    validateSearch: only(readModelsSearch),
     component: page(() => import('./pages/models/models-page.tsx'), 'ModelsPage'),
   }),
   // The rest of the address: a model's id may contain slashes.
@@ -123,19 +131,19 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/',
-    validateSearch: readPeriod,
+    validateSearch: only(readPeriod),
     component: page(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/keys',
-    validateSearch: readKeysSearch,
+    validateSearch: only(readKeysSearch),
     component: page(() => import('./pages/keys/keys-page.tsx'), 'KeysPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/usage',
-    validateSearch: readUsageSearch,
+    validateSearch: only(readUsageSearch),
     component: page(() => import('./pages/usage/usage-page.tsx'), 'UsagePage'),
   }),
   createRoute({
@@ -156,13 +164,13 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/playground',
-    validateSearch: readPlaygroundSearch,
+    validateSearch: only(readPlaygroundSearch),
     component: page(() => import('./pages/playground/playground-page.tsx'), 'PlaygroundPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/jobs',
-    validateSearch: readJobsSearch,
+    validateSearch: only(readJobsSearch),
     component: page(() => import('./pages/jobs/jobs-page.tsx'), 'JobsPage'),
   }),
   models.addChildren(modelRoutes),
@@ -194,13 +202,13 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/operator/usage',
-    validateSearch: readAllUsageSearch,
+    validateSearch: only(readAllUsageSearch),
     component: page(() => import('./pages/operator/all-usage-page.tsx'), 'AllUsagePage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/operator/models',
-    validateSearch: readModelsSearch,
+    validateSearch: only(readModelsSearch),
     component: page(() => import('./pages/operator/all-models-page.tsx'), 'AllModelsPage'),
   }),
   createRoute({
@@ -211,7 +219,7 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/operator/jobs',
-    validateSearch: readAllJobsSearch,
+    validateSearch: only(readAllJobsSearch),
     component: page(() => import('./pages/operator/all-jobs-page.tsx'), 'AllJobsPage'),
   }),
 ] as const;

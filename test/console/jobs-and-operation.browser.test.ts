@@ -184,6 +184,25 @@ describe('models', () => {
   });
 });
 
+test('a page whose address has values that make no sense is shown without them', async () => {
+  for (const [path, heading] of [
+    ['/usage?period=__proto__&group=constructor&from=abc', 'Usage'],
+    ['/usage?from=-5&to=99999999999999999', 'Usage'],
+    ['/operator/usage?from=8640000000000000', 'Usage'],
+    ['/jobs?period=toString&status=5', 'Jobs'],
+    ['/playground?tab=constructor&model=sandbox-chat', 'Playground'],
+    ['/models?context=many&order=__proto__&available=perhaps', 'Models'],
+    ['/sign-in?error=5&return=5', 'Sign in'],
+  ] as const) {
+    const page = await openPage(context);
+    await page.goto(`/console${path}`);
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+    await page.waitForLoadState('networkidle');
+    assert.deepEqual([path, await page.getByRole('alert').allInnerTexts(), page.troubles], [path, [], []]);
+    await page.close();
+  }
+});
+
 describe('operation', () => {
   test('an account is made, gets credit, is made prepaid and suspended', async () => {
     await onPage('/operator/accounts', async (page) => {

@@ -47,15 +47,24 @@ export function withChange<Search extends object>(before: Search, change: Search
 
 type Given = Record<string, unknown>;
 
+/** The year 9999: the last that a field for a time can show. */
+const lastTime = 253_402_300_799_999;
+
+function isTime(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= lastTime;
+}
+
 function readFilters(given: Given, names: readonly (keyof UsageFilters)[]): UsageFilters {
   const text = (name: keyof UsageFilters): object => {
     const value = given[name];
     // A model's name may be all digits: an address does not distinguish a number from a text.
     return value === undefined || value === '' || typeof value === 'object' ? {} : { [name]: String(value) };
   };
-  const time = (name: 'from' | 'to'): object => (Number.isSafeInteger(given[name]) ? { [name]: given[name] } : {});
+  const time = (name: 'from' | 'to'): object => (isTime(given[name]) ? { [name]: given[name] } : {});
   return {
-    ...(typeof given.period === 'string' && given.period in periods ? { period: given.period as Period } : {}),
+    ...(typeof given.period === 'string' && Object.hasOwn(periods, given.period)
+      ? { period: given.period as Period }
+      : {}),
     ...time('from'),
     ...time('to'),
     ...Object.assign({}, ...names.map(text)),
