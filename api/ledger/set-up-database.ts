@@ -42,7 +42,10 @@ async function setUp({ config, tried: { db }, watch, secrets, log }: StartContex
   }
   await watch.raise();
   await secrets.read(db, config);
-  if (config.admin !== undefined && (await ensureOperator(db, config.admin)) === 'other_password') {
+  const operator = config.admin && (await ensureOperator(db, config.admin));
+  if (operator === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');
+  } else if (operator === 'taken_back') {
+    log.info('SLUICE_ADMIN_EMAIL names an operator who has been deleted or demoted since, and stays so.');
   }
 }

@@ -16,12 +16,20 @@ export interface Tables {
   user_accounts: UserAccountsTable;
   verifications: VerificationsTable;
   two_factors: TwoFactorsTable;
+  named_operators: NamedOperatorsTable;
 }
 
 /** Random bytes shared by all processes of a gateway. */
 interface SecretsTable {
   name: string;
   value: Uint8Array;
+}
+
+/** An address of SLUICE_ADMIN_EMAIL that was made an operator. */
+interface NamedOperatorsTable {
+  /** In lower case. */
+  email: string;
+  made_at: number;
 }
 
 /** The owner of API keys, limits and usage. */

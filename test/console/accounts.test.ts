@@ -68,6 +68,28 @@ describe('accounts', () => {
     }
   });
 
+  test('an operator of the settings who was demoted or deleted by another stays so at later starts', async () => {
+    const named = { SLUICE_ADMIN_EMAIL: 'leaving@example.com', SLUICE_ADMIN_PASSWORD: 'the password of the settings' };
+    const starts = async (): Promise<{ status: number; role: string | undefined }> => {
+      const api = await gateway.startApi(named);
+      const client = new ConsoleClient(api.url);
+      const { status } = await client.signIn(named.SLUICE_ADMIN_EMAIL, named.SLUICE_ADMIN_PASSWORD);
+      const { body } = await client.call('GET', '/console/api/session');
+      await api.stop();
+      return { status, role: body.user?.role };
+    };
+    assert.deepEqual(await starts(), { status: 200, role: 'operator' });
+    const { data } = (await operator.call('GET', '/admin/v1/users?search=leaving')).body;
+    const user = `/admin/v1/users/${data[0].id}`;
+    assert.equal((await operator.call('PATCH', user, { role: 'user' })).status, 200);
+    assert.deepEqual(await starts(), { status: 200, role: 'user' });
+    assert.equal((await operator.call('DELETE', user)).status, 200);
+    assert.deepEqual(await starts(), { status: 401, role: undefined });
+    // The name alone is nothing special from now on.
+    await new ConsoleClient(gateway.url).signUp(named.SLUICE_ADMIN_EMAIL, named.SLUICE_ADMIN_PASSWORD);
+    assert.deepEqual(await starts(), { status: 200, role: 'user' });
+  });
+
   test('an account that a sign-up makes has the credit for it, once', async () => {
     const ada = new ConsoleClient(gateway.url);
     await ada.signUp('ada@example.com');

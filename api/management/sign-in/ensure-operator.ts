@@ -7,15 +7,20 @@ import { passwordProblem } from './password-rules.ts';
 /**
  * Creates the operator of SLUICE_ADMIN_EMAIL, in the first account, unless a user has that address. An existing user keeps
  * the password, and is promoted only if the given password is that user's, because anybody may have signed up with the
- * address. Safe for concurrent processes.
- * @returns `other_password`: such a user exists, and is not promoted
+ * address. This happens once for an address: one whom operators have deleted or demoted since stays so. Safe for concurrent
+ * processes.
+ * @returns `other_password`: such a user exists, and is not promoted; `taken_back`: was an operator, and is none any more
  */
 export async function ensureOperator(
   db: Database,
   { email, password }: { readonly email: string; readonly password: string },
-): Promise<'created' | 'promoted' | 'there' | 'other_password'> {
-  const user = await findUser(db, email);
-  if (user?.role === 'operator') return 'there';
+): Promise<'created' | 'promoted' | 'there' | 'other_password' | 'taken_back'> {
+  const [user, isMade] = [await findUser(db, email), await wasMade(db, email)];
+  if (user?.role === 'operator') {
+    if (!isMade) await rememberMade(db, email);
+    return 'there';
+  }
+  if (isMade) return 'taken_back';
   const problem = passwordProblem(password, email);
   if (problem !== undefined) throw new ConfigError(`SLUICE_ADMIN_PASSWORD cannot be used: ${problem.message}.`);
   // Loaded on demand: it takes half a second, and most starts do not need it.
@@ -26,8 +31,26 @@ export async function ensureOperator(
   }
   const isOwn = user.password !== null && (await verifyPassword({ hash: user.password, password }));
   if (!isOwn) return 'other_password';
-  await db.updateTable('users').set({ role: 'operator', email_verified: 1 }).where('id', '=', user.id).execute();
+  await db.transaction().execute(async (transaction) => {
+    const promoted = transaction.updateTable('users').set({ role: 'operator', email_verified: 1 });
+    await promoted.where('id', '=', user.id).execute();
+    await rememberMade(transaction, email);
+  });
   return 'promoted';
+}
+
+async function wasMade(db: Database, email: string): Promise<boolean> {
+  const row = await db.selectFrom('named_operators').select('email').where('email', '=', email).executeTakeFirst();
+  return row !== undefined;
+}
+
+async function rememberMade(db: Database, email: string): Promise<void> {
+  const row = { email, made_at: Date.now() };
+  await db
+    .insertInto('named_operators')
+    .values(row)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
 }
 
 function findUser(db: Database, email: string) {
@@ -41,7 +64,7 @@ function findUser(db: Database, email: string) {
     .executeTakeFirst();
 }
 
-/** Inserts the user and the password, both or none. Returns false when another process was faster. */
+/** Inserts the user, the password and that it was done, all or nothing. Returns false when another process was faster. */
 async function insertOperator(db: Database, email: string, password: string): Promise<boolean> {
   const id = randomBytes(16).toString('hex');
   const now = new Date().toISOString();
@@ -79,6 +102,7 @@ async function insertOperator(db: Database, email: string, password: string): Pr
         ...times,
       })
       .execute();
+    await rememberMade(transaction, email);
     return true;
   });
 }
