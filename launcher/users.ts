@@ -1,5 +1,6 @@
 /** `npm run users -- COMMAND …`: users of the console from the command line, also if sign-in is impossible. */
 import { parseArgs } from 'node:util';
+import { z } from 'zod';
 import { findAccount } from '../shared/accounts/accounts.ts';
 import { makeInvitation, makeResetLink } from '../shared/accounts/reset-link.ts';
 import {
@@ -85,13 +86,14 @@ async function list(db: Database): Promise<string> {
 }
 
 async function invite({ db, config, operands: [email = ''], account, isOperator }: Call): Promise<string> {
-  if (!/^[^@\s]+@[^@\s]+$/.test(email)) throw new UsageError(`${email} is no email address`);
+  // As at the sign-in: another one could never sign in.
+  if (!z.email().max(254).safeParse(email).success) throw new UsageError(`${email} is no email address`);
   if (account !== undefined && (await findAccount(db, account)) === undefined) {
     throw new ConfigError(`There is no account ${account}.`);
   }
   const name = email.slice(0, email.indexOf('@'));
   const role = isOperator ? 'operator' : 'user';
-  const user = await createUser(db, { email, name, role, accountId: account });
+  const user = await createUser(db, { email, name, role, accountId: account, credit: config.signUpCredit });
   if (user === undefined) throw new ConfigError(`There is a user with the address ${email} already.`);
   return makeInvitation(db, ownBaseUrls(config)[0], user.id);
 }

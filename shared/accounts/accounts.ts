@@ -30,50 +30,62 @@ export function newAccountId(): string {
   return `acct_${randomBytes(12).toString('hex')}`;
 }
 
+/** An account to be created. */
+interface NewAccount {
+  readonly id: string;
+  readonly name: string;
+  readonly isUnlimited?: boolean;
+  readonly queueWeight?: number;
+  readonly queueByKey?: boolean;
+  readonly maxPriority?: AccountMoney['maxPriority'];
+}
+
+/** The first credit of an account; `amount` in nano-dollars. */
+interface FirstCredit {
+  readonly amount: number;
+  readonly note: string;
+  readonly createdBy: string;
+}
+
 /**
  * Creates a prepaid account unless the id exists. Its first credit, if any, is added in the same transaction. Redis needs no
  * update: admission loads accounts it does not know.
- * @param firstCredit `amount` in nano-dollars
  */
-export async function ensureAccount(
-  db: Database,
-  account: {
-    readonly id: string;
-    readonly name: string;
-    readonly isUnlimited?: boolean;
-    readonly queueWeight?: number;
-    readonly queueByKey?: boolean;
-    readonly maxPriority?: AccountMoney['maxPriority'];
-  },
-  firstCredit?: { readonly amount: number; readonly note: string; readonly createdBy: string },
+export async function ensureAccount(db: Database, account: NewAccount, firstCredit?: FirstCredit): Promise<void> {
+  await db.transaction().execute((transaction) => ensureAccountIn(transaction, account, firstCredit));
+}
+
+/** The same within a transaction. */
+export async function ensureAccountIn(
+  transaction: Database,
+  account: NewAccount,
+  firstCredit?: FirstCredit,
 ): Promise<void> {
-  await db.transaction().execute(async (transaction) => {
-    const { numInsertedOrUpdatedRows: inserted } = await transaction
-      .insertInto('accounts')
-      .values({
-        id: account.id,
-        name: account.name,
-        created_at: Date.now(),
-        is_unlimited: account.isUnlimited ? 1 : 0,
-        queue_weight: account.queueWeight ?? 1,
-        queue_by_key: account.queueByKey ? 1 : 0,
-        max_priority: account.maxPriority ?? 'normal',
-      })
-      .onConflict((conflict) => conflict.column('id').doNothing())
-      .executeTakeFirst();
-    if (!inserted || firstCredit === undefined || firstCredit.amount === 0) return;
-    await transaction
-      .insertInto('credits')
-      .values({
-        id: `credit_${randomBytes(12).toString('hex')}`,
-        account_id: account.id,
-        amount: firstCredit.amount,
-        note: firstCredit.note,
-        created_at: Date.now(),
-        created_by: firstCredit.createdBy,
-      })
-      .execute();
-  });
+  const { numInsertedOrUpdatedRows: inserted } = await transaction
+    .insertInto('accounts')
+    .values({
+      id: account.id,
+      name: account.name,
+      created_at: Date.now(),
+      is_unlimited: account.isUnlimited ? 1 : 0,
+      queue_weight: account.queueWeight ?? 1,
+      queue_by_key: account.queueByKey ? 1 : 0,
+      max_priority: account.maxPriority ?? 'normal',
+    })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .executeTakeFirst();
+  if (!inserted || firstCredit === undefined || firstCredit.amount === 0) return;
+  await transaction
+    .insertInto('credits')
+    .values({
+      id: `credit_${randomBytes(12).toString('hex')}`,
+      account_id: account.id,
+      amount: firstCredit.amount,
+      note: firstCredit.note,
+      created_at: Date.now(),
+      created_by: firstCredit.createdBy,
+    })
+    .execute();
 }
 
 /** The account with this id; undefined if missing. */

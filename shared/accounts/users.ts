@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
 import type { Database } from '../database/database.ts';
 import type { UsersTable } from '../database/tables.ts';
-import { newAccountId } from './accounts.ts';
+import { ensureAccountIn, newAccountId } from './accounts.ts';
 
 /** A user of the console. */
 export interface User {
@@ -57,30 +57,43 @@ export async function findUser(db: Database, id: string): Promise<User | undefin
   return row && userOf(row);
 }
 
-/** A user to be created; without an account, a new one is created. */
+/** A user to be created; without an account, with a new one. */
 export interface NewUser {
   /** In lower case. */
   readonly email: string;
   readonly name: string;
   readonly role: User['role'];
   readonly accountId?: string | undefined;
+  /** Credit of a new account, in nano-dollars. */
+  readonly credit: number;
 }
 
-/** Creates a user without a password, who cannot sign in yet. Returns undefined if the address is taken. */
-export async function createUser(db: Database, { email, name, role, accountId }: NewUser): Promise<User | undefined> {
+/**
+ * Creates a user without a password, who cannot sign in yet. A new account is there at once: it can be given credit and keys
+ * before the user comes. Returns undefined if the address is taken.
+ */
+export async function createUser(db: Database, user: NewUser): Promise<User | undefined> {
+  const { email, name, role, accountId = newAccountId(), credit } = user;
   const now = new Date().toISOString();
-  const row = await db
-    .insertInto('users')
-    .values({
-      id: randomBytes(16).toString('hex'),
-      ...{ name, email, role, account_id: accountId ?? newAccountId() },
-      // The inviting operator vouches for the address.
-      ...{ email_verified: 1, image: null, created_at: now, updated_at: now },
-    })
-    .onConflict((conflict) => conflict.column('email').doNothing())
-    .returningAll()
-    .executeTakeFirst();
-  return row && userOf(row);
+  return db.transaction().execute(async (transaction) => {
+    const row = await transaction
+      .insertInto('users')
+      .values({
+        id: randomBytes(16).toString('hex'),
+        ...{ name, email, role, account_id: accountId },
+        // The inviting operator vouches for the address.
+        ...{ email_verified: 1, image: null, created_at: now, updated_at: now },
+      })
+      .onConflict((conflict) => conflict.column('email').doNothing())
+      .returningAll()
+      .executeTakeFirst();
+    if (row === undefined) return undefined;
+    if (user.accountId === undefined) {
+      const firstCredit = { amount: credit, note: 'sign-up', createdBy: row.id };
+      await ensureAccountIn(transaction, { id: accountId, name: email }, firstCredit);
+    }
+    return userOf(row);
+  });
 }
 
 /**

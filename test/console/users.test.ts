@@ -56,6 +56,10 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     const link = new URL(body.invitation_url);
     assert.deepEqual([link.origin, link.pathname], [new URL(gateway.url).origin, '/console/reset-password']);
     assert.equal(link.searchParams.get('invited'), 'true');
+    const path = `/admin/v1/accounts/${body.account_id}`;
+    const given = await operator.call('POST', `${path}/credits`, { amount: 3 });
+    assert.equal(given.status, 201, 'it can be given credit before the user comes');
+    assert.equal((await operator.call('POST', `${path}/keys`, { name: 'for Ada' })).status, 201);
     const ada = new ConsoleClient(gateway.url);
     assert.equal((await ada.signIn('ada@example.com', password)).status, 401);
     assert.equal((await choosePassword(body.invitation_url, 'short')).status, 400);
@@ -66,7 +70,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     const change = { currentPassword: password, newPassword: 'another one of theirs' };
     assert.equal((await ada.call('POST', '/console/api/auth/change-password', change)).status, 200);
     const { account } = (await ada.call('GET', '/console/api/session')).body;
-    assert.deepEqual([account.id, account.name, account.balance], [body.account_id, 'ada@example.com', 2]);
+    assert.deepEqual([account.id, account.name, account.balance], [body.account_id, 'ada@example.com', 5]);
     assert.ok(!gateway.apis.some((api) => api.output().includes(link.searchParams.get('token') ?? '')));
   });
 
@@ -218,7 +222,9 @@ describe('npm run users', () => {
     assert.equal(await isSignedIn(client), false);
     await assert.rejects(run('delete', admin.SLUICE_ADMIN_EMAIL), /last operator/);
     await assert.rejects(run('invite', admin.SLUICE_ADMIN_EMAIL), /There is a user with the address/);
-    await assert.rejects(run('invite', 'nobody'), /no email address/);
+    for (const email of ['nobody', 'root@localhost', 'ü@example.com', 'a..b@example.com']) {
+      await assert.rejects(run('invite', email), /no email address/, 'nor could it sign in');
+    }
     await assert.rejects(run('set-role', email, 'root'), /a role is user or operator/);
     await assert.rejects(run('list', '--operator'), /belong to invite/);
   });

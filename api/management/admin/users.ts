@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import { z } from 'zod';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import { changeUser, createUser, deleteUser, findUser, listUsers, type User } from '../../../shared/accounts/users.ts';
+import type { Config } from '../../../shared/config/config.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { readPageQuery } from '../../http/page.ts';
@@ -34,7 +35,11 @@ export const invitationFields = z.strictObject({
 
 /** Routes of `/admin/v1/users`: users with their roles, and links to choose a new password. */
 export function userRoutes(
-  { sessions, baseUrls }: { readonly sessions: UserSessions; readonly baseUrls: BaseUrls },
+  {
+    config,
+    sessions,
+    baseUrls,
+  }: { readonly config: Pick<Config, 'signUpCredit'>; readonly sessions: UserSessions; readonly baseUrls: BaseUrls },
   db: Database,
 ): Record<'list' | 'invite' | 'change' | 'remove' | 'resetPassword', Middleware<State>> {
   return {
@@ -50,7 +55,8 @@ export function userRoutes(
       ctx.state.endpoint = 'admin.users';
       const { email, name, role, account_id: accountId } = await readFields(ctx, invitationFields);
       await checkAccount(db, accountId);
-      const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId });
+      const credit = config.signUpCredit;
+      const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId, credit });
       if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
       ctx.status = 201;
       ctx.body = { ...userObject(user), invitation_url: await sessions.invitation(baseUrls.of(ctx.req), user.id) };
