@@ -100,6 +100,36 @@ describe('wrong passwords', () => {
     assert.equal((await attempt(victim, network, 'victim@example.com', 'a long password')).status, 200);
   });
 
+  test('wrong passwords of a signed-in user, whose session may be stolen, are refused from all networks together', async () => {
+    const [thief, other] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
+    await thief.signUp('robbed@example.com');
+    await other.signUp('unharmed@example.com');
+    const auth = '/console/api/auth';
+    const newPassword = 'another long password';
+    const guess = (n: number, client: ConsoleClient, given: string) => {
+      const [way = '', fields = {}] = [
+        ['/change-password', { currentPassword: given, newPassword }],
+        ['/two-factor/enable', { password: given }],
+        ['/two-factor/disable', { password: given }],
+        ['/two-factor/generate-backup-codes', { password: given }],
+      ][n % 4] as [string, object];
+      const url = proxied[n % proxied.length]?.url ?? '';
+      const headers = { origin: url, cookie: client.cookie, 'x-forwarded-for': `203.0.113.${100 + n}` };
+      return new ConsoleClient(url).call('POST', `${auth}${way}`, fields, headers);
+    };
+    for (let n = 0; n < 10; n++) assert.equal((await guess(n, thief, 'a wrong password')).status, 400, String(n));
+    for (let n = 10; n < 14; n++) {
+      const { status, headers } = await guess(n, thief, 'a long password');
+      assert.equal(status, 429, 'however right it is');
+      assert.ok(Number(headers.get('retry-after')) >= 1);
+    }
+    for (let n = 0; n < 9; n++) await guess(n, other, 'a wrong password');
+    assert.equal((await guess(1, other, 'a long password')).status, 200, 'another user, by the right password');
+    for (let n = 0; n < 9; n++) assert.equal((await guess(n, other, 'a wrong password')).status, 400, 'counted anew');
+    const nobody = await new ConsoleClient(gateway.url).call('POST', `${auth}/two-factor/enable`, { password: 'any' });
+    assert.equal(nobody.status, 401);
+  });
+
   test('wrong passwords leave a browser known after signing out, by a cookie that no script reads and no other path gets', async () => {
     const client = new ConsoleClient(gateway.url);
     const fields = { name: 'D', email: 'device@example.com', password: 'a long password' };

@@ -25,6 +25,8 @@ export interface AuthCall {
   readonly perAddress?: AttemptLimit;
   /** Limit per email address. */
   readonly perEmail?: AttemptLimit;
+  /** Whether it takes the password of the signed-in user: whoever has a stolen session must not guess it. */
+  readonly asksPassword?: true;
 }
 
 const email = z.string().trim().toLowerCase().max(254).pipe(z.email());
@@ -74,22 +76,26 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
     fields: z
       .object({ currentPassword: password, newPassword: password })
       .transform((passwords) => ({ ...passwords, revokeOtherSessions: true })),
+    asksPassword: true,
     perAddress: { most: 30, windowMs: minuteMs },
   },
   // The secret of a new authenticator, which is effective from its first valid code on.
   '/two-factor/enable': {
     method: 'POST',
     fields: z.object({ password }),
+    asksPassword: true,
     perAddress: { most: 30, windowMs: minuteMs },
   },
   '/two-factor/disable': {
     method: 'POST',
     fields: z.object({ password }),
+    asksPassword: true,
     perAddress: { most: 30, windowMs: minuteMs },
   },
   '/two-factor/generate-backup-codes': {
     method: 'POST',
     fields: z.object({ password }),
+    asksPassword: true,
     perAddress: { most: 30, windowMs: minuteMs },
   },
   '/two-factor/verify-totp': {

@@ -15,7 +15,7 @@ import { authPath, clientAddressHeader } from './auth-path.ts';
 import type { KnownDevices } from './known-devices.ts';
 import type { RequireSessionDependencies } from './require-session.ts';
 import { signedIn } from './require-session.ts';
-import { forgetSignIns, type SignInAttempt, takeSignIn } from './sign-in-limits.ts';
+import { forgetPasswords, forgetSignIns, type SignInAttempt, takePassword, takeSignIn } from './sign-in-limits.ts';
 
 /** Dependencies of the routes of better-auth. */
 export interface AuthRouteDependencies extends RequireSessionDependencies {
@@ -47,11 +47,14 @@ export function answerAuth(services: AuthRouteDependencies): Middleware<State> {
     const attempt = call.isSignIn ? signInOf(ctx, services, fields) : undefined;
     if (attempt !== undefined) await takeSignIn(services.attempts, attempt);
     await takeAttempt(ctx, services, path, call, fields);
+    const user = call.asksPassword && (await signedIn(ctx, services)).userId;
+    if (user !== undefined) await takePassword(services.attempts, user);
     if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
     const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields, call);
     const answer = await withTimeout(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
     if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
     if (answer.ok && attempt !== undefined) await forgetSignIns(services.attempts, attempt);
+    if (answer.ok && user !== undefined) await forgetPasswords(services.attempts, user);
     await pass(ctx, services, answer, fields);
     if (call.answer !== undefined) ctx.body = call.answer;
   };

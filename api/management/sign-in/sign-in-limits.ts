@@ -2,6 +2,8 @@ import type { AttemptLimit, AttemptLimits } from './attempt-limits.ts';
 
 const minuteMs = 60_000;
 
+/** In any session of a user, from all networks together. */
+const perUser: AttemptLimit = { most: 10, windowMs: 5 * minuteMs };
 const perDevice: AttemptLimit = { most: 10, windowMs: 5 * minuteMs };
 const perNetwork: AttemptLimit = { most: 30, windowMs: minuteMs };
 const perNetworkAndEmail: AttemptLimit = { most: 10, windowMs: 5 * minuteMs };
@@ -37,5 +39,16 @@ export async function forgetSignIns(attempts: AttemptLimits, attempt: SignInAtte
   await attempts.forget(device === undefined ? pairOf(email, network) : deviceOf(email, device));
 }
 
+/** Counts a password that a signed-in user gives again, before it is checked. @throws ApiError 429 when there were too many. */
+export async function takePassword(attempts: AttemptLimits, userId: string): Promise<void> {
+  await attempts.take(passwordOf(userId), perUser);
+}
+
+/** Only wrong ones count: a right one resets the count. */
+export async function forgetPasswords(attempts: AttemptLimits, userId: string): Promise<void> {
+  await attempts.forget(passwordOf(userId));
+}
+
+const passwordOf = (userId: string): string => `password of ${userId}`;
 const deviceOf = (email: string, device: string): string => `sign-in as ${email} by ${device}`;
 const pairOf = (email: string, network: string): string => `sign-in as ${email} from ${network}`;
