@@ -12,6 +12,11 @@ const usage = `usage:
 /** Exit code of `--status` if migrations are missing. */
 const missingCode = 3;
 
+/** An invalid command line: exit code 2. */
+class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
 function describe({ version, minVersion, missing, newer }: SchemaStatus): string {
   return [
     `This gateway's schema has version ${version}; the database can be used from version ${minVersion} on.`,
@@ -42,10 +47,12 @@ async function main(): Promise<number> {
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
+    if (values.json && !values.status) throw new UsageError('--json belongs to --status');
     if (values.help) console.log(usage);
     return values.help ? 0 : await run(values.status, values.json);
   } catch (error) {
-    const isUsage = ((error as { code?: unknown }).code ?? '').toString().startsWith('ERR_PARSE_ARGS');
+    const { code } = error as { code?: unknown };
+    const isUsage = error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS');
     if (isUsage) console.error(`migrate: ${(error as Error).message}\n\n${usage}`);
     else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
     return isUsage ? 2 : 1;

@@ -230,6 +230,10 @@ describe('npm run migrate', () => {
     assert.equal(status.code, 3);
     assert.match(status.out, /^Missing: 001-accounts-and-api-keys, /m);
     assert.equal((await readPostgresSchema(url)).done.size, 0);
+    const unclear = await run(['--json'], environment);
+    assert.deepEqual([unclear.code, unclear.out], [2, '']);
+    assert.match(unclear.error, /^migrate: --json belongs to --status\n/);
+    assert.equal((await readPostgresSchema(url)).done.size, 0, 'who asks for a report changes nothing');
     const migrated = await run([], environment);
     assert.deepEqual([migrated.code, migrated.error], [0, '']);
     assert.match(migrated.out, /^Migrated: 001-accounts-and-api-keys, /);
