@@ -6,6 +6,7 @@ import {
   maxCacheSeconds,
   type Priority,
 } from '../shared/accounts/api-key.ts';
+import { defaultAccountId } from '../shared/accounts/api-keys.ts';
 import { isCapability } from '../shared/capabilities/capability.ts';
 import { formatDollars, parseDollars } from '../shared/money/cost.ts';
 
@@ -178,6 +179,7 @@ function timeText(time: number | undefined): string {
 function settingsText(key: ApiKey): string {
   const { budget } = key;
   const settings: [name: string, value: string | number | undefined][] = [
+    ['account', key.accountId === defaultAccountId ? undefined : key.accountId],
     ['kind', key.kind === 'standard' ? undefined : key.kind],
     ['capabilities', key.capabilities?.join(' ')],
     ['models', key.models?.join(' ').replace(/\p{C}/gu, ' ')],

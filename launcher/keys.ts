@@ -1,6 +1,7 @@
 /** `npm run keys -- create | list | revoke`: API keys from the command line, also while the gateway runs. */
 import { parseArgs } from 'node:util';
 import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
+import { findAccount } from '../shared/accounts/accounts.ts';
 import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
 import { type Config, ConfigError } from '../shared/config/config.ts';
@@ -14,7 +15,7 @@ import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-set
 import { readRedisAddress } from './redis-address.ts';
 
 const usage = `usage:
-  npm run keys -- create [--name NAME] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
+  npm run keys -- create [--name NAME] [--account ID] [--operator] [--concurrency N] [--on-disconnect cancel|continue]
                            [--unsupported-parameters refuse|drop] [--expires-in-days N] [--capabilities LIST]
                            [--models LIST] [--rpm N] [--tpm N] [--budget DOLLARS] [--budget-period PERIOD]
                            [--cache-breakpoints caller|automatic] [--single-flight on|off] [--cache-seconds N]
@@ -22,6 +23,7 @@ const usage = `usage:
   npm run keys -- list [--json]
   npm run keys -- revoke ID [--json]
 
+  --account        the id of the account that it belongs to; without it, the first one
   --operator       a key for /admin/v1, and for nothing else
 ${keyOptionsHelp}
   ID               a key's id, or the beginning of the key as list shows it`;
@@ -49,6 +51,7 @@ function readArguments() {
       allowPositionals: true,
       options: {
         name: { type: 'string' },
+        account: { type: 'string' },
         operator: { type: 'boolean', default: false },
         ...keyOptions,
         json: { type: 'boolean', default: false },
@@ -72,11 +75,14 @@ async function create(db: Database, args: Arguments): Promise<void> {
   if ((args.name ?? '').length > maxNameLength) {
     throw new UsageError(`--name takes at most ${maxNameLength} characters`);
   }
+  const settings = readSettings(args);
+  const { account: accountId = defaultAccountId } = args;
+  if ((await findAccount(db, accountId)) === undefined) throw new ConfigError(`There is no account ${accountId}.`);
   const created = await createApiKey(db, {
-    accountId: defaultAccountId,
+    accountId,
     name: args.name ?? '',
     kind: args.operator ? 'operator' : 'standard',
-    ...readSettings(args),
+    ...settings,
   });
   say(args, created, `${created.key}\n\nIts id is ${created.id}. The key is shown only now: keep it.`);
 }
@@ -143,6 +149,7 @@ async function run(args: Arguments): Promise<void> {
   const [command, ...operands] = args.positionals;
   const expected = operandCounts.get(command ?? '');
   if (expected === undefined) throw new UsageError(command ? `unknown command ${command}` : 'a command is missing');
+  if (command !== 'create' && args.account !== undefined) throw new UsageError('--account belongs to create');
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
   const config = readCommandConfig();

@@ -134,18 +134,32 @@ export function isAlive(pid: number): boolean {
   }
 }
 
+interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type RunCommand = (dataDir: string, args: string[], settings?: Record<string, string>) => Promise<CommandResult>;
+
 /** Runs `npm run keys -- …`. */
-export async function runKeys(
+export const runKeys: RunCommand = (...call) => runCommand('keys', ...call);
+
+/** Runs `npm run users -- …`. */
+export const runUsers: RunCommand = (...call) => runCommand('users', ...call);
+
+async function runCommand(
+  name: string,
   dataDir: string,
   args: string[],
   settings: Record<string, string> = {},
-): Promise<{ code: number; stdout: string; stderr: string }> {
+): Promise<CommandResult> {
   const { PATH = '', HOME = '' } = process.env;
   try {
-    const command = [join(builtProduct, 'launcher/keys.js'), ...args];
+    const command = [join(builtProduct, `launcher/${name}.js`), ...args];
     const env = { PATH, HOME, ...(await dataSettings(dataDir)), ...settings };
     return { code: 0, ...(await promisify(execFile)(process.execPath, command, { cwd: root, env })) };
   } catch (error) {
-    return error as { code: number; stdout: string; stderr: string };
+    return error as CommandResult;
   }
 }

@@ -9,7 +9,14 @@ import OpenAI from 'openai';
 import { openDatabase } from '../../shared/database/database.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
-import { isAlive, type LauncherOptions, type LauncherProcess, runKeys, startLauncher } from './launcher-process.ts';
+import {
+  isAlive,
+  type LauncherOptions,
+  type LauncherProcess,
+  runKeys,
+  runUsers,
+  startLauncher,
+} from './launcher-process.ts';
 
 async function stopped(launcher: LauncherProcess): Promise<number | null> {
   launcher.signal('SIGINT');
@@ -303,6 +310,28 @@ describe('the launcher', () => {
         /capabilities chat, models gpt-4o openai\/\*, rpm 60, tpm 9000, budget \$12\.5 month, vendor-ids file-1 vs_\*/,
       );
       assert.match(table, /mine +active .* kind operator/);
+    });
+
+    test('a key is made with how long its answers are cached, and for another account', async () => {
+      const dataDir = newDataDir();
+      const invite = await runUsers(dataDir, ['invite', 'ada@example.com']);
+      assert.equal(invite.code, 0, invite.stderr);
+      const account = /acct_\w+/.exec((await runUsers(dataDir, ['list'])).stdout)?.[0] ?? '';
+      const made = await runKeys(dataDir, ['create', '--account', account, '--cache-seconds', '600', '--json']);
+      const { id } = JSON.parse(made.stdout);
+      const listed = JSON.parse((await runKeys(dataDir, ['list', '--json'])).stdout) as Record<string, unknown>[];
+      const key = listed.find((entry) => entry.id === id);
+      assert.deepEqual([key?.accountId, key?.cacheSeconds], [account, 600]);
+      const table = (await runKeys(dataDir, ['list'])).stdout;
+      assert.match(table, new RegExp(`account ${account}, cache-seconds 600`));
+      for (const seconds of ['0', '604801', '1.5', '-1', 'an hour']) {
+        const refused = await runKeys(dataDir, ['create', `--cache-seconds=${seconds}`]);
+        assert.equal(refused.code, 2, seconds);
+        assert.match(refused.stderr, /^keys: --cache-seconds takes a whole number from 1 to 604800\n/);
+      }
+      const unknown = await runKeys(dataDir, ['create', '--account', 'acct_nobody']);
+      assert.deepEqual([unknown.code, unknown.stderr], [1, 'There is no account acct_nobody.\n']);
+      assert.equal((await runKeys(dataDir, ['list', '--account', account])).code, 2);
     });
 
     test('a key revoked while nothing runs is refused after the next start', async () => {
