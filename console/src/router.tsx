@@ -240,12 +240,19 @@ declare module '@tanstack/react-router' {
   }
 }
 
+/** Whether a page is being left for the sign-in. */
+let isLeaving = false;
+
 // If a session ends while a page is open, sign in and return to it.
 onSignedOut(() => {
   const { pathname, href } = router.state.location;
   const isOutside = routes.some((route) => route.fullPath === pathname);
   // Without a session so far, the shell leads to the sign-in.
-  if (isOutside || queryClient.getQueryData(sessionQuery.queryKey) === undefined) return;
-  queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
-  void router.navigate({ to: '/sign-in', search: { return: href, ended: true } });
+  if (isOutside || isLeaving || queryClient.getQueryData(sessionQuery.queryKey) === undefined) return;
+  isLeaving = true;
+  void router.navigate({ to: '/sign-in', search: { return: href, ended: true } }).finally(() => {
+    isLeaving = false;
+    // Not before: a page that still shows it would ask for it again.
+    queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
+  });
 });

@@ -230,6 +230,28 @@ describe('the console', () => {
     await context.close();
   });
 
+  test('the console shows in every tab of a browser who is signed in now, and nothing to nobody', async () => {
+    const context = await browser.context(gateway.url);
+    const [one, other] = [await openPage(context), await openPage(context)];
+    await signUp(one, 'first-tab@example.com');
+    await other.goto('/console/keys');
+    await other.getByText('first-tab@example.com').first().waitFor();
+    await one.getByRole('button', { name: 'Account menu' }).click();
+    await one.getByRole('menuitem', { name: 'Sign out' }).click();
+    await other.getByText('Your session has ended').waitFor();
+    await signUp(one, 'second-tab@example.com');
+    await other.goto('/console/keys');
+    await other.getByText('second-tab@example.com').first().waitFor();
+    await one.goto('/console/sign-in');
+    await one.getByLabel('E-mail').fill('first-tab@example.com');
+    await one.locator('input[name=password]').fill('correct horse battery');
+    await one.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await other.getByText('first-tab@example.com').first().waitFor();
+    assert.equal(await other.getByText('second-tab@example.com').count(), 0);
+    assert.deepEqual([one.troubles, other.troubles], [[], []]);
+    await context.close();
+  });
+
   test('the console changes and rotates a key', async () => {
     const context = await browser.context(gateway.url, 'phone', session);
     const page = await openPage(context);

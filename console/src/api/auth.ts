@@ -22,10 +22,19 @@ async function post<Answer>(path: string, body: unknown = {}): Promise<Answer> {
   }
 }
 
-/** Clears cached data, which belongs to the previously signed-in user. */
+/** The other tabs of this browser, which have the same session. */
+const otherTabs = new BroadcastChannel('sluice-session');
+otherTabs.onmessage = () => {
+  // What is shown is read anew, by whoever is signed in now; without a session that leads to the sign-in.
+  queryClient.removeQueries({ type: 'inactive' });
+  void queryClient.invalidateQueries();
+};
+
+/** Clears cached data, which belongs to the previously signed-in user, here and in other tabs. */
 async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
   const done = await answer;
   queryClient.clear();
+  otherTabs.postMessage('changed');
   return done;
 }
 
