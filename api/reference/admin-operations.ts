@@ -13,7 +13,9 @@ const page = pageQuery(50, 200);
 
 const accounts: Operations = {
   'GET /admin/v1/accounts': operators({
-    ...{ id: 'listAccounts', summary: 'List accounts', query: page, answer: { json: 'AccountPage' } },
+    ...{ id: 'listAccounts', summary: 'List accounts' },
+    query: { ...page, search: z.string().describe('A part of the name, or an id.') },
+    answer: { json: 'AccountPage' },
   }),
   'POST /admin/v1/accounts': operators({
     ...{ id: 'createAccount', summary: 'Create an account', json: 'AccountFields' },

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Selectable } from 'kysely';
+import { contains } from '../database/contains.ts';
 import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
 import type { AccountsTable } from '../database/tables.ts';
@@ -94,15 +95,21 @@ export async function findAccount(db: Database, id: string): Promise<AccountWith
   return row && accountOf(row);
 }
 
-/**
- * Lists accounts, newest first.
- * @param after id of the account to start after; an unknown one returns nothing
- */
-export async function listAccounts(
-  db: Database,
-  { limit, after }: { readonly limit: number; readonly after: string | undefined },
-): Promise<AccountWithMoney[]> {
+/** Selects accounts. */
+export interface AccountFilter {
+  readonly limit: number;
+  /** Id of the account to start after; an unknown one returns nothing. */
+  readonly after: string | undefined;
+  /** Part of the name, case-insensitive, or an id. */
+  readonly search?: string | undefined;
+}
+
+/** Lists accounts, newest first. */
+export async function listAccounts(db: Database, { limit, after, search }: AccountFilter): Promise<AccountWithMoney[]> {
   let accounts = selectAccounts(db);
+  if (search !== undefined) {
+    accounts = accounts.where((is) => is.or([contains('accounts.name', search), is('accounts.id', '=', search)]));
+  }
   if (after !== undefined) {
     const last = await db.selectFrom('accounts').select('created_at').where('id', '=', after).executeTakeFirst();
     if (last === undefined) return [];

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { type Selectable, sql } from 'kysely';
+import type { Selectable } from 'kysely';
+import { contains } from '../database/contains.ts';
 import type { Database } from '../database/database.ts';
 import type { UsersTable } from '../database/tables.ts';
 import { ensureAccountIn, newAccountId } from './accounts.ts';
@@ -39,9 +40,7 @@ export async function listUsers(db: Database, { limit, after, account, search }:
   let users = db.selectFrom('users').selectAll();
   if (account !== undefined) users = users.where('account_id', '=', account);
   if (search !== undefined) {
-    const pattern = `%${search.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`;
-    const has = (column: 'email' | 'name') => sql<boolean>`lower(${sql.ref(column)}) like ${pattern} escape '\\'`;
-    users = users.where((is) => is.or([has('email'), has('name')]));
+    users = users.where((is) => is.or([contains('email', search), contains('name', search)]));
   }
   if (after !== undefined) {
     const last = await db.selectFrom('users').select('created_at').where('id', '=', after).executeTakeFirst();

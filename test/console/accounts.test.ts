@@ -161,6 +161,19 @@ describe('accounts', () => {
     assert.equal(await balance(id), 1);
   });
 
+  test('accounts are found by parts of their names and by their ids, and nothing by signs of patterns', async () => {
+    const [one, other] = [await newAccount({ name: 'Find_Me % here' }), await newAccount({ name: 'FindxMe' })];
+    const found = async (search: string): Promise<string[]> => {
+      const { body } = await operator.call('GET', `/admin/v1/accounts?search=${encodeURIComponent(search)}`);
+      return body.data.map(({ id }: { id: string }) => id);
+    };
+    assert.deepEqual(await found('FIND'), [other, one]);
+    assert.deepEqual(await found('find_'), [one]);
+    assert.deepEqual(await found('me %'), [one]);
+    assert.deepEqual(await found(other), [other]);
+    assert.deepEqual(await found("'; drop table accounts"), []);
+  });
+
   test('admission knows of credit, of its end and of a suspension at once', async () => {
     const id = await newAccount();
     const key = await makeApiKey(gateway, { accountId: id });

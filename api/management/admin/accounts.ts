@@ -14,7 +14,7 @@ import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
-import { invalidQuery } from '../../http/read-query.ts';
+import { invalidQuery, readText } from '../../http/read-query.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
@@ -59,7 +59,8 @@ export function accountRoutes(
       if (after !== undefined && (await findAccount(db, after)) === undefined) {
         throw invalidQuery('after', 'the id of an account');
       }
-      ctx.body = listPage((await listAccounts(db, { limit: limit + 1, after })).map(accountObject), limit);
+      const filter = { limit: limit + 1, after, search: readText(ctx.query, 'search') };
+      ctx.body = listPage((await listAccounts(db, filter)).map(accountObject), limit);
     },
     create: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';

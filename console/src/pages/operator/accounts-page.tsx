@@ -1,4 +1,5 @@
 import { Anchor, Button, Group, Stack, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { IconBuildingBank, IconPlus } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -10,6 +11,7 @@ import { Dialog } from '../../components/dialog.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { PageHeader } from '../../components/page-header.tsx';
+import { SearchInput } from '../../components/search-input.tsx';
 import { StatusBadge } from '../../components/status-badge.tsx';
 import { money } from '../../format/money.ts';
 import { time } from '../../format/time.ts';
@@ -57,19 +59,24 @@ const columns: readonly Column<Account>[] = [
 ];
 
 function AccountTable() {
-  const list = useList<Account>('/admin/v1/accounts');
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const list = useList<Account>('/admin/v1/accounts', { search });
   return (
-    <ListTable
-      list={list}
-      label="Accounts"
-      columns={columns}
-      rowKey={({ id }) => id}
-      empty={
-        <EmptyState title="No accounts" icon={IconBuildingBank}>
-          Make one, and put credit on it.
-        </EmptyState>
-      }
-    />
+    <Stack gap="md">
+      <SearchInput label="Search accounts" placeholder="Search by name or id" value={text} onChange={setText} />
+      <ListTable
+        list={list}
+        label="Accounts"
+        columns={columns}
+        rowKey={({ id }) => id}
+        empty={
+          <EmptyState title={search === '' ? 'No accounts' : 'No account matches'} icon={IconBuildingBank}>
+            {search === '' ? 'Make one, and put credit on it.' : 'Search for another part of the name.'}
+          </EmptyState>
+        }
+      />
+    </Stack>
   );
 }
 

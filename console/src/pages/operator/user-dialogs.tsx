@@ -1,8 +1,10 @@
 import { Button, Group, NativeSelect, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { useList } from '../../api/lists.ts';
+import { request } from '../../api/request.ts';
 import { CodeBlock } from '../../components/code-block.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -198,8 +200,8 @@ function LinkDialog(props: { title: string; url: string; children: ReactNode; on
 }
 
 /**
- * A choice of accounts by name.
- * @param own an account to include even if it is not among those loaded
+ * A choice of accounts by name: those that match what is typed, as there may be too many to load.
+ * @param own the user's present account, which cannot be cleared
  */
 function AccountSelect(props: {
   label: string;
@@ -209,17 +211,28 @@ function AccountSelect(props: {
   value: string | null;
   onChange: (id: string | null) => void;
 }) {
-  const { own, ...rest } = props;
-  const { rows } = useList<Account>('/admin/v1/accounts', {}, { pageSize: 100 });
-  const choices = rows.map(({ id, name }) => ({ value: id, label: name }));
-  const isKnown = own === undefined || choices.some(({ value }) => value === own);
+  const { own, value, ...rest } = props;
+  const [text, setText] = useState('');
+  const [search] = useDebouncedValue(text.trim(), 250);
+  const path = `/admin/v1/accounts/${encodeURIComponent(value ?? '')}`;
+  const chosen = useQuery({
+    queryKey: [path],
+    queryFn: ({ signal }) => request<Account>('GET', path, { signal }),
+    enabled: value !== null,
+  });
+  // What is chosen stands in the field, and is no search then.
+  const name = value === null ? undefined : (chosen.data?.name ?? value);
+  const { rows } = useList<Account>('/admin/v1/accounts', search === name ? {} : { search }, { pageSize: 100 });
+  const choices = rows.filter(({ id }) => id !== value).map(({ id, name: label }) => ({ value: id, label }));
   return (
     <Select
       {...rest}
+      value={value}
       searchable
       clearable={own === undefined}
       allowDeselect={false}
-      data={isKnown ? choices : [...choices, { value: own, label: own }]}
+      onSearchChange={setText}
+      data={value === null || name === undefined ? choices : [{ value, label: name }, ...choices]}
     />
   );
 }

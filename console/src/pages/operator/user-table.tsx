@@ -1,11 +1,12 @@
-import { Stack, TextInput } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { IconSearch, IconUsers } from '@tabler/icons-react';
+import { IconUsers } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useList } from '../../api/lists.ts';
 import { useSession } from '../../api/session.ts';
 import { ListTable } from '../../components/data-table.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
+import { SearchInput } from '../../components/search-input.tsx';
 import type { ConsoleUser } from './operator-api.ts';
 import { type UserAction, userColumns } from './user-columns.tsx';
 import { ConfirmUserAction, MoveUserDialog, ResetLinkDialog } from './user-dialogs.tsx';
@@ -23,15 +24,7 @@ export function UserTable({ account }: { account?: string }) {
   const stop = (): void => setDoing(undefined);
   return (
     <Stack gap="md">
-      <TextInput
-        aria-label="Search users"
-        placeholder="Search by email or name"
-        leftSection={<IconSearch size={16} aria-hidden />}
-        value={text}
-        maxLength={200}
-        onChange={(event) => setText(event.currentTarget.value)}
-        maw={360}
-      />
+      <SearchInput label="Search users" placeholder="Search by email or name" value={text} onChange={setText} />
       <ListTable
         list={users}
         label="Users"
