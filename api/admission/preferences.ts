@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type KeySettings, maxCacheSeconds, type Priority } from '../../shared/accounts/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
+import { readIdempotencyKey } from '../pipeline/request-fields.ts';
 import type { Context } from '../state.ts';
 
 /** A caller's preferences for its request, from headers. */
@@ -59,14 +60,6 @@ type Header = string | string[] | undefined;
 
 function invalid(header: string, expected: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid header ${header}: expected ${expected}.`, { param: header });
-}
-
-function readIdempotencyKey(value: Header): string | undefined {
-  if (value === undefined) return undefined;
-  if (typeof value !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(value)) {
-    throw invalid('Idempotency-Key', '1 to 255 printable ASCII characters');
-  }
-  return value;
 }
 
 /** SDKs send it on their own (`NOT_GIVEN`, `0` for less than a second): anything but a positive number is ignored. */

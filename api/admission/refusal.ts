@@ -4,6 +4,7 @@ import { formatDollars } from '../../shared/money/cost.ts';
 import { notValid } from '../auth/authenticate.ts';
 import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
+import { keyReused } from '../pipeline/request-fields.ts';
 import type { BilledExtra } from '../pipeline/vendor-facts.ts';
 import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';
 import type { LoadGauge } from './load-gauge.ts';
@@ -14,13 +15,6 @@ const freedShare = 0.1;
 /** Wait in ms where it is not known how fast the queue drains, and the longest one. */
 const usualRetryMs = 10_000;
 const maxRetryMs = 60_000;
-
-/** The error for an idempotency key that was used for a request with another body. */
-export function keyReused(): ApiError {
-  return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
-    param: 'Idempotency-Key',
-  });
-}
 
 /** The 503 for a request that was admitted and could not be queued. */
 export function notQueued(cause: unknown): ApiError {

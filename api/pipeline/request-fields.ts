@@ -279,3 +279,20 @@ function valueAt(value: unknown, path: Path): unknown {
   }
   return at;
 }
+
+/** Reads `Idempotency-Key`. @throws ApiError 400. */
+export function readIdempotencyKey(value: string | string[] | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(value)) {
+    const message = 'Invalid header Idempotency-Key: expected 1 to 255 printable ASCII characters.';
+    throw invalidParameter('Idempotency-Key', message);
+  }
+  return value;
+}
+
+/** The error for an idempotency key that was used for a request with another body. */
+export function keyReused(): ApiError {
+  return new ApiError('idempotency_key_reused', 'This Idempotency-Key was used with a different request body.', {
+    param: 'Idempotency-Key',
+  });
+}

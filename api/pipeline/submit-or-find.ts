@@ -3,7 +3,6 @@ import { freesIdempotencyKey } from '../../shared/jobs/settlement/settle.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { ownBinding } from '../admission/own-binding.ts';
-import { keyReused } from '../admission/refusal.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
@@ -11,6 +10,7 @@ import type { ClientConnection } from '../replies/client-connection.ts';
 import { expired } from '../replies/unreadable-answer.ts';
 import type { Context } from '../state.ts';
 import { showCache } from './answer-cache.ts';
+import { keyReused } from './request-fields.ts';
 
 /** Dependencies of keyed requests. */
 export interface SubmitOrFindDependencies extends AdmitJobDependencies {

@@ -33,7 +33,9 @@ const accounts: Operations = {
   }),
   'POST /admin/v1/accounts/:id/credits': operators({
     ...{ id: 'addCredit', summary: 'Add credit to an account, or take it off', json: 'CreditFields' },
-    description: '`amount` is in dollars; a negative one takes credit off.',
+    description:
+      '`amount` is in dollars; a negative one takes credit off. A repeat with the same `Idempotency-Key` and body, at any time, adds nothing and returns the same credit.',
+    headers: ['Idempotency-Key'],
     answer: { status: 201, json: 'Credit' },
   }),
 };

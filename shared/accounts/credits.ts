@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { PostgresAdapter, type Selectable } from 'kysely';
 import type { Database } from '../database/database.ts';
 import type { CreditsTable } from '../database/tables.ts';
@@ -19,7 +19,10 @@ export interface Credit {
   readonly createdBy: string;
 }
 
-export type NewCredit = Pick<Credit, 'accountId' | 'amount' | 'note' | 'createdBy'>;
+export interface NewCredit extends Pick<Credit, 'accountId' | 'amount' | 'note' | 'createdBy'> {
+  /** A repeat with it adds nothing, and gets the credit that was added first. */
+  readonly idempotencyKey?: string | undefined;
+}
 
 /** Maximum total credit of an account: nine million dollars. Sums in nano-dollars stay below 2^53. */
 export const maxCredit = 9_000_000 * 1_000_000_000;
@@ -28,16 +31,17 @@ export const maxCredit = 9_000_000 * 1_000_000_000;
  * Adds credit to an account, or removes some: first in the database, then in Redis. Once the database has it, it is done: an
  * error would have it repeated, and so added twice. A Redis that cannot be told now is told later. At most the remaining credit, as the database knows it, can be removed: the cost of jobs cannot be taken back. Unfinished jobs are still charged,
  * so the balance may fall below zero until credit is added.
- * @returns `short`: more would be removed than remains; `too_much`: the account would exceed `maxCredit`
+ * @returns `short`: more would be removed than remains; `too_much`: the account would exceed `maxCredit`; `reused`: its
+ * idempotency key has added another amount or note
  * @throws ApiError 500 `outcome_unknown` if its commit got no reply, and the database cannot tell now whether it has it
  */
 export async function addCredit(
   db: Database,
   redis: RedisClient,
-  { accountId, amount, note, createdBy }: NewCredit,
-): Promise<Credit | 'short' | 'too_much' | 'no_account'> {
+  { accountId, amount, note, createdBy, idempotencyKey }: NewCredit,
+): Promise<Credit | 'short' | 'too_much' | 'no_account' | 'reused'> {
   const row: Selectable<CreditsTable> = {
-    id: `credit_${randomBytes(12).toString('hex')}`,
+    id: newCreditId(accountId, idempotencyKey),
     account_id: accountId,
     amount,
     note,
@@ -45,11 +49,14 @@ export async function addCredit(
     created_by: createdBy,
   };
   let isInserted = false;
+  let earlier: Selectable<CreditsTable> | undefined;
   const adding = db.transaction().execute(async (transaction) => {
     // Two concurrent removals must not both see the same credit.
     await lockAccount(transaction, accountId);
     const account = await findAccount(transaction, accountId);
     if (account === undefined) return 'no_account';
+    earlier = await transaction.selectFrom('credits').selectAll().where('id', '=', row.id).executeTakeFirst();
+    if (earlier !== undefined) return earlier.amount === amount && earlier.note === note ? undefined : 'reused';
     if (amount < 0 && account.credit - account.charged + amount < 0) return 'short';
     if (account.credit + amount > maxCredit) return 'too_much';
     await transaction.insertInto('credits').values(row).execute();
@@ -63,7 +70,16 @@ export async function addCredit(
   });
   if (refusal !== undefined) return refusal;
   await tellRedisEventually(db, redis, accountId);
-  return creditOf(row);
+  return creditOf(earlier ?? row);
+}
+
+/** The same for the same idempotency key of an account. */
+function newCreditId(accountId: string, idempotencyKey: string | undefined): string {
+  const bytes =
+    idempotencyKey === undefined
+      ? randomBytes(12)
+      : createHash('sha256').update(`${accountId}\n${idempotencyKey}`).digest().subarray(0, 12);
+  return `credit_${bytes.toString('hex')}`;
 }
 
 /** Makes others that lock the account wait until the transaction ends. SQLite has one writer anyway. */

@@ -153,6 +153,26 @@ describe('accounts', () => {
     }
   });
 
+  test('a repeat of a credit with the same idempotency key adds nothing, and gets the first one', async () => {
+    const [id, other] = [await newAccount(), await newAccount()];
+    const give = (account: string, amount: number, key = 'invoice 17', note = '') =>
+      operator.call('POST', `/admin/v1/accounts/${account}/credits`, { amount, note }, { 'idempotency-key': key });
+    const given = await Promise.all([give(id, 5), give(id, 5), give(id, 5)]);
+    assert.deepEqual(
+      given.map(({ status }) => status),
+      [201, 201, 201],
+    );
+    assert.equal(new Set(given.map(({ body }) => body.id)).size, 1);
+    assert.equal(await balance(id), 5);
+    for (const changed of [await give(id, 6), await give(id, 5, 'invoice 17', 'a note')]) {
+      assert.deepEqual([changed.status, changed.body.error.code], [422, 'idempotency_key_reused']);
+    }
+    assert.equal((await give(id, 5, 'invoice 18')).status, 201);
+    assert.equal((await give(other, 5)).status, 201);
+    assert.deepEqual([await balance(id), await balance(other)], [10, 5]);
+    assert.equal((await give(id, 5, '\u00fc')).status, 400);
+  });
+
   test('two that take the last credit at the same time do not both get it', async () => {
     const id = await newAccount();
     await credit(id, 5);

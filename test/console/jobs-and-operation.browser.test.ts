@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
+import { createUser } from '../../shared/accounts/users.ts';
+import { openDatabase } from '../../shared/database/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { faultsInEveryView, openPage, settled, signUp, TestBrowser, type WatchedPage } from './browser.ts';
@@ -250,6 +252,51 @@ describe('operation', () => {
       }
       await dollars.pressSequentially('-');
       assert.equal(await add.isEnabled(), false);
+      // Booked, and its answer lost: the repeat is not booked again.
+      await page.route('**/credits', async (route) => {
+        await route.fetch();
+        await route.abort();
+      });
+      await dollars.fill('7');
+      await add.click();
+      await page.getByText('The gateway cannot be reached').waitFor();
+      await page.unroute('**/credits');
+      await add.click();
+      const credits = page.getByRole('table', { name: 'Credits' });
+      await credits.getByText('$7.00', { exact: true }).waitFor();
+      assert.equal(await credits.getByText('$7.00', { exact: true }).count(), 1);
+    });
+  });
+
+  test('any of many accounts is found by its name, also to move a user there', async () => {
+    const db = await openDatabase(gateway);
+    const rows = Array.from({ length: 300 }, (_, n) => ({ id: `acct_many_${n}`, name: `Team ${n}.`, created_at: n }));
+    await db.insertInto('accounts').values(rows).execute();
+    await createUser(db, { email: 'mover@example.com', name: 'M', role: 'user', accountId: 'acct_many_7', credit: 0 });
+    await db.destroy();
+    await onPage('/operator/accounts', async (page) => {
+      await page.getByLabel('Search accounts').fill('team 3.');
+      await page.getByRole('table', { name: 'Accounts' }).getByRole('link', { name: 'Team 3.', exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Show more' }).waitFor({ state: 'detached' });
+      await page.getByLabel('Search accounts').fill('acct_many_5');
+      await page.getByRole('link', { name: 'Team 5.', exact: true }).click();
+      await page.getByRole('heading', { level: 1, name: 'Team 5.' }).waitFor();
+      await page.getByRole('button', { name: 'Invite user' }).click();
+      const account = page.getByRole('dialog').getByRole('combobox', { name: 'Account' });
+      await eventually(async () => assert.equal(await account.inputValue(), 'Team 5.'));
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await page.goto('/console/operator/users');
+      await page.getByLabel('Search users').fill('mover');
+      await page.getByRole('button', { name: 'Actions for mover@example.com' }).click();
+      await page.getByRole('menuitem', { name: 'Move to another account' }).click();
+      await eventually(async () => assert.equal(await account.inputValue(), 'Team 7.'));
+      await account.fill('Team 9.');
+      await page.getByRole('option', { name: 'Team 9.', exact: true }).click();
+      await assertReadable(page, 'operator-move');
+      await page.getByRole('button', { name: 'Move', exact: true }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await page.getByRole('link', { name: 'acct_many_9' }).waitFor();
     });
   });
 

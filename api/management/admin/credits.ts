@@ -8,7 +8,7 @@ import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { invalidQuery } from '../../http/read-query.ts';
-import { invalidParameter } from '../../pipeline/request-fields.ts';
+import { invalidParameter, keyReused, readIdempotencyKey } from '../../pipeline/request-fields.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { operatorOf } from '../sign-in/require-operator.ts';
@@ -44,8 +44,10 @@ export function creditRoutes(
         amount: nanosOf(dollars),
         note,
         createdBy: operatorOf(ctx),
+        idempotencyKey: readIdempotencyKey(ctx.headers['idempotency-key']),
       });
       if (credit === 'no_account') throw noAccount();
+      if (credit === 'reused') throw keyReused();
       if (credit === 'short') {
         throw invalidParameter('amount', 'The account has less than that left: what is spent cannot be taken back.');
       }

@@ -38,6 +38,7 @@ export interface RequestOptions {
   readonly query?: Query | undefined;
   /** Sent as JSON. */
   readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -64,6 +65,7 @@ export async function request<Answer>(method: string, path: string, options: Req
       credentials: 'same-origin',
       headers: {
         accept: 'application/json',
+        ...options.headers,
         ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),

@@ -2,7 +2,7 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCoin } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useRef, useState } from 'react';
 import { useList } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
@@ -50,12 +50,33 @@ export function AccountCredit({ account }: { account: Account }) {
   );
 }
 
+/** A failed attempt may have been booked all the same: until it succeeds, the same credit is a repeat of it. */
+function useAttempt() {
+  const attempt = useRef<{ readonly id: string; readonly of: string }>(undefined);
+  const attemptOf = (credit: object): string => {
+    const of = JSON.stringify(credit);
+    if (attempt.current?.of !== of) attempt.current = { id: randomId(), of };
+    return attempt.current.id;
+  };
+  return { attempt, attemptOf };
+}
+
+/** Not `randomUUID`: plain HTTP has none. */
+function randomId(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('-');
+}
+
 function CreditForm({ account }: { account: Account }) {
+  const { attempt, attemptOf } = useAttempt();
   const [amount, setAmount] = useState<number | ''>('');
   const [note, setNote] = useState('');
   const add = useMutation({
-    mutationFn: (dollars: number) => addCredit(account.id, { amount: dollars, note: note.trim() }),
+    mutationFn: (dollars: number) => {
+      const credit = { amount: dollars, note: note.trim() };
+      return addCredit(account.id, attemptOf(credit), credit);
+    },
     onSuccess: (_, dollars) => {
+      attempt.current = undefined;
       setAmount('');
       setNote('');
       notifications.show({ color: 'green', title: 'Credit booked', message: `${money(dollars)} on ${account.name}` });

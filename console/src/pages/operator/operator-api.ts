@@ -64,10 +64,12 @@ export async function changeAccount(
 
 /**
  * Adds credit.
- * @param amount dollars; negative to remove credit
+ * @param attempt repeats with the same one add it once
+ * @param values `amount` in dollars; negative to remove credit
  */
-export async function addCredit(id: string, values: { amount: number; note: string }): Promise<void> {
-  await request('POST', `/admin/v1/accounts/${id}/credits`, { body: values });
+export async function addCredit(id: string, attempt: string, values: { amount: number; note: string }): Promise<void> {
+  const headers = { 'idempotency-key': attempt };
+  await request('POST', `/admin/v1/accounts/${id}/credits`, { body: values, headers });
   await readAgain('/admin/v1/accounts', '/session');
 }
 
