@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';
+import { skewedClock } from '../support/skewed-clock.ts';
 
 describe('sessions of the console', () => {
   let gateway: TestGateway;
@@ -145,6 +146,16 @@ describe('sessions of the console', () => {
     assert.equal((await again.signIn(fields.email, 'some other phrase')).status, 401);
     assert.equal((await first.signIn(fields.email)).status, 200);
     assert.equal((await first.call('GET', '/console/api/session')).body.user.name, 'Known');
+  });
+
+  test('a host whose clock is far ahead refuses a session, and does not end it for the others', async () => {
+    const ada = new ConsoleClient(gateway.url);
+    await ada.signUp('time@example.com');
+    const ahead = await gateway.startApi(skewedClock(31 * 86_400_000));
+    const { status, headers } = await ada.call('GET', `${ahead.url}/console/api/session`);
+    assert.deepEqual([status, headers.getSetCookie()], [401, []]);
+    assert.equal((await ada.call('GET', '/console/api/session')).status, 200);
+    await ahead.stop();
   });
 
   test('nobody ends the session of somebody else', async () => {

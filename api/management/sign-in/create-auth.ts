@@ -57,6 +57,8 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
       // Counted from the sign-in, regardless of use: then the user has to sign in again.
       expiresIn: 30 * day,
       disableSessionRefresh: true,
+      // Looking at a session that is over by this host's clock does not delete it: the clock may be wrong.
+      deferSessionRefresh: true,
       // A session of any age may list and end the others.
       freshAge: 0,
     },

@@ -62,8 +62,9 @@ export class UserSessions {
     const { headers, response } = await this.#lookUps.read(() =>
       auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true }),
     );
-    for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
+    // Nor does the browser lose its cookie, if only this host's clock is ahead.
     if (response === null) return undefined;
+    for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
     const { session } = response;
     const user = response.user as typeof response.user & SignedInUser;
     return user.disabled ? undefined : await this.#sessionOf(session.id, user);
