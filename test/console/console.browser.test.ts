@@ -338,6 +338,9 @@ describe('two-step sign-in', () => {
       '\n',
     );
     faults.push(...(await faultsInEveryView(browser, page, 'authenticator-set-up')));
+    await page.locator('input[name=code]').fill('000000');
+    await page.getByRole('button', { name: 'Turn on' }).click();
+    await card.getByText('The code is wrong.').waitFor();
     await page.locator('input[name=code]').fill(authenticatorCode(key.replace(/\s/g, '')));
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByText('On. A sign-in takes a code').waitFor();

@@ -9,8 +9,11 @@ export function onSignedOut(handler: () => void): void {
   whenSignedOut = handler;
 }
 
+/** Codes of a 401 for something else that was given, and is wrong, than the session. */
+const wrongCodes: ReadonlySet<string | undefined> = new Set(['invalid_code', 'invalid_backup_code']);
+
 function noticeSignedOut(error: Error): void {
-  if (error instanceof RequestError && error.status === 401) whenSignedOut();
+  if (error instanceof RequestError && error.status === 401 && !wrongCodes.has(error.code)) whenSignedOut();
 }
 
 /** Whether a retry may succeed: after a failure, but not after a refusal. */
