@@ -14,6 +14,9 @@ import {
 } from './browser.ts';
 import { operatorSession, operatorSettings } from './operator-session.ts';
 
+/** As names of models with their organisations are. */
+const longName = 'zz-accounts/SOME_ORGANISATION/models/a-rather-long-model-name-2026-11-26-preview';
+
 let gateway: TestGateway;
 let browser: TestBrowser;
 let session: Session;
@@ -22,7 +25,12 @@ let context: BrowserContext;
 
 before(async () => {
   [gateway, browser] = await Promise.all([
-    TestGateway.start({ settings: { ...operatorSettings, SLUICE_SIGN_UP_CREDIT: '1' } }),
+    TestGateway.start({
+      settings: { ...operatorSettings, SLUICE_SIGN_UP_CREDIT: '1' },
+      configuration: {
+        models: { [longName]: { capability: 'chat', routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }] } },
+      },
+    }),
     TestBrowser.start(),
   ]);
   session = await operatorSession(browser, gateway);
@@ -448,6 +456,33 @@ describe('media', () => {
       await assertReadable(page, 'playground-transcription-done');
     });
   });
+});
+
+test('a long name of a model is read whole in the playground on a phone, and from its beginning in charts', async () => {
+  const phone = await browser.context(gateway.url, 'phone', session);
+  const page = await openPage(phone);
+  await page.goto(`/console/playground?model=${encodeURIComponent(longName)}`);
+  await settled(page);
+  await page.locator('main').getByText(longName, { exact: true }).waitFor();
+  await say(page, 'Hello');
+  const heading = page.getByTestId('answer').getByText(longName, { exact: true });
+  await heading.waitFor();
+  const widths = await heading.evaluate((text) => {
+    const { scrollWidth, clientWidth } = text as unknown as Record<'scrollWidth' | 'clientWidth', number>;
+    return [scrollWidth, clientWidth] as const;
+  });
+  assert.ok(widths[0] <= widths[1], `${widths[0]} do not fit into ${widths[1]}`);
+  await page.getByRole('link', { name: 'See the job' }).waitFor();
+  const label = page.locator('.recharts-yAxis-tick-labels text').filter({ hasText: '…' });
+  await eventually(async () => {
+    await page.goto('/console/usage?group=model');
+    await settled(page);
+    assert.equal(await label.count(), 1);
+  }, 30_000);
+  const [text, chart] = [await label.boundingBox(), await page.locator('svg.recharts-surface').first().boundingBox()];
+  assert.ok((text?.x ?? 0) >= (chart?.x ?? 0), `${text?.x} is left of ${chart?.x}`);
+  assert.match((await label.textContent()) ?? '', /^zz-acc.*…$/);
+  await phone.close();
 });
 
 test('everybody can read every tab, in light, in dark and on a phone', async () => {

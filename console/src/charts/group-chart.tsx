@@ -8,7 +8,24 @@ export interface GroupValue {
 }
 
 const rowHeight = 34;
-const maxNameLetters = 24;
+const namesWidth = 150;
+const fontSize = 12;
+
+let canvas: CanvasRenderingContext2D | null | undefined;
+
+/** The beginning of a name that fits beside the bars: a chart would cut its beginning off. */
+function fitting(name: string): string {
+  canvas ??= document.createElement('canvas').getContext('2d');
+  if (canvas === null) return name;
+  canvas.font = `${fontSize}px ${getComputedStyle(document.body).fontFamily}`;
+  const letters = [...name];
+  const shown = (count: number): string => (count < letters.length ? `${letters.slice(0, count).join('')}…` : name);
+  let count = letters.length;
+  // Names may be as long as a request allows.
+  if (count > namesWidth) count = namesWidth;
+  while (count > 1 && canvas.measureText(shown(count)).width > namesWidth - 2 * fontSize) count -= 1;
+  return shown(count);
+}
 
 /** A bar per group, largest first. The table beside it contains the same as text. */
 export function GroupChart({ label, groups, unit }: { label: string; groups: readonly GroupValue[]; unit: UnitName }) {
@@ -38,13 +55,11 @@ export function GroupChart({ label, groups, unit }: { label: string; groups: rea
           <YAxis
             type="category"
             dataKey="name"
-            width={150}
-            tick={{ fill: 'var(--mantine-color-text)', fontSize: 12 }}
+            width={namesWidth}
+            tick={{ fill: 'var(--mantine-color-text)', fontSize }}
             tickLine={false}
             axisLine={false}
-            tickFormatter={(name: string) =>
-              name.length > maxNameLetters ? `${name.slice(0, maxNameLetters - 1)}…` : name
-            }
+            tickFormatter={fitting}
           />
           <Tooltip
             isAnimationActive={false}

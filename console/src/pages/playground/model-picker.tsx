@@ -3,6 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { type Model, modelsQuery } from '../../api/models.ts';
 
+/** A longer name does not fit into the field on a phone. */
+const maxLetters = 36;
 /** Maximum number of options shown at once; typing narrows them down. */
 const maxShown = 100;
 
@@ -42,6 +44,7 @@ export function ModelPicker(props: { path: string; value: string; onChange: (mod
             'No model of this kind can be used now. An operator can turn a vendor on.'
       }
       maxDropdownHeight={320}
+      description={value.length > maxLetters && <span style={{ overflowWrap: 'anywhere' }}>{value}</span>}
     />
   );
 }

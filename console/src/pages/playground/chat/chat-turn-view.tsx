@@ -32,7 +32,7 @@ function AssistantView({ turn }: { turn: AssistantTurn }) {
   return (
     <Paper withBorder p="sm" component="article" aria-busy={turn.state === 'running'} data-testid="answer">
       <Group justify="space-between" mb={4} wrap="nowrap">
-        <Text size="xs" fw={600} c="dimmed" truncate>
+        <Text size="xs" fw={600} c="dimmed" style={{ overflowWrap: 'anywhere' }}>
           {turn.model}
         </Text>
         <TurnState turn={turn} />
