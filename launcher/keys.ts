@@ -1,7 +1,7 @@
 /** `npm run keys -- create | list | revoke`: API keys from the command line, also while the gateway runs. */
 import { parseArgs } from 'node:util';
-import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { findAccount } from '../shared/accounts/accounts.ts';
+import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
 import { type Config, ConfigError } from '../shared/config/config.ts';
