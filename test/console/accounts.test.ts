@@ -88,6 +88,14 @@ describe('accounts', () => {
     // The name alone is nothing special from now on.
     await new ConsoleClient(gateway.url).signUp(named.SLUICE_ADMIN_EMAIL, named.SLUICE_ADMIN_PASSWORD);
     assert.deepEqual(await starts(), { status: 200, role: 'user' });
+    // Unless nobody else is left: no gateway is without an operator.
+    const db = await openDatabase(gateway);
+    const others = db.updateTable('users').set({ role: 'user' }).where('role', '=', 'operator');
+    await others.execute();
+    assert.deepEqual(await starts(), { status: 200, role: 'operator' });
+    await others.execute();
+    await db.updateTable('users').set({ role: 'operator' }).where('email', '=', 'root@example.com').execute();
+    await db.destroy();
   });
 
   test('an account that a sign-up makes has the credit for it, once', async () => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { changeUser } from '../../shared/accounts/users.ts';
+import { openDatabase } from '../../shared/database/database.ts';
 import { type ConsoleAnswer, ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { OidcServer, oidcClient } from '../support/oidc-server.ts';
@@ -80,6 +82,19 @@ describe('sign-in by an identity provider', () => {
     const back = await signIn(victim);
     assert.match(back.headers.get('location') ?? '', /error=account_not_linked/);
     assert.equal((await victim.call('GET', '/console/api/session')).status, 401);
+  });
+
+  test('sign-in by an identity provider tells a user who is disabled so, on the page of the sign-in', async () => {
+    provider.user = { sub: 'u-4', email: 'away@corp.example', email_verified: true, name: 'A' };
+    const away = new ConsoleClient(gateway.url);
+    await signIn(away);
+    const db = await openDatabase(gateway);
+    await changeUser(db, (await sessionOf(away)).user.id, { isDisabled: true });
+    await db.destroy();
+    const back = await signIn(new ConsoleClient(gateway.url));
+    assert.equal(back.status, 302);
+    assert.match(back.headers.get('location') ?? '', /^\/console\/sign-in\?error=USER_DISABLED&/);
+    assert.equal((await away.call('GET', '/console/api/session')).status, 401);
   });
 
   test('leads back to pages of the console only', async () => {

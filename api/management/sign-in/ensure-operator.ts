@@ -7,9 +7,9 @@ import { passwordProblem } from './password-rules.ts';
 /**
  * Creates the operator of SLUICE_ADMIN_EMAIL, in the first account, unless a user has that address. An existing user keeps
  * the password, and is promoted only if the given password is that user's, because anybody may have signed up with the
- * address. This happens once for an address: one whom operators have deleted or demoted since stays so. Safe for concurrent
- * processes.
- * @returns `other_password`: such a user exists, and is not promoted; `taken_back`: was an operator, and is none any more
+ * address. This happens once for an address: one whom operators have deleted or demoted since stays so, while there is any.
+ * Safe for concurrent processes.
+ * @returns `other_password`: such a user exists, and is not promoted; `taken_back`: it was made an operator before, and is none now
  */
 export async function ensureOperator(
   db: Database,
@@ -20,7 +20,7 @@ export async function ensureOperator(
     if (!isMade) await rememberMade(db, email);
     return 'there';
   }
-  if (isMade) return 'taken_back';
+  if (isMade && (await hasOperator(db))) return 'taken_back';
   const problem = passwordProblem(password, email);
   if (problem !== undefined) throw new ConfigError(`SLUICE_ADMIN_PASSWORD cannot be used: ${problem.message}.`);
   // Loaded on demand: it takes half a second, and most starts do not need it.
@@ -37,6 +37,12 @@ export async function ensureOperator(
     await rememberMade(transaction, email);
   });
   return 'promoted';
+}
+
+/** Operators keep the last one of them; a database that was changed by hand may have none. */
+async function hasOperator(db: Database): Promise<boolean> {
+  const operators = db.selectFrom('users').select('id').where('role', '=', 'operator').where('disabled', '=', 0);
+  return (await operators.limit(1).executeTakeFirst()) !== undefined;
 }
 
 async function wasMade(db: Database, email: string): Promise<boolean> {

@@ -21,11 +21,14 @@ function filesByFolder(folder: string): [folder: string, files: number][] {
   ];
 }
 
-test('no folder has more than 25 files, except the tests’ support', () => {
+/** Migrations never move, and grow with the releases. */
+const migrations = /^shared\/database\/migrations\/\w+$/;
+
+test('no folder has more than 25 files, except the tests’ support and migrations', () => {
   const folders = ['api', 'workers', 'shared', 'sandbox', 'launcher', 'catalogue', 'console', 'docs', 'deploy', 'test'];
   const large = folders
     .flatMap(filesByFolder)
-    .filter(([folder, files]) => files > maxFiles && folder !== 'test/support')
+    .filter(([folder, files]) => files > maxFiles && folder !== 'test/support' && !migrations.test(folder))
     .map(([folder, files]) => `${folder}: ${files}`);
   assert.deepEqual(large, []);
 });
