@@ -157,6 +157,30 @@ describe('responses of the OpenAI dialect', () => {
     assert.deepEqual(sink.data(), [...events.slice(0, 4), ended]);
   });
 
+  it('native responses have all items of a stream that announces none of them, or not all', async () => {
+    const { events, output, ...rest } = recorded('plain text');
+    const said = { type: 'message', id: 'msg_more', role: 'assistant', status: 'completed', content: [] };
+    const isOfItem = ({ type }: { type?: unknown }): boolean =>
+      !/^response\.(created|in_progress|completed)$/.test(String(type));
+    const bare = wireEvents({ ...rest, events, output }).filter((event) => !isOfItem(event));
+    answerStream(written(bare));
+    const none = collect();
+    const answer = await vendor.respond(call(), none);
+    assert.deepEqual(none.data(), []);
+    assert.deepEqual(JSON.parse(answer.body).response.output, output);
+
+    answerStream(written(wireEvents({ ...rest, events, output: [...output, said] })));
+    const some = collect();
+    const end = await vendor.respond(call(), some);
+    const position = { output_index: output.length, item: said };
+    assert.deepEqual(some.data(), [
+      ...events,
+      { type: 'response.output_item.added', ...position },
+      { type: 'response.output_item.done', ...position },
+    ]);
+    assert.equal(JSON.parse(end.body).response.output, undefined);
+  });
+
   it("native responses keep the vendor's other response fields, and none that the request or the gateway sets", async () => {
     const more = { usage: null, output: [], moderation: { flagged: false }, unheard: [1] };
     server.answer((answer) => sendJson(answer, 200, JSON.stringify(responseObject('completed', more))));

@@ -21,19 +21,25 @@ const endings: ReadonlySet<string> = new Set([
 /** One streamed response: events about its items become `delta` frames, the last event is its end. */
 export class OpenAiResponseStream extends OpenAiEventStream {
   private response: JsonObject | undefined;
-  /** Output indices of the items that have started and not ended. */
-  private readonly open = new Set<unknown>();
+  /** Output indices of the items that have started, and of those that have ended. */
+  private readonly started = new Set<unknown>();
+  private readonly ended = new Set<unknown>();
 
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink) {
     super(answerReader, sink, maxResponseEvent);
   }
 
-  /** The successful response. @throws ApiError when the vendor stopped before its answer was complete. */
+  /**
+   * The successful response, without the items that are in the frames.
+   * @throws ApiError when the vendor stopped before its answer was complete.
+   */
   end(): JsonObject {
     if (this.response === undefined) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    return this.response;
+    const { output, ...rest } = this.response;
+    // Some vendors announce no items: then all of them are in the last event alone.
+    return this.frames > 0 || !Array.isArray(output) ? rest : this.response;
   }
 
   protected override takeEvent(event: JsonObject, type: string): void {
@@ -42,8 +48,11 @@ export class OpenAiResponseStream extends OpenAiEventStream {
     } else if (type === 'undefined') {
       throw new ApiError('server_error', "The model's vendor sent an event without a type.");
     } else if (eventName.test(type) && !beginnings.has(type)) {
-      if (type === 'response.output_item.added') this.open.add(event.output_index);
-      if (type === 'response.output_item.done') this.open.delete(event.output_index);
+      if (type === 'response.output_item.added') this.started.add(event.output_index);
+      if (type === 'response.output_item.done') {
+        this.started.add(event.output_index);
+        this.ended.add(event.output_index);
+      }
       const { type: _type, sequence_number: _number, ...fields } = event;
       this.write(JSON.stringify({ type, ...fields }));
     }
@@ -52,16 +61,19 @@ export class OpenAiResponseStream extends OpenAiEventStream {
   private finish(answer: unknown): void {
     if (isObject(answer) && isObject(answer.error)) this.fail(responseError(this.answerReader, answer.error));
     this.response = readResponse(this.answerReader, answer);
-    this.endOpenItems(this.response.output);
+    if (this.frames > 0 && Array.isArray(this.response.output)) this.endItems(this.response.output);
     this.isDone = true;
   }
 
-  /** A truncated answer may leave an item unended: the frames must contain all items. */
-  private endOpenItems(output: unknown): void {
-    if (!Array.isArray(output)) return;
+  /** A truncated answer may leave an item unended, and some vendors do not announce all: the frames must contain all items. */
+  private endItems(output: readonly unknown[]): void {
+    // Who announces as many as there are may number them differently.
+    const areAllAnnounced = this.started.size >= output.length;
     output.forEach((item, index) => {
-      if (!this.open.has(index)) return;
-      this.write(JSON.stringify({ type: 'response.output_item.done', output_index: index, item }));
+      if (this.ended.has(index) || (areAllAnnounced && !this.started.has(index))) return;
+      const position = { output_index: index, item };
+      if (!this.started.has(index)) this.write(JSON.stringify({ type: 'response.output_item.added', ...position }));
+      this.write(JSON.stringify({ type: 'response.output_item.done', ...position }));
     });
   }
 }

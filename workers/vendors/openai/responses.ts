@@ -24,8 +24,7 @@ export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerRead
         readResponse(answerReader, answerReader.answer(text));
         throw new ApiError('server_error', "The model's vendor answered a request for a stream without one.");
       }
-      const { output: _output, ...response } = stream.end();
-      return endOf(response);
+      return endOf(stream.end());
     } catch (error) {
       throw stream.failure(error);
     }
