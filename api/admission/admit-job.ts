@@ -192,7 +192,12 @@ function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): A
 /** Takes back what a refused request has left. */
 async function withdraw(services: AdmitJobDependencies, { job, placed }: Submission): Promise<void> {
   if (services.isCluster && !isMadeWhenQueued(job, true)) await deleteJobState(services.redis, job.id);
-  if (placed?.requestBlob !== undefined) await services.blobs.of(job.account).delete(placed.requestBlob);
+  if (placed?.requestBlob === undefined) return;
+  // What cannot be deleted is swept: its caller is told why it was refused.
+  await services.blobs
+    .of(job.account)
+    .delete(placed.requestBlob)
+    .catch(() => undefined);
 }
 
 async function enqueue(

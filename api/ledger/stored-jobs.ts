@@ -143,7 +143,8 @@ export class StoredJobs {
   /**
    * Deletes the request, answer and given files of an ended resource; its row in the ledger stays. The row without bodies
    * keeps a record that is still on its way from restoring them.
-   * @throws ApiError 503 when the database does not respond; then the resource still exists, or is gone on a retry.
+   * @throws ApiError 503 when the database or the storage of files does not respond; then the resource still exists, maybe without its
+   * files, or is gone on a retry.
    */
   async delete(job: JobState, files: readonly string[]): Promise<void> {
     const gone = { view_options: '{}', request: null, request_blob: null, answer: null, answer_blob: null };
@@ -156,6 +157,9 @@ export class StoredJobs {
         .where('job_id', '=', job.id)
         .executeTakeFirst(),
     );
+    // First, as only a resource that exists can be deleted again.
+    const blobs = [job.requestBlob, bodies?.request_blob, bodies?.answer_blob, ...files];
+    await this.#deleteBlobs(job.account, blobs);
     await this.#rows.read(() =>
       this.#db
         .insertInto('job_bodies')
@@ -164,15 +168,14 @@ export class StoredJobs {
         .execute(),
     );
     await forgetResource(this.#redis, job.id);
-    const blobs = [
-      job.requestBlob,
-      viewOptionsBlob(job.viewOptions),
-      bodies?.request_blob,
-      bodies?.answer_blob,
-      ...files,
-    ];
-    const own = this.#blobs.ofRecords(job.account);
-    await Promise.all(blobs.map((blob) => (blob ? own.delete(blob) : undefined)));
+    // Without it the resource cannot be found. A leftover is swept.
+    await this.#deleteBlobs(job.account, [viewOptionsBlob(job.viewOptions)]).catch(() => undefined);
+  }
+
+  async #deleteBlobs(account: string, blobs: readonly (string | null | undefined)[]): Promise<void> {
+    const own = this.#blobs.ofRecords(account);
+    const named = blobs.filter((blob) => blob != null);
+    if (named.length > 0) await this.#texts.read(() => Promise.all(named.map((blob) => own.delete(blob))));
   }
 
   /**

@@ -58,5 +58,6 @@ async function forget(context: EndJobContext, job: JobIdentity, guard: EndGuard 
   const queued = await queue.find(job.id);
   // At the queue limit, or later than it should have started, its caller would have waited on.
   await queue.remove(job.id, guard !== 'queued' && guard !== 'uncalled');
-  if (queued !== undefined) await deleteRequest(context.blobs, queued);
+  // The job has ended, whether its files can be deleted or not: leftovers are swept.
+  if (queued !== undefined) await deleteRequest(context.blobs, queued).catch(() => undefined);
 }

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import type OpenAI from 'openai';
@@ -332,6 +334,27 @@ describe('jobs across processes', () => {
     gateway = await TestGateway.start({ apis: 2, workers: 0 });
   });
   after(() => gateway.stop());
+
+  it('DELETE /v1/jobs/{id} of a queued job returns the job while the storage of files cannot delete its request', async () => {
+    const body = JSON.stringify(held('x'.repeat(100_000)));
+    const headers = { prefer: 'respond-async' };
+    const made = await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers });
+    const { id } = (await made.json()) as JobObject;
+    const folder = join(gateway.dataDir, 'blobs');
+    const hours = (await readdir(folder)).filter((name) => /^\d{10}$/.test(name));
+    assert.ok(hours.length > 0, 'the request is not in a file');
+    for (const hour of hours) {
+      await rename(join(folder, hour), join(folder, `${hour}-away`));
+      await writeFile(join(folder, hour), '');
+    }
+    const cancelled = await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    for (const hour of hours) {
+      await rm(join(folder, hour));
+      await rename(join(folder, `${hour}-away`), join(folder, hour));
+    }
+    assert.equal(cancelled.status, 200);
+    assert.equal(((await cancelled.json()) as JobObject).status, 'cancelled');
+  });
 
   it('a queued job shows its position in the queue, and once cancelled never reaches the vendor', async () => {
     const jobs: JobObject[] = [];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -159,6 +159,22 @@ describe('deleted resources', () => {
     await isGone(job);
     for (const blob of [requestBlob, optionsBlob, file])
       await assert.rejects(own.text(blob), { name: 'MissingBlobError' });
+  });
+
+  test('a resource whose files cannot be deleted for now stays, with a 503, and is deleted by a retry', async () => {
+    const requestBlob = await own.put('x'.repeat(1_200_000));
+    const viewOptions = await packViewOptions(own, { instructions: 'x'.repeat(70_000) });
+    const job = await ended({ requestBlob }, { viewOptions });
+    await write(job);
+    const hour = join(dataDir, 'blobs', requestBlob.slice(0, 10));
+    await rename(hour, `${hour}-away`);
+    await writeFile(hour, '');
+    await assert.rejects(stored.delete(await find(job), []), { code: 'service_unavailable' });
+    await rm(hour);
+    await rename(`${hour}-away`, hour);
+    await stored.delete(await find(job), []);
+    await isGone(job);
+    await assert.rejects(own.text(requestBlob), { name: 'MissingBlobError' });
   });
 
   test('a deleted resource is not restored by a later record', async () => {
