@@ -3,6 +3,7 @@ import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabi
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
+import { groupBy } from '../../../shared/runtime/group-by.ts';
 import { largestBody } from '../../http/body/read-body.ts';
 import type { Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
 import { shownId } from '../../pipeline/missing.ts';
@@ -230,46 +231,63 @@ interface NamedItem {
   readonly media: MediaExtent;
 }
 
-/** Returns the items of these ids, up to the first missing one. @throws ApiError 413. */
+/** Maximum number of responses whose items one request refers to: each is read, one after the other, before it is admitted. */
+const maxReferred = 1000;
+
+/** Returns the items of these ids, up to the first missing one. @throws ApiError 400 for too many responses, 413. */
 async function readNamedItems(reading: Reading, ids: readonly string[]): Promise<ReadonlyMap<string, NamedItem>> {
   const wanted = new Set(ids);
+  const byJob = groupBy([...wanted], (id) => readItemId(id)?.jobId);
+  if (byJob.size > maxReferred) throw tooManyReferred();
   const found = new Map<string, NamedItem>();
-  const seen = new Set<string | undefined>([undefined]);
   let length = 0;
-  for (const id of wanted) {
-    if (found.has(id)) continue;
-    const jobId = readItemId(id)?.jobId;
-    if (seen.has(jobId)) break;
-    seen.add(jobId);
-    for (const item of await readItems(reading, jobId)) {
-      if (item.id === undefined || !wanted.has(item.id)) continue;
-      const text = JSON.stringify(item);
-      found.set(item.id, { text, media: mediaOf([item]) });
-      length += text.length;
-      if (length > largestBody) throw tooLong('input');
+  const isMissing = (id: string): boolean => !found.has(id);
+  // In the order of their first ids.
+  for (const [jobId, own] of byJob) {
+    if (!own.some(isMissing)) continue;
+    for await (const items of jobId === undefined ? [] : readItems(reading, jobId)) {
+      for (const item of items) {
+        if (item.id === undefined || !wanted.has(item.id) || found.has(item.id)) continue;
+        const text = JSON.stringify(item);
+        found.set(item.id, { text, media: mediaOf([item]) });
+        length += text.length;
+        if (length > largestBody) throw tooLong('input');
+      }
+      // An id of the caller's own may be that of any input item.
+      if (!own.some(isMissing) && !byJob.has(undefined)) break;
     }
-    if (!found.has(id)) break;
+    if (isMissing(own[0] as string)) break;
   }
   return found;
 }
 
-/** Returns the output and input items of a response; none if it is not stored. */
-async function readItems(reading: Reading, jobId: string | undefined): Promise<readonly ResponseItem[]> {
-  const job = await findResponseJob(reading, jobId);
-  if (job === undefined) return [];
-  const output = job.outcome === 'completed' ? await unlessExpired(readOutputItems(reading, job)) : [];
-  return [...(output ?? []), ...withItemIds((await readInputItems(reading, job)) ?? [], job.id)];
+function tooManyReferred(): ApiError {
+  const message = `The items of at most ${maxReferred} responses can be referred to at a time: continue the last one by 'previous_response_id'.`;
+  return invalidParameter('input', message);
 }
 
-/** Gives input items without an id their own. */
+/** Yields the output items of a response, then, as they may be those of a long conversation, its input items; none if it is not stored. */
+async function* readItems(reading: Reading, jobId: string): AsyncGenerator<readonly ResponseItem[]> {
+  const job = await findResponseJob(reading, jobId);
+  if (job === undefined) return;
+  if (job.outcome === 'completed') yield (await unlessExpired(readOutputItems(reading, job))) ?? [];
+  yield withItemIds((await readInputItems(reading, job)) ?? [], job.id);
+}
+
+/** Gives input items without an id their own, and those that repeat one: a page of a list begins after an id. */
 export function withItemIds(items: readonly ResponseItem[], jobId: string): ResponseItem[] {
   const prefixes: Readonly<Record<string, string>> = {
     function_call: 'fc',
     function_call_output: 'fco',
     reasoning: 'rs',
   };
-  return items.map((item, index) => ({
-    ...item,
-    id: item.id ?? ownItemId(`${prefixes[item.type ?? ''] ?? 'msg'}_in${index}`, jobId),
-  }));
+  const seen = new Set<string>();
+  return items.map((item, index) => {
+    const { id } = item;
+    if (id != null && !seen.has(id)) {
+      seen.add(id);
+      return item;
+    }
+    return { ...item, id: ownItemId(`${prefixes[item.type ?? ''] ?? 'msg'}_in${index}`, jobId) };
+  });
 }

@@ -188,6 +188,37 @@ describe('item_reference', () => {
     assert.equal(refused.param, `input[${known.length + 1}].id`);
   });
 
+  it('input_items lists an item that was given twice on two pages', async () => {
+    const { output } = await create({ model, input: 'Reply with exactly: one' });
+    const named = reference(output[0]?.id);
+    const { id } = await create({ model, input: [named, named, named, { role: 'user', content: 'Hi' }] });
+    const texts: string[] = [];
+    const ids = new Set<string>();
+    for (let after = ''; texts.length < 10; ) {
+      const page = await (await get(`${id}/input_items?order=asc&limit=1${after}`)).json();
+      const { data, has_more: hasMore } = page as {
+        data: [{ id: string; content: [{ text: string }] }];
+        has_more: boolean;
+      };
+      texts.push(data[0].content[0].text);
+      ids.add(data[0].id);
+      after = `&after=${data[0].id}`;
+      if (!hasMore) break;
+    }
+    assert.deepEqual(texts, ['one', 'one', 'one', 'Hi']);
+    assert.equal(ids.size, 4);
+    const again = await create({ model, input: [...[...ids].map(reference), { role: 'user', content: 'Hi' }] });
+    assert.equal(again.status, 'completed');
+  });
+
+  it('item_reference returns 400 for items of more than a thousand responses, and reads none of them', async () => {
+    const input = Array.from({ length: 1001 }, (_, index) =>
+      reference(`msg_0_${index.toString(16).padStart(32, '0')}`),
+    );
+    const refused = await assertErrorAnswer(await post({ model, input }), 400, 'invalid_request_error');
+    assert.equal(refused.param, 'input');
+  });
+
   it('item_reference returns 413 when a few references make a request that is too large', async () => {
     const long = `${'otter '.repeat(100_000)} Reply with exactly: read`;
     const { id } = await create({ model, input: long });
