@@ -15,6 +15,8 @@ export interface ResponseSocketReplyOptions {
   readonly view: StreamDress;
   /** Maximum characters of frames kept for the next request. */
   readonly keptLength: number;
+  /** Counts characters that are to be kept. False if there is no room for them: then the answer is not kept. */
+  readonly reserve: (characters: number) => boolean;
 }
 
 /**
@@ -26,7 +28,8 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   readonly #stopListening: () => void;
   #messages: string[] = [];
   #kept: Frame[] | undefined = [];
-  #keptLength = 0;
+  /** Characters counted by `reserve`. */
+  reserved = 0;
 
   constructor(options: ResponseSocketReplyOptions) {
     super();
@@ -80,9 +83,14 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   }
 
   #keep(frame: Frame): void {
-    this.#keptLength += frame.text.length;
-    if (this.#keptLength > this.#options.keptLength) this.#kept = undefined;
-    this.#kept?.push(frame);
+    if (this.#kept === undefined) return;
+    const { length } = frame.text;
+    if (this.reserved + length > this.#options.keptLength || !this.#options.reserve(length)) {
+      this.#kept = undefined;
+      return;
+    }
+    this.reserved += length;
+    this.#kept.push(frame);
   }
 
   #end(error: ApiError | undefined): void {

@@ -60,6 +60,16 @@ export class ConversationCache {
     this.#size += size;
   }
 
+  /** Counts what a running request keeps for the one that continues it. False if there is no room: then it is not kept. */
+  reserve(size: number): boolean {
+    return this.#hasRoom(size);
+  }
+
+  /** Takes back what was reserved. */
+  release(size: number): void {
+    this.#share.shrink(size);
+  }
+
   /** Evicts a response that a request of its own lane failed to continue. One of another lane stays. */
   evict(lane: string | undefined, id: string): void {
     if (this.#latest.get(lane)?.id === id) this.#remove(lane);

@@ -176,6 +176,31 @@ describe('response socket limits', () => {
     next.webSocket.close();
   });
 
+  it('running requests of response sockets keep no more to be continued than the share of their key', async () => {
+    const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
+    const input = `Reply with exactly: kept. ${'x'.repeat(200_000)}`;
+    const running = await Promise.all(Array.from({ length: 12 }, () => open(api)));
+    for (const client of running) client.create({ input, user: 'keeps', sandbox: { first_token_ms: 600_000 } });
+    await eventually(async () => assert.equal((await vendorCalls(gateway, 'keeps')).length, running.length));
+    const isContinued = async (): Promise<boolean> => {
+      const client = await open(api);
+      const { response } = await client.turn({ input, store: false, generate: false });
+      const { last } = await client.turn({
+        input: 'On',
+        store: false,
+        generate: false,
+        previous_response_id: response.id,
+      });
+      client.webSocket.close();
+      if (last.type === 'error') assert.equal(last.error.code, 'previous_response_not_found');
+      return last.type === 'response.completed';
+    };
+    assert.equal(await isContinued(), false, 'what runs has taken all of it');
+    for (const client of running) client.webSocket.close();
+    await Promise.all(running.map(({ closed }) => closed));
+    await eventually(async () => assert.ok(await isContinued(), 'what has ended still counts'));
+  });
+
   it('response sockets that read nothing neither delay a job nor grow the api process, and get all later', async (t) => {
     const count = isMainNode ? 20_000 : 4000;
     // A small young generation, so that the figure shows what is held.

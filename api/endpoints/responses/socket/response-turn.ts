@@ -3,6 +3,7 @@ import { newJobId } from '../../../../shared/ids.ts';
 import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Preferences } from '../../../admission/preferences.ts';
+import type { Submission } from '../../../admission/submission.ts';
 import type { CallerDirectory } from '../../../auth/authenticate.ts';
 import { type BodyShare, shareOfReads } from '../../../bounds/body-shares.ts';
 import type { BusyLoop } from '../../../bounds/busy-loop.ts';
@@ -12,6 +13,7 @@ import { recordRequest, showServed } from '../../../http/request-report.ts';
 import { type DescribeJobDependencies, describeJob } from '../../../pipeline/describe-job.ts';
 import type { Endpoint, ResolveDependencies } from '../../../pipeline/endpoint.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
+import type { AnswerReader } from '../../../replies/answer-reader.ts';
 import type { AnswerReaders } from '../../../replies/answer-readers.ts';
 import { cancelAbandoned, cancelUnreadable, type LeaveJobDependencies } from '../../../replies/cancel-job.ts';
 import {
@@ -59,6 +61,16 @@ export interface TurnContext {
   readonly cache: ConversationCache;
 }
 
+/** A request whose job is queued. */
+interface BegunTurn {
+  readonly submission: Submission;
+  readonly viewed: ViewedJob<ResponseViewOptions>;
+  /** What the next request needs of it; undefined if there is no room to keep it. */
+  readonly kept: Pick<ParsedResponse, 'request' | 'hasMedia'> | undefined;
+  readonly reply: ResponseSocketReply;
+  readonly reader: AnswerReader;
+}
+
 /** The end of an empty answer. */
 const emptyEnd = {
   seq: 1,
@@ -89,14 +101,19 @@ export class ResponseTurn {
     this.responseId = `resp_${this.#ctx.state.jobId}`;
   }
 
-  /** Runs to its end; errors are sent to the client. */
-  async run(parsed: ParsedMessage): Promise<void> {
+  /** Runs to its end; errors are sent to the client. Keeps no reference to the request, which may be large, while its job runs. */
+  run(parsed: ParsedMessage): Promise<void> {
+    return this.#run(this.#begin(parsed), parsed.requirements.previousResponseId);
+  }
+
+  async #run(beginning: Promise<BegunTurn | undefined>, previous: string | undefined): Promise<void> {
     const { services, cache, connection } = this.#context;
     const { state } = this.#ctx;
     const { streamId } = this.#envelope;
     let status = 200;
     try {
-      await this.#answer(parsed);
+      const begun = await beginning;
+      if (begun !== undefined) await this.#follow(begun);
     } catch (thrown) {
       const error = ApiError.from(thrown);
       logFault(services.log, state, error);
@@ -106,7 +123,6 @@ export class ResponseTurn {
     } finally {
       this.#waits.close();
     }
-    const previous = parsed.requirements.previousResponseId;
     const hasFailed = state.streamError !== undefined && state.streamError.code !== 'cancelled';
     if (hasFailed && previous !== undefined) cache.evict(streamId, previous);
     recordRequest(services, this.#ctx, status);
@@ -123,7 +139,8 @@ export class ResponseTurn {
     this.#waits.leave();
   }
 
-  async #answer(read: ParsedMessage): Promise<void> {
+  /** Queues its job; answers a warm-up, which has none. */
+  async #begin(read: ParsedMessage): Promise<BegunTurn | undefined> {
     const { services, endpoint } = this.#context;
     const { state } = this.#ctx;
     const { refusal, generate } = this.#envelope;
@@ -143,8 +160,9 @@ export class ResponseTurn {
       const ignored = ignoredByAll(checked);
       if (ignored) state.facts.ignored = ignored;
       const { excludedRoutes, unpriced } = checked;
-      if (generate) await this.#generate({ ...parsed, excludedRoutes, unpriced }, share);
-      else await this.#warmUp(parsed);
+      if (generate) return await this.#submit({ ...parsed, excludedRoutes, unpriced }, share);
+      await this.#warmUp(parsed);
+      return undefined;
     } finally {
       share.close();
     }
@@ -164,34 +182,55 @@ export class ResponseTurn {
     return continuing(continued, { ...known, items });
   }
 
-  async #generate(parsed: ParsedResponse, share: BodyShare): Promise<void> {
-    const { services, endpoint, preferences } = this.#context;
+  async #submit(parsed: ParsedResponse, share: BodyShare): Promise<BegunTurn> {
+    const { services, endpoint, preferences, cache } = this.#context;
     const submission = await describeJob(this.#ctx, services, endpoint, { parsed, bodyHash: '', share }, preferences);
     const { job } = submission;
     const viewed = viewedTurn(this.#context, job, parsed);
-    const context = { ctx: this.#ctx, services, connection: this.#waits, job, view: endpoint.view, isCreator: true };
     if (this.#isCancelled) throw cancelled();
-    const reply = this.#open(viewed);
+    const { request, hasMedia } = parsed;
+    const kept = cache.reserve(request.length) ? { request, hasMedia } : undefined;
+    const reply = this.#open(viewed, kept !== undefined);
     const reader = services.readers.open(job, reply, {
       onServed: (served) => showServed(this.#ctx, served),
       isCreator: true,
     });
-    let isQueued = false;
+    const begun = { submission, viewed, kept, reply, reader };
     try {
       await admitAndEnqueue(services, submission, this.#waits);
-      isQueued = true;
+      return begun;
+    } catch (error) {
+      this.#close(begun);
+      throw error;
+    }
+  }
+
+  /** Sends the answer of its job to the end. */
+  async #follow(begun: BegunTurn): Promise<void> {
+    const { services, endpoint } = this.#context;
+    const { submission, viewed, kept, reply, reader } = begun;
+    const { job } = submission;
+    const context = { ctx: this.#ctx, services, connection: this.#waits, job, view: endpoint.view, isCreator: true };
+    try {
       this.#mayCancel(job);
       reader.begin(new WaitLimits(services, job, reply));
       await sendStreamed(context, reply);
     } catch (error) {
-      if (isQueued) await cancelAbandoned(services, submission, this.#waits, { canBeResumed: () => reply.isOpen });
+      await cancelAbandoned(services, submission, this.#waits, { canBeResumed: () => reply.isOpen });
       throw error;
     } finally {
-      reader.close();
-      reply.abandon();
-      if (reader.failure !== undefined) cancelUnreadable(services, submission, reader.failure);
+      this.#close(begun);
     }
-    this.#remember(viewed, parsed, reply);
+    if (kept !== undefined) this.#remember(viewed, kept, reply);
+  }
+
+  #close({ submission, kept, reply, reader }: BegunTurn): void {
+    const { services, cache } = this.#context;
+    reader.close();
+    reply.abandon();
+    if (reader.failure !== undefined) cancelUnreadable(services, submission, reader.failure);
+    // What is cached is counted there.
+    cache.release((kept?.request.length ?? 0) + reply.reserved);
   }
 
   /** From now on the job can be cancelled, which its client may have requested already. */
@@ -212,14 +251,16 @@ export class ResponseTurn {
     const viewOptions = { ...parsed.viewOptions, echo: { ...echo, store: false } };
     const job = { id: state.jobId, model: parsed.model, createdAt: Date.now() };
     const viewed = viewedTurn(this.#context, job, { viewOptions });
-    const answer = this.#open(viewed);
+    const answer = this.#open(viewed, true);
     answer.frame(emptyEnd);
     answer.flush();
+    this.#context.cache.release(answer.reserved);
     this.#remember(viewed, parsed, answer);
   }
 
-  #open(viewed: ViewedJob<ResponseViewOptions>): ResponseSocketReply {
-    const { endpoint, connection } = this.#context;
+  /** @param isKept whether the answer's frames are kept, to be continued */
+  #open(viewed: ViewedJob<ResponseViewOptions>, isKept: boolean): ResponseSocketReply {
+    const { endpoint, connection, cache } = this.#context;
     const { view } = endpoint;
     const { streamId } = this.#envelope;
     return new ResponseSocketReply({
@@ -227,14 +268,15 @@ export class ResponseTurn {
       streamId,
       events: view.stream(viewed),
       view,
-      keptLength: largestBody,
+      keptLength: isKept ? largestBody : 0,
+      reserve: (characters) => cache.reserve(characters),
     });
   }
 
   /** Caches what the next turn needs, with the encrypted reasoning that a native vendor expects back. */
   #remember(
     viewed: ViewedJob<ResponseViewOptions>,
-    { request, hasMedia }: ParsedResponse,
+    { request, hasMedia }: Pick<ParsedResponse, 'request' | 'hasMedia'>,
     answer: ResponseSocketReply,
   ): void {
     const frames = answer.kept;
