@@ -117,14 +117,23 @@ export interface BodyShare {
  */
 export function shareOfReads(shares: BodyShares, owner: BodyOwner, opened?: BodyShare): BodyShare {
   let share = opened;
+  let held = 0;
   let isClosed = false;
   return {
     grow: (bytes) => {
       if (isClosed) return;
       share ??= shares.open(owner);
       share.grow(bytes);
+      held += bytes;
     },
-    shrink: (bytes) => share?.shrink(bytes),
+    shrink: (bytes) => {
+      share?.shrink(bytes);
+      held -= Math.min(bytes, held);
+      // Between two parts of a long answer there is nothing to count.
+      if (held > 0 || share === opened) return;
+      share?.close();
+      share = undefined;
+    },
     close: () => {
       isClosed = true;
       share?.close();

@@ -53,6 +53,15 @@ export async function compressed(ctx: Context, body: Body): Promise<Body> {
   }
 }
 
+/** A body that is JSON already. */
+export class WrittenJson {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /**
  * Writes and compresses objects returned by the router's paths: lists, jobs, responses. Streams, files and pages are not objects.
  * A stored answer may be megabytes, and reading it is free: it is announced like the answer itself.
@@ -65,8 +74,9 @@ export function writeObjects({
   return async (ctx, next) => {
     await next();
     const { body } = ctx;
-    if (ctx.respond === false || !isPlain(body)) return;
-    const sent = await compressed(ctx, JSON.stringify(body));
+    const isWritten = body instanceof WrittenJson;
+    if (ctx.respond === false || !(isWritten || isPlain(body))) return;
+    const sent = await compressed(ctx, isWritten ? body.text : JSON.stringify(body));
     if (sent.length > largeAnswer) connections.expect(sent.length);
     ctx.body = sent;
   };

@@ -128,6 +128,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
     opensAtOnce: view.opensAtOnce?.(viewed) ?? false,
     resumeAfter: context.resumeAfter,
     startedAt: ctx.state.startedAt,
+    share: context.isWatcher || context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined,
     isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
   });
   return {

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import {
   beyondEnd,
@@ -37,6 +38,8 @@ export interface SocketReplyOptions {
   readonly view: StreamDress;
   /** The client's position: events up to here are suppressed. */
   readonly resumeAfter: EventPosition | undefined;
+  /** Counts what is read of a stored answer until it is sent. */
+  readonly share?: Pick<BodyShare, 'grow' | 'shrink'>;
 }
 
 /**
@@ -68,6 +71,8 @@ export class SocketReply implements FrameReceiver {
   /** Number of the fold's events, including those that the client has already. */
   #folded = 0;
   #heardAt = 0;
+  /** Bytes that are counted for what is not sent yet. */
+  #unsent = 0;
   #pings: NodeJS.Timeout | undefined;
   #resolveBegun: () => void = () => undefined;
   #rejectBegun: (error: ApiError) => void = () => undefined;
@@ -106,6 +111,12 @@ export class SocketReply implements FrameReceiver {
     });
     socket.on('drain', () => this.#drained());
     this.#drained();
+  }
+
+  expect(bytes: number): void {
+    // Its events exist beside what they are made of.
+    this.#options.share?.grow(2 * bytes);
+    this.#unsent += 2 * bytes;
   }
 
   frame(frame: Frame): void {
@@ -166,8 +177,13 @@ export class SocketReply implements FrameReceiver {
     for (const message of messages) webSocket.send(message);
     socket.uncork();
     this.#isFull = socket.writableNeedDrain;
-    if (this.#isFull) this.#heardAt = Date.now();
-    else if (this.#closeCode !== undefined) this.#close();
+    if (this.#isFull) {
+      this.#heardAt = Date.now();
+      return;
+    }
+    if (this.#unsent > 0) this.#options.share?.shrink(this.#unsent);
+    this.#unsent = 0;
+    if (this.#closeCode !== undefined) this.#close();
   }
 
   #drained(): void {

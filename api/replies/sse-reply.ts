@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';
 import type { View } from './view.ts';
@@ -80,6 +81,8 @@ export interface SseOptions {
   readonly resumeAfter?: EventPosition | undefined;
   /** When the request arrived, in ms of `performance.now()`. */
   readonly startedAt: number;
+  /** Counts what is read of a stored answer until it is sent. Left out for the request that pays for it. */
+  readonly share?: Pick<BodyShare, 'grow' | 'shrink'> | undefined;
   /** Whether a worker has started the job: then a long silence leads to a status and comments. */
   readonly isRunning: () => Promise<boolean>;
 }
@@ -98,6 +101,8 @@ export class SseReply extends StreamedReply implements FrameReceiver {
   #hasBegun = false;
   #isFull = false;
   #isAskingState = false;
+  /** Bytes that are counted for what is not sent yet. */
+  #unsent = 0;
 
   constructor(options: SseOptions) {
     super();
@@ -111,6 +116,12 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#hasBegun = true;
     this.#fold(openingFrame);
     this.flush();
+  }
+
+  expect(bytes: number): void {
+    // Its events exist beside what they are made of.
+    this.#options.share?.grow(2 * bytes);
+    this.#unsent += 2 * bytes;
   }
 
   frame(frame: Frame): void {
@@ -213,13 +224,22 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     const socket = this.sendHead(this.#response);
     const hasRoom = text === '' || this.#response.write(text);
     socket?.uncork();
-    if (hasRoom) return;
+    if (hasRoom) {
+      this.#noteSent();
+      return;
+    }
     this.#isFull = true;
     this.#response.once('drain', () => {
       this.#isFull = false;
+      this.#noteSent();
       this.#lastWriteAt = Date.now();
       this.onDrain?.();
     });
+  }
+
+  #noteSent(): void {
+    if (this.#unsent > 0) this.#options.share?.shrink(this.#unsent);
+    this.#unsent = 0;
   }
 
   #end(error: ApiError | undefined): void {

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ApiMetrics } from '../../../shared/runtime/metrics.ts';
+import { type BodyShares, shareOfReply } from '../../bounds/body-shares.ts';
 import type { SocketShares } from '../../bounds/socket-shares.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
 import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
@@ -19,6 +20,7 @@ export interface JobSocketDependencies extends FindJobDependencies, AttachDepend
   readonly sockets: SocketShares;
   readonly baseUrls: BaseUrls;
   readonly readers: AnswerReaders;
+  readonly bodies: BodyShares;
   readonly metrics: ApiMetrics;
 }
 
@@ -51,11 +53,8 @@ export function jobSocket(
       ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
       const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
-      const answer = new SocketReply({
-        events: view.stream(viewed),
-        view,
-        resumeAfter,
-      });
+      const share = shareOfReply(services.bodies, ctx, state);
+      const answer = new SocketReply({ events: view.stream(viewed), view, resumeAfter, share });
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state, answer);
       try {
@@ -67,6 +66,7 @@ export function jobSocket(
         await untilClosed(answer, connection, state.id);
       } finally {
         reader.close();
+        share.close();
         release();
       }
       note(services, ctx, answer);

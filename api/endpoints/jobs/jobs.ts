@@ -5,6 +5,7 @@ import type { Frame } from '../../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { shareOfReply } from '../../bounds/body-shares.ts';
+import { WrittenJson } from '../../http/compress-json.ts';
 import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
 import { assertReached, type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
@@ -14,7 +15,7 @@ import { ClientConnection, type Handover } from '../../replies/client-connection
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
 import { viewJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
-import { type JobObjectDependencies, jobObject } from './job-object.ts';
+import { type JobObject, type JobObjectDependencies, jobObject } from './job-object.ts';
 
 /** Dependencies of a route that names a job. */
 export interface FindJobDependencies {
@@ -66,8 +67,9 @@ export function jobRoutes(
     read: async (ctx) => {
       ctx.state.endpoint = 'job';
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
-        const [result, error] = await readEnd({ ctx, services, connection }, endpointOf(state), state);
-        ctx.body = await jobObject({ ctx, services }, state, result, error);
+        const { result, error } = await readEnd({ ctx, services, connection }, endpointOf(state), state);
+        const job = await jobObject({ ctx, services }, state, null, error);
+        ctx.body = result === undefined ? job : withResult(job, result);
       });
     },
     events: async (ctx) => {
@@ -143,13 +145,18 @@ interface Reading {
   readonly connection: ClientConnection;
 }
 
-/** How a job ended, as far as its log or the database still has it: the endpoint's body, or the error. */
+/** Writes a job with its result, the last of its fields, whose JSON may be megabytes and needs no parsing. */
+function withResult(job: JobObject, result: string): WrittenJson {
+  return new WrittenJson(`${JSON.stringify(job).slice(0, -'null}'.length)}${result}}`);
+}
+
+/** How a job ended, as far as its log or the database still has it: the endpoint's body as JSON, or the error. */
 async function readEnd(
   { ctx, services, connection }: Reading,
   endpoint: Endpoint,
   state: JobState,
-): Promise<[result: unknown, error?: ApiError]> {
-  if (state.outcome === undefined) return [null];
+): Promise<{ readonly result?: string; readonly error?: ApiError }> {
+  if (state.outcome === undefined) return {};
   const { view } = endpoint;
   try {
     const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
@@ -161,13 +168,15 @@ async function readEnd(
       connection,
       new BufferedReply(compose, view.heldFromEnd, false, share),
     );
-    return [view.contentType?.(viewed) === undefined ? JSON.parse(body) : body];
+    // It exists beside what it is made of.
+    share.grow(body.length);
+    return { result: view.contentType?.(viewed) === undefined ? body : JSON.stringify(body) };
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A completed job has no error: this one occurred while reading.
     const isOfReading = isTooMuch(error) || (state.outcome === 'completed' && error.code !== 'resume_expired');
     if (error === connection.ended || isOfReading) throw error;
-    return error.code === 'resume_expired' ? [null] : [null, error];
+    return error.code === 'resume_expired' ? {} : { error };
   }
 }
 

@@ -102,6 +102,7 @@ describe('answers that their client does not read', () => {
     const asks: Record<string, () => Promise<Response>> = {
       job: () => gateway.fetch(`/v1/jobs/${id}`, { url: api.url }),
       response: () => gateway.fetch(`/v1/responses/${id}`, { url: api.url }),
+      events: () => gateway.fetch(`/v1/jobs/${id}/events`, { url: api.url }),
       repeat: keyed,
     };
     for (const [name, ask] of Object.entries(asks)) {
@@ -119,6 +120,12 @@ describe('answers that their client does not read', () => {
       await again.arrayBuffer();
       assert.equal(again.status, 200, 'what was read is released');
     }
+    const sockets = Array.from({ length: 30 }, async () => {
+      const client = await openJobSocket(api.url, `/v1/jobs/${id}/ws`, { key: gateway.apiKey }).catch(() => undefined);
+      await client?.closed;
+      return client === undefined ? 'refused' : 'sent';
+    });
+    assert.deepEqual(new Set(await Promise.all(sockets)), new Set(['sent', 'refused']));
     await api.stop();
   });
 
