@@ -121,6 +121,21 @@ describe('the scaling of the Helm chart', () => {
     }
   });
 
+  test("the Helm chart keeps or starts one worker, and no more, for jobs that wait for spare or their vendors' capacity", () => {
+    let count = 0;
+    for (const [set, { spec }] of scaledObjects().filter(([, object]) => object.spec.minReplicaCount === 0)) {
+      const triggers = spec.triggers as Trigger[];
+      for (const load of triggers.filter(({ name }) => name.startsWith('load-'))) {
+        const beside = triggers.find(({ name }) => name === load.name.replace('load', 'beside'));
+        const { query = '', threshold } = beside?.metadata ?? {};
+        assert.match(query, /^clamp_max\(max\(sluice_queue_flex\{.*\+ max\(sluice_queue_parked\{.*, 1\)$/, set);
+        assert.equal(threshold, '1');
+        count++;
+      }
+    }
+    assert.ok(count >= 2);
+  });
+
   test('the Helm chart takes pods away slowly and adds them at once', () => {
     const scalers = [...rendered.values()].flat().filter(({ kind }) => kind === 'HorizontalPodAutoscaler');
     const behaviors = [

@@ -156,9 +156,12 @@ describe('the environment of pods of the Helm chart', () => {
   });
 
   test('a later deadline lengthens the drain and the grace period of the Helm chart', async () => {
-    const objects = await renderWith({ ...minimal, settings: { SLUICE_DEADLINE_SECONDS: 3000 } });
-    for (const object of objects.filter(({ kind }) => kind === 'Deployment')) {
-      assert.ok(podOf(object).terminationGracePeriodSeconds >= 3010, object.metadata.name);
+    const [settings, ofAll] = [{ SLUICE_DEADLINE_SECONDS: 3000 }, { SLUICE_DEADLINE_SECONDS: 60 }];
+    for (const values of [{ settings }, { settings: ofAll, api: { settings } }]) {
+      const objects = await renderWith({ ...minimal, ...values });
+      for (const object of objects.filter(({ kind }) => kind === 'Deployment')) {
+        assert.ok(podOf(object).terminationGracePeriodSeconds >= 3010, object.metadata.name);
+      }
     }
   });
 });

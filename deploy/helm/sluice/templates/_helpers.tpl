@@ -37,8 +37,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
+{{/* Api processes give jobs their deadlines, so their own setting decides. */}}
 {{- define "sluice.deadlineSeconds" -}}
-{{- include "sluice.text" (.Values.settings.SLUICE_DEADLINE_SECONDS | default 600) -}}
+{{- include "sluice.text" (coalesce .Values.api.settings.SLUICE_DEADLINE_SECONDS .Values.settings.SLUICE_DEADLINE_SECONDS 600) -}}
 {{- end -}}
 
 {{- define "sluice.drainSeconds" -}}
