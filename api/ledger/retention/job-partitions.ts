@@ -14,6 +14,8 @@ const lockMs = 100;
 const maxTries = 50;
 /** SQLSTATE of a change that gave way, of one that crossed another, and of rows that came in between. */
 const passing: ReadonlySet<unknown> = new Set(['55P03', '40P01', '23514']);
+/** Rows moved into a new partition by one statement: each has a timeout. */
+const movedRows = 10_000;
 /** Exported pages whose rows are counted by one statement: each has a timeout. */
 const countedPages = 200;
 /** The advisory lock of whoever changes partitions; any number unused by other programs on this database. */
@@ -29,6 +31,14 @@ export interface JobPartition {
 /** Whether the database has partitions: that of Postgres. */
 export function hasPartitions(db: Database): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
+}
+
+/** Whether this user of the database may make and drop partitions: one who owns the table. */
+export async function mayChangePartitions(db: Database): Promise<boolean> {
+  const { rows } = await sql<{ may: boolean }>`
+    select pg_has_role(relowner, 'usage') and has_schema_privilege(relnamespace, 'create') as may
+    from pg_class where oid = 'jobs'::regclass`.execute(db);
+  return rows[0]?.may ?? false;
 }
 
 /** Lists the partitions of `jobs` in order, without the last one, which takes the rows for which there is none. */
@@ -97,8 +107,18 @@ async function makePartition(transaction: Kysely<Tables>, { name, from, to }: Jo
   const table = sql.table(name);
   await sql`create table ${table} (like jobs including all)
     with (autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000)`.execute(transaction);
-  await sql`with moved as (delete from jobs_rest where id >= ${from} and id < ${to} returning *)
-    insert into ${table} select * from moved`.execute(transaction);
+  // They are many if nobody has made partitions for weeks.
+  let next: string | null | undefined = from;
+  while (next != null) {
+    const moved: { rows: { last: string | null }[] } = await sql<{
+      last: string | null;
+    }>`with chosen as (select id from jobs_rest where id >= ${next} and id < ${to}
+        order by id limit ${sql.lit(movedRows)}),
+      moved as (delete from jobs_rest where id in (select id from chosen) returning *),
+      added as (insert into ${table} select * from moved returning id)
+      select max(id) as last from added`.execute(transaction);
+    next = moved.rows[0]?.last;
+  }
   const [first, end] = [sql.lit(from), sql.lit(to)];
   await sql`alter table jobs attach partition ${table} for values from (${first}) to (${end})`.execute(transaction);
   return true;

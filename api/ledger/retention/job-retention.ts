@@ -7,7 +7,14 @@ import type { Logger } from '../../../shared/runtime/log.ts';
 import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
 import { type Export, type ExportedPage, exportJobs, type IdRange } from './export-jobs.ts';
-import { dropPartition, extendPartitions, hasPartitions, type JobPartition, readPartitions } from './job-partitions.ts';
+import {
+  dropPartition,
+  extendPartitions,
+  hasPartitions,
+  type JobPartition,
+  mayChangePartitions,
+  readPartitions,
+} from './job-partitions.ts';
 
 /** Rows deleted by one statement, kept low so that other writers get through. */
 const batch = 500;
@@ -35,26 +42,35 @@ export interface JobRetentionOptions {
  * @throws Error of the database, Redis or the storage of files
  */
 export async function retainJobs(options: JobRetentionOptions, now: number = Date.now()): Promise<void> {
-  const { db, redis, config, roundMs = usualRoundMs } = options;
-  if (hasPartitions(db)) await extendPartitions(db, config.jobRetentionMs, now);
+  const { db, redis, config, log, roundMs = usualRoundMs } = options;
+  const makesPartitions = hasPartitions(db) && (await mayChangePartitions(db));
+  if (makesPartitions) await extendPartitions(db, config.jobRetentionMs, now);
+  else if (hasPartitions(db))
+    log.warn("the database's user does not own its tables: no partitions are made or dropped");
   if (config.jobRetentionMs === undefined) return;
   if ((await redis.set(jobRetentionKey, '1', 'PX', roundMs, 'NX')) === null) return;
   const renewing = setInterval(() => void redis.pexpire(jobRetentionKey, roundMs).catch(() => undefined), roundMs / 4);
   renewing.unref();
   try {
-    await deleteExpired(options, firstIdAt(startOfDay(now - config.jobRetentionMs)));
+    const cutoff = firstIdAt(startOfDay(now - config.jobRetentionMs));
+    if (makesPartitions) await dropAllExpired(options, cutoff);
+    await deleteExpired(options, cutoff);
   } finally {
     clearInterval(renewing);
   }
 }
 
-/** Deletes what ended before an id. */
-async function deleteExpired(options: JobRetentionOptions, cutoff: string): Promise<void> {
-  const { db, log } = options;
-  for (const partition of hasPartitions(db) ? await readPartitions(db) : []) {
+/** Drops the partitions that are over before an id. */
+async function dropAllExpired(options: JobRetentionOptions, cutoff: string): Promise<void> {
+  for (const partition of await readPartitions(options.db)) {
     if (partition.to <= cutoff) await dropExpired(options, partition);
   }
-  // SQLite's, and on Postgres what partitions that are not over yet, or were dropped before, have of expired days.
+}
+
+/** Deletes the rows of what ended before an id. */
+async function deleteExpired(options: JobRetentionOptions, cutoff: string): Promise<void> {
+  const { db, log } = options;
+  // SQLite's, and on Postgres what partitions that are not over yet, were dropped before, or may not be, have of expired days.
   for await (const day of daysOf(db, { from: '', to: cutoff })) {
     const exported = await exportDay(options, day);
     const deleted = exported === undefined ? await deleteRows(db, day) : await deletePages(db, exported.pages);

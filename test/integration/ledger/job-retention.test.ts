@@ -319,6 +319,48 @@ describe('partitions of jobs on Postgres', () => {
     await place.db.destroy();
   });
 
+  test('rows that came before their partition are moved into it by many statements, each with a bounded number', async () => {
+    const place = await openPlace('Postgres');
+    const client = await connect(place.databaseUrl as string);
+    const at = now + 60 * dayMs;
+    await fill(client, at);
+    await client.query(`create function refuse_many() returns trigger language plpgsql as $$ begin
+      if (select count(*) from gone) > 10000 then raise exception 'too many rows at once'; end if; return null; end $$`);
+    await client.query(`create trigger few after delete on jobs_rest referencing old table as gone
+      for each statement execute function refuse_many()`);
+    await retain(place, 30, { at });
+    const counted = await client.query('select tableoid::regclass::text as name, count(*)::int from jobs group by 1');
+    assert.deepEqual(
+      counted.rows.map(({ count }) => count),
+      [rows],
+    );
+    assert.notEqual(counted.rows[0].name, 'jobs_rest');
+    await client.end();
+    await place.db.destroy();
+  });
+
+  test('for a user who does not own the tables expired jobs are deleted by rows, and no partitions are made', async () => {
+    const place = await openPlace('Postgres');
+    const owner = await connect(place.databaseUrl as string);
+    await owner.query('create role gateway login');
+    await owner.query('grant select, insert, update, delete on all tables in schema public to gateway');
+    const before = await readPartitions(place.db);
+    const url = (place.databaseUrl as string).replace('sluice@', 'gateway@');
+    const db = await openDatabase({ dataDir: place.dataDir, databaseUrl: url });
+    const [old, young] = [rowOf(40), rowOf(1)];
+    await insert(db, old, young, rowOf(-60));
+    await retain({ ...place, db }, 30);
+    assert.deepEqual((await idsOf(db)).slice(0, 1), [young.id]);
+    await retain({ ...place, db }, 30, { at: now + 70 * dayMs });
+    assert.equal((await idsOf(db)).length, 1);
+    assert.deepEqual(await readPartitions(place.db), before);
+    await db.destroy();
+    await owner.query('drop owned by gateway');
+    await owner.query('drop role gateway');
+    await owner.end();
+    await place.db.destroy();
+  });
+
   test('without a retention, or with a long one, partitions are months', async () => {
     const place = await openPlace('Postgres');
     for (const days of [undefined, 400]) await retain(place, days);
