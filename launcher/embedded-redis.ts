@@ -18,6 +18,8 @@ import { readRedisAddress, removeRedisAddress, writeRedisAddress } from './redis
 const serverPrograms = ['redis-server', 'valkey-server'];
 /** A large append-only file takes time to load. */
 const readyDeadlineMs = 60_000;
+/** Within this time the Redis of an earlier start must end. */
+const leftoverDeadlineMs = 10_000;
 const portAttempts = 5;
 /** Its share of the memory of the machine or its container: saving may double the use. */
 const memoryShare = 0.25;
@@ -59,28 +61,60 @@ function defaultMaxMemory(): string {
   return String(Math.max(minMemory, Math.floor(Math.min(allowed, totalmem()) * memoryShare)));
 }
 
-/** A killed launcher leaves its redis-server behind, and two must never write the same file. */
+/**
+ * A killed launcher leaves its redis-server behind, and two must never write the same file.
+ * @throws ConfigError when it does not end, or does not answer: then it may still write.
+ */
 async function endLeftover(dataDir: string): Promise<void> {
   const address = readRedisAddress(dataDir);
   if (address === undefined) return;
-  const redis = openConnection(address.url);
-  const pause = 50;
+  const giveUpAt = Date.now() + leftoverDeadlineMs;
+  let isAsked = false;
+  while (readRedisAddress(dataDir) !== undefined) {
+    if (!isAsked) {
+      const answer = await askToEnd(address.url);
+      if (answer === 'not_ours') return;
+      isAsked = answer === 'asked';
+    }
+    if (Date.now() > giveUpAt) {
+      throw new ConfigError(`The Redis of an earlier start (process ${address.pid}) does not end: end it yourself.`);
+    }
+    await delay(50);
+  }
+}
+
+/**
+ * Asks a leftover Redis to end. The password proves that it is ours and not another process with a reused process id. One that is
+ * loading its data can end, too; one that does not answer for now is asked again.
+ */
+async function askToEnd(url: string): Promise<'asked' | 'not_ours' | 'silent'> {
+  const redis = openConnection(url);
+  let failure: unknown;
+  redis.on('error', (error) => {
+    failure ??= error;
+  });
   try {
     await redis.connect();
-    // The password proves that it is ours and not another process with a reused process id.
-    await redis.ping();
-    redis.shutdown().catch(() => {});
-    for (let waited = 0; readRedisAddress(dataDir) !== undefined; waited += pause) {
-      if (waited > 10_000) {
-        throw new ConfigError(`The Redis of an earlier start (process ${address.pid}) does not end: end it yourself.`);
-      }
-      await delay(pause);
-    }
+    const isLoading = await redis.ping().then(
+      () => false,
+      (error: Error) => {
+        failure ??= error;
+        return error.message.startsWith('LOADING');
+      },
+    );
+    if (failure !== undefined && !isLoading) return isSilence(failure) ? 'silent' : 'not_ours';
+    await Promise.race([redis.shutdown().catch(() => undefined), delay(1000)]);
+    return 'asked';
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
+    return isSilence(failure ?? error) ? 'silent' : 'not_ours';
   } finally {
     redis.disconnect();
   }
+}
+
+/** Whether something listens, and is only busy. */
+function isSilence(failure: unknown): boolean {
+  return /^BUSY|timed? ?out/i.test((failure as Error).message);
 }
 
 async function startServer(
