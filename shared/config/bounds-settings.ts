@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { z } from 'zod';
 
 const mebibyte = 1024 * 1024;
@@ -6,7 +7,7 @@ const whole = (min: number, max: number) => z.coerce.number().int().min(min).max
 /** Settings that limit callers' use of a process, as environment variables. */
 export const boundsSettings = {
   SLUICE_ACCOUNT_QUEUE_SHARE: z.coerce.number().min(0.001).max(1).default(0.1),
-  SLUICE_BODIES_MIB: whole(1, 1_000_000).default(1024),
+  SLUICE_BODIES_MIB: whole(1, 1_000_000).optional(),
   SLUICE_ACCOUNT_UPLOADS_MIB: whole(1, 1_000_000).default(2048),
   SLUICE_DISK_FLOOR_MIB: whole(0, 10_000_000).default(512),
   SLUICE_KEY_SOCKETS: whole(1, 1_000_000).default(5000),
@@ -14,7 +15,7 @@ export const boundsSettings = {
   SLUICE_ADDRESS_CONNECTIONS: whole(1, 1_000_000).default(10_000),
   SLUICE_WRONG_KEYS_PER_MINUTE: whole(1, 1_000_000).default(60),
   SLUICE_UNREAD_SECONDS: whole(1, 3600).default(60),
-  SLUICE_UNSENT_MIB: whole(1, 1_000_000).default(512),
+  SLUICE_UNSENT_MIB: whole(1, 1_000_000).optional(),
   SLUICE_REDIS_MAXMEMORY: z
     .string()
     .regex(/^[1-9]\d*(mb|gb)$/i, 'expected megabytes or gigabytes, such as 512mb or 2gb')
@@ -52,11 +53,30 @@ export interface BoundsSettings {
   readonly metricsToken: string | undefined;
 }
 
-/** Converts the bounds to the units of the code. */
-export function readBoundsSettings(env: z.output<z.ZodObject<typeof boundsSettings>>): BoundsSettings {
+/** The memory of this machine, or of the container. No limit is 0, or more than the machine has. */
+function ownMemory(): number {
+  return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
+}
+
+/** An eighth of the memory, in MiB, within bounds: bodies, conversations and unsent answers together take at most three of them. */
+function eighthOf(memory: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, Math.floor(memory / 8 / mebibyte)));
+}
+
+/**
+ * Converts the bounds to the units of the code.
+ * @param memory bytes that this process may use, for the bounds that are not set
+ */
+export function readBoundsSettings(
+  env: z.output<z.ZodObject<typeof boundsSettings>>,
+  memory: number = ownMemory(),
+): BoundsSettings {
+  // With less, a key could not send one of the largest bodies.
+  const bodies = env.SLUICE_BODIES_MIB ?? eighthOf(memory, 128, 1024);
+  const unsent = env.SLUICE_UNSENT_MIB ?? eighthOf(memory, 64, 512);
   return {
     accountQueueShare: env.SLUICE_ACCOUNT_QUEUE_SHARE,
-    bodyBytes: env.SLUICE_BODIES_MIB * mebibyte,
+    bodyBytes: bodies * mebibyte,
     accountUploadBytes: env.SLUICE_ACCOUNT_UPLOADS_MIB * mebibyte,
     diskFloorBytes: env.SLUICE_DISK_FLOOR_MIB * mebibyte,
     keySockets: env.SLUICE_KEY_SOCKETS,
@@ -64,7 +84,7 @@ export function readBoundsSettings(env: z.output<z.ZodObject<typeof boundsSettin
     addressConnections: env.SLUICE_ADDRESS_CONNECTIONS,
     wrongKeysPerMinute: env.SLUICE_WRONG_KEYS_PER_MINUTE,
     unreadMs: env.SLUICE_UNREAD_SECONDS * 1000,
-    unsentBytes: env.SLUICE_UNSENT_MIB * mebibyte,
+    unsentBytes: unsent * mebibyte,
     redisMaxMemory: env.SLUICE_REDIS_MAXMEMORY,
     metricsPort: env.METRICS_PORT,
     metricsToken: env.METRICS_TOKEN,
