@@ -90,7 +90,34 @@ class ScaledWorkers {
   }
 }
 
+/** What a Prometheus answers to a query of the chart. @param figures of the queue, by the metrics' names */
+function answerOf(query: string, figures: Readonly<Record<string, number>>): number {
+  const text = query.replace(/max\(sluice_queue_(\w+)\{[^}]+\} >= 0\)/g, (_, name) => String(figures[name]));
+  const clamp = (value: number, least: number, most: number): number => Math.min(most, Math.max(least, value));
+  return new Function('clamp', 'clamp_max', `return ${text}`)(clamp, Math.min) as number;
+}
+
 describe('an autoscaler that follows the Helm chart', () => {
+  test('an autoscaler that follows the Helm chart starts no pods for jobs of low priority, however many wait, but for others', async () => {
+    const objects = await renderWith(values);
+    const found = objects.find(({ kind, metadata }) => kind === 'ScaledObject' && metadata.name.endsWith('-chat'));
+    const { spec } = found as KubernetesObject;
+    const autoscaler = new Autoscaler(spec, 0);
+    /** The pods after minutes with so many jobs, of which those of low priority fill nine slots in ten. */
+    const podsWith = (from: number, waiting: number, flex: number): number => {
+      for (let at = from; at < from + 600; at += 15) {
+        const active = autoscaler.replicas * (waiting > 0 ? 10 : 9);
+        const figures = { waiting, active, flex, parked: 0, oldest_wait_seconds: 0 };
+        const answers = (spec as ScaledObjectSpec).triggers.map(({ metadata }) => answerOf(metadata.query, figures));
+        autoscaler.activate(at, answers);
+        autoscaler.adjust(at, answers);
+      }
+      return autoscaler.replicas;
+    };
+    assert.equal(podsWith(0, 0, 10_000), 1);
+    assert.equal(podsWith(600, 50, 10_000), 8);
+  });
+
   test('an autoscaler as Kubernetes describes it adds pods by its policies, keeps the most that was wanted, and goes to none after the cooldown', async () => {
     const objects = await renderWith(values);
     const found = objects.find(({ kind, metadata }) => kind === 'ScaledObject' && metadata.name.endsWith('-chat'));
