@@ -13,6 +13,7 @@ import {
   renderChart,
   renderWith,
 } from '../support/helm-chart.ts';
+import { problemsOf } from '../support/kubernetes-schemas.ts';
 
 /** The least that the chart wants. */
 const minimal = {
@@ -153,6 +154,14 @@ describe('the environment of pods of the Helm chart', () => {
     const api = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-api'));
     const { checksKeys, jobExport } = readConfig(environmentWithSecrets(api as KubernetesObject));
     assert.deepEqual([checksKeys, jobExport], [false, 'off']);
+  });
+
+  test('the Helm chart without workers of its own renders objects that the schemas allow, and selects none', async () => {
+    const metrics = { token: { secret: 'metrics' }, monitors: { enabled: true } };
+    const objects = await renderWith({ ...minimal, metrics, workers: [] });
+    for (const object of objects) assert.deepEqual(await problemsOf(object), [], object.metadata.name);
+    assert.ok(objects.every(({ kind }) => kind !== 'PodMonitor'));
+    assert.ok(objects.some(({ kind }) => kind === 'ServiceMonitor'));
   });
 
   test('a later deadline lengthens the drain and the grace period of the Helm chart', async () => {
