@@ -46,8 +46,12 @@ export class BodyShares {
     return this.#total;
   }
 
-  /** Counts a new body. @throws ApiError 429. */
-  open(owner: BodyOwner): BodyShare {
+  /**
+   * Counts a new body.
+   * @param isRead whether it is finished work that is read: alone it may have all of its account's part, as it gets no smaller
+   * @throws ApiError 429.
+   */
+  open(owner: BodyOwner, isRead = false): BodyShare {
     const account = this.#accounts.get(owner.account) ?? { bytes: 0, bodies: 0 };
     const key = this.#keys.get(owner.apiKeyId) ?? { bytes: 0, bodies: 0 };
     const { bodies } = this.#limits;
@@ -67,7 +71,7 @@ export class BodyShares {
     return {
       grow: (bytes) => {
         if (!isOpen) return;
-        this.#assertRoom(account, key, bytes);
+        this.#assertRoom(account, key, bytes, isRead && account.bytes === held);
         count(bytes);
       },
       shrink: (bytes) => {
@@ -83,9 +87,9 @@ export class BodyShares {
     };
   }
 
-  #assertRoom(account: Part, key: Part, bytes: number): void {
+  #assertRoom(account: Part, key: Part, bytes: number, isAlone: boolean): void {
     const most = (this.#limits.bytes - (this.#total - account.bytes)) / 2;
-    if (account.bytes + bytes <= most && key.bytes + bytes <= most / 2) return;
+    if (account.bytes + bytes <= most && (isAlone || key.bytes + bytes <= most / 2)) return;
     throw tooMuch(`Too many bytes of this account's ${this.#limits.what} are under way. Try again later.`);
   }
 }
@@ -122,7 +126,7 @@ export function shareOfReads(shares: BodyShares, owner: BodyOwner, opened?: Body
   return {
     grow: (bytes) => {
       if (isClosed) return;
-      share ??= shares.open(owner);
+      share ??= shares.open(owner, true);
       share.grow(bytes);
       held += bytes;
     },

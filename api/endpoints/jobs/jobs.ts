@@ -168,8 +168,6 @@ async function readEnd(
       connection,
       new BufferedReply(compose, view.heldFromEnd, false, share),
     );
-    // It exists beside what it is made of.
-    share.grow(body.length);
     return { result: view.contentType?.(viewed) === undefined ? body : JSON.stringify(body) };
   } catch (thrown) {
     const error = ApiError.from(thrown);

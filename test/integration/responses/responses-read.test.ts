@@ -265,6 +265,18 @@ describe('previous_response_id', () => {
     await api.stop();
   });
 
+  it('a long answer is read by a key that reads nothing else, though it is more than a quarter of what bodies may have', async () => {
+    const api = await records.gateway.startApi({ SLUICE_BODIES_MIB: '4' });
+    const said = 'x'.repeat(1_200_000);
+    const made = await create({ model: 'sandbox-chat', input: `Reply with exactly: ${said}` });
+    for (const path of [`/v1/jobs/${jobIdOf(made)}`, `/v1/responses/${made.id}`]) {
+      const answer = await records.gateway.fetch(path.replace('/jobs/', '/jobs/job_'), { url: api.url });
+      assert.equal(answer.status, 200, path);
+      assert.ok((await answer.text()).includes(said), path);
+    }
+    await api.stop();
+  });
+
   it('previous_response_id returns 413 when the whole conversation is too large', async () => {
     const model = 'sandbox-chat';
     const image = `data:image/png;base64,${'QUJD'.repeat(2_900_000)}`;
