@@ -13,7 +13,7 @@ import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
-import { firstOperator } from './first-operator.ts';
+import { type FirstOperator, firstOperator } from './first-operator.ts';
 import { gatewayPrograms, type Programs } from './gateway-programs.ts';
 import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
@@ -90,7 +90,7 @@ export class Launch {
       baseUrl,
       key,
       keyFile,
-      operator,
+      operator: operator === 'environment' || (await this.#isOperator(operator.email)) ? operator : 'removed',
       model: exampleModels(config.vendors, config.models).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
@@ -162,6 +162,17 @@ export class Launch {
     }
   }
 
+  /** Whether the first operator, whom the api makes once, is still one. */
+  async #isOperator(email: string): Promise<boolean> {
+    const db = await openDatabase(this.#options.config);
+    try {
+      const users = db.selectFrom('users').select('id').where('email', '=', email).where('role', '=', 'operator');
+      return (await users.executeTakeFirst()) !== undefined;
+    } finally {
+      await db.destroy();
+    }
+  }
+
   async #startSandbox(): Promise<Record<string, string>> {
     const { config, programs } = this.#options;
     if (!config.sandbox || config.vendors.sandbox !== undefined) return {};
@@ -226,7 +237,7 @@ export class Launch {
 }
 
 /** The settings from which the api creates the first operator. */
-function adminSettings(operator: Welcome['operator']): Record<string, string> {
+function adminSettings(operator: FirstOperator | 'environment'): Record<string, string> {
   if (operator === 'environment') return {};
   return { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
 }

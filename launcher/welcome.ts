@@ -10,8 +10,8 @@ export interface Welcome {
   readonly key: { readonly text: string } | 'environment' | 'file' | 'revoked';
   /** The file with the key's text. */
   readonly keyFile: string;
-  /** The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL. */
-  readonly operator: FirstOperator | 'environment';
+  /** The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL; `removed`: operators have removed it. */
+  readonly operator: FirstOperator | 'environment' | 'removed';
   /** The model of the example. */
   readonly model: string;
   /** Whether the built-in sandbox vendor runs. */
@@ -29,7 +29,7 @@ export function withoutSecrets(welcome: Welcome): Welcome {
   return {
     ...welcome,
     key: typeof key === 'object' ? 'file' : key,
-    operator: operator === 'environment' ? operator : { ...operator, isNew: false },
+    operator: typeof operator === 'object' ? { ...operator, isNew: false } : operator,
   };
 }
 
@@ -74,6 +74,7 @@ function processesText({ apiProcesses, workerProcesses, sandbox }: Welcome): str
 /** The password is shown only once: it may have been changed since. */
 function operatorText({ operator }: Welcome): string {
   if (operator === 'environment') return 'as SLUICE_ADMIN_EMAIL, with SLUICE_ADMIN_PASSWORD';
+  if (operator === 'removed') return 'as an operator; the first one was removed';
   const { email, password, file, isNew } = operator;
   return isNew ? `${email}, password ${password} (kept in ${file})` : `${email}, first password in ${file}`;
 }

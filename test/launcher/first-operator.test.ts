@@ -38,6 +38,35 @@ describe('the first operator of npm start', () => {
     }
   });
 
+  test('the first operator of npm start is not made or named again once another operator has removed it', async () => {
+    const folder = join(dataDir, 'removed');
+    const launcher = await startLauncher({ dataDir: folder });
+    const url = new URL((await launcher.welcome()).baseUrl).origin;
+    const file = join(folder, 'operator-password');
+    const password = (await readFile(file, 'utf8')).trim();
+    const [first, second] = [new ConsoleClient(url), new ConsoleClient(url)];
+    assert.equal((await first.signIn('operator@sluice.localhost', password)).status, 200);
+    const email = 'second@example.com';
+    const { body: invited } = await first.call('POST', '/admin/v1/users', { email, role: 'operator' });
+    const token = new URL(invited.invitation_url).searchParams.get('token');
+    const newPassword = 'a password of their own';
+    await second.call('POST', '/console/api/auth/reset-password', { token, newPassword });
+    assert.equal((await second.signIn(email, newPassword)).status, 200);
+    const { data } = (await second.call('GET', '/admin/v1/users?search=operator@sluice')).body;
+    assert.equal((await second.call('DELETE', `/admin/v1/users/${data[0].id}`)).status, 200);
+    launcher.signal('SIGTERM');
+    assert.equal(await launcher.exit, 0);
+
+    const again = await startLauncher({ dataDir: folder });
+    const { baseUrl } = await again.welcome();
+    assert.match(again.output, /Sign in +as an operator; the first one was removed\n/);
+    assert.ok(!again.output.includes(file));
+    const refused = await new ConsoleClient(new URL(baseUrl).origin).signIn('operator@sluice.localhost', password);
+    assert.equal(refused.status, 401);
+    again.signal('SIGTERM');
+    assert.equal(await again.exit, 0);
+  });
+
   test("npm start prints neither a key nor a password into systemd's journal, but where they are", async () => {
     const kept = join(dataDir, 'journal');
     // What systemd sets for a service: device and inode of what takes its output.

@@ -39,10 +39,11 @@ export async function ensureOperator(
   return 'promoted';
 }
 
-/** Operators keep the last one of them; a database that was changed by hand may have none. */
+/** Operators keep the last one of them who can sign in; a database that was changed by hand may have none. */
 async function hasOperator(db: Database): Promise<boolean> {
+  const ways = db.selectFrom('user_accounts').select('user_id');
   const operators = db.selectFrom('users').select('id').where('role', '=', 'operator').where('disabled', '=', 0);
-  return (await operators.limit(1).executeTakeFirst()) !== undefined;
+  return (await operators.where('id', 'in', ways).limit(1).executeTakeFirst()) !== undefined;
 }
 
 async function wasMade(db: Database, email: string): Promise<boolean> {
