@@ -106,9 +106,9 @@ describe('RefusedRequests', () => {
   /** A request as the middleware that tells errors has it. @param account '' of a stranger */
   const request = (account: string, path = '/v1/models'): [Context, string] => {
     const id = newJobId();
-    const state = account === '' ? {} : { caller: { account, apiKeyId: `key of ${account}` } };
-    const res = { getHeader: () => `req_${id}` };
-    return [{ method: 'GET', path, state, res } as unknown as Context, id];
+    const caller = account === '' ? undefined : { account, apiKeyId: `key of ${account}` };
+    const state = { caller, headers: { 'x-request-id': `req_${id}` } };
+    return [{ method: 'GET', path, state } as unknown as Context, id];
   };
 
   it('RefusedRequests keeps a bounded number per account and second, and leaves room for other accounts', async () => {
