@@ -197,6 +197,46 @@ describe('images of the OpenAI dialect', () => {
     }
   });
 
+  it('OpenAI images delivers and counts the images of an answer that can be had, without those that fail for good', async () => {
+    server.answer((response, { method, url }) => {
+      if (method === 'POST') {
+        const data = [{ url: link('/gone') }, { url: link('/photo') }, null, { b64_json: base64 }, {}];
+        return sendJson(response, 200, JSON.stringify({ created: 7, data, usage }));
+      }
+      response.writeHead(url === '/photo' ? 200 : 404, { 'content-type': 'image/jpeg' }).end(jpeg);
+    });
+    const parameters = { prompt: 'x', n: 5 };
+    const answer = await ask({ job: { response_format: 'b64_json', parameters } });
+    assert.deepEqual(endOf(answer).end.data, [{ b64_json: jpeg.toString('base64') }, { b64_json: base64 }]);
+    assert.deepEqual([answer.quantities, answer.usage], [{ images: 2 }, usage]);
+  });
+
+  it('OpenAI images fails with the first failure if no image can be had, and leaves the rest of many', async () => {
+    server.answer((response, { method, url }) => {
+      if (method !== 'POST') return response.writeHead(404).end();
+      const data = Array.from({ length: 50 }, (_, index) => ({ url: link(`/${index}`) }));
+      return sendJson(response, 200, JSON.stringify({ created: 7, data }));
+    });
+    await assert.rejects(ask(), { code: 'server_error', message: /could not be fetched/ });
+    assert.equal(server.requests.length, 1 + 10);
+  });
+
+  it('OpenAI images ends with its signal after one image of several is fetched', async () => {
+    const [reason, controller] = [new ApiError('timeout', 'The deadline has passed.'), new AbortController()];
+    server.answer((response, { method, url }) => {
+      if (method === 'POST') {
+        return sendJson(
+          response,
+          200,
+          JSON.stringify({ created: 7, data: [{ url: link('/a') }, { url: link('/b') }] }),
+        );
+      }
+      if (url === '/b') return controller.abort(reason);
+      response.writeHead(200, { 'content-type': 'image/png' }).end(png);
+    });
+    await assert.rejects(ask({ call: { ...memoryFiles(), signal: controller.signal } }), reason);
+  });
+
   it("OpenAI images ignores file fields in the vendor's answer", async () => {
     answerJson({ is_wire: true, created: 7, data: [{ b64_json: base64, file: 'another', type: 'text/html' }] });
     const { files } = memoryFiles();
@@ -374,23 +414,49 @@ describe('images of the OpenAI dialect', () => {
       });
     });
 
-    it('streamed OpenAI images reports outcome_unknown for an error after one image is made', async () => {
+    it('streamed OpenAI images delivers the images that were made before an error, a lost connection or an early end', async () => {
       const failed = { type: 'error', error: { type: 'server_error', code: 'server_is_overloaded', message: 'no' } };
-      for (const [made, code, vendorStatus] of [
-        [[], 'service_unavailable', 503],
-        [[completed()], 'outcome_unknown', undefined],
-      ] as const) {
-        arrange(sse([...made, failed]));
-        await assert.rejects(ask({ job: { parameters: { n: 2 } }, call: streamed }), (error: ApiError) => {
-          assert.deepEqual([error.code, error.vendorStatus], [code, vendorStatus]);
-          return true;
-        });
+      const request = { job: { parameters: { n: 3 } }, call: streamed };
+      const made = sse([partial(0), completed(), completed({ b64_json: jpeg.toString('base64') })]);
+      const endings: (() => void)[] = [
+        () => arrange(made + sse([failed])),
+        () => arrange(made),
+        () => arrange(`${made}data: [DONE]\n\n`),
+        () =>
+          server.answer((response) => {
+            beginStream(response);
+            response.write(made, () => response.destroy());
+          }),
+      ];
+      for (const end of endings) {
+        end();
+        const answer = await ask(request);
+        assert.deepEqual(
+          endOf(answer).end.data.map(({ b64_json }: ImageResult) => b64_json),
+          [base64, jpeg.toString('base64')],
+        );
+        assert.deepEqual([answer.quantities, answer.usage?.total_tokens], [{ images: 2 }, 200]);
       }
+      arrange(sse([failed]));
+      await assert.rejects(ask(request), { code: 'service_unavailable', vendorStatus: 503 });
+    });
+
+    it('streamed OpenAI images ends with its signal after one image of several is made', async () => {
+      const [reason, controller] = [new ApiError('timeout', 'The deadline has passed.'), new AbortController()];
+      server.answer((response) => {
+        beginStream(response);
+        response.write(sse([partial(0), completed()]));
+      });
+      const write = () => {
+        setImmediate(() => controller.abort(reason));
+        return true;
+      };
+      const sink = { ...collect(), write };
+      const call = { ...streamed, signal: controller.signal };
+      await assert.rejects(ask({ job: { parameters: { n: 2 } }, call, sink }), { code: /timeout|stream_interrupted/ });
     });
 
     it('streamed OpenAI images fails when the stream ends before its images, with stream_interrupted after output', async () => {
-      arrange(sse([completed()]));
-      await assert.rejects(ask({ job: { parameters: { n: 2 } }, call: streamed }), { code: 'server_error' });
       arrange(sse([partial(0)]));
       await assert.rejects(ask({ call: streamed }), { code: 'stream_interrupted' });
       arrange('');

@@ -21,9 +21,18 @@ export class OpenAiImageStream extends OpenAiEventStream {
     this.expected = expected;
   }
 
-  /** The whole answer, shaped like one without streaming. @throws ApiError when the vendor stopped before it was complete. */
+  /**
+   * Ends a stream that has failed after at least one image: the vendor bills it, so the caller gets it without the others.
+   * @throws unknown the failure, if there is no image, or if the call is aborted.
+   */
+  keepMade(failure: unknown, signal: AbortSignal): null {
+    if (this.images.length === 0 || signal.aborted) throw failure;
+    return null;
+  }
+
+  /** The answer, shaped like one without streaming; its vendor may have made fewer images than asked. @throws ApiError for none. */
   end(): JsonObject & { data: JsonObject[] } {
-    if (!this.isDone || this.images.length === 0) {
+    if (this.images.length === 0) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the images were complete.");
     }
     const usage = sumUsage(this.images.map((image) => (isObject(image.usage) ? image.usage : null))) ?? undefined;

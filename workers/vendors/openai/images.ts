@@ -29,7 +29,8 @@ export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader,
     const stream = new OpenAiImageStream(answerReader, sink, count);
     try {
       const onChunk = call.stream ? { onChunk: (bytes: Buffer) => stream.read(bytes) } : {};
-      const text = await http.post({ path, body, signal, silenceMs, ...onChunk });
+      const post = http.post({ path, body, signal, silenceMs, ...onChunk });
+      const text = await (call.stream ? post.catch((error) => stream.keepMade(error, signal)) : post);
       const answer = text === null ? stream.end() : readAnswer(answerReader, text);
       return await deliverImages(answer, delivery);
     } catch (error) {
@@ -95,9 +96,7 @@ async function openUploads(
 /** An answer without streaming, its images checked. */
 function readAnswer(answerReader: OpenAiAnswerReader, text: string): JsonObject & { data: JsonObject[] } {
   const answer = answerReader.answer(text);
-  const { data } = answer;
-  if (!Array.isArray(data) || data.length === 0 || !data.every(isObject)) {
-    throw new ApiError('server_error', "The model's vendor answered without images.");
-  }
+  const data = Array.isArray(answer.data) ? answer.data.filter(isObject) : [];
+  if (data.length === 0) throw new ApiError('server_error', "The model's vendor answered without images.");
   return Object.assign(answer, { data });
 }

@@ -18,14 +18,30 @@ export function wantedFormat(job: PlacedImageJob, isStream: boolean): ImageRespo
   return job.response_format ?? (job.takes_response_format && !isStream ? 'url' : 'b64_json');
 }
 
-/** Converts every image of an answer to the caller's format, and the answer to the end of the job. */
+/** Images of one answer that may fail before the rest are left: each can cost several downloads. */
+const maxLost = 10;
+
+/**
+ * Converts every image of an answer to the caller's format, and the answer to the end of the job. An image that fails for good is
+ * left out and not counted: the vendor bills the others.
+ * @throws ApiError of the first image, if none can be delivered, and as soon as the call is aborted.
+ */
 export async function deliverImages(
   { created, data, ...rest }: JsonObject & { data: JsonObject[] },
   delivery: ImageDelivery,
 ): Promise<VendorAnswer> {
   const results: ImageResult[] = [];
+  const failures: unknown[] = [];
   // Sequential: at most one image is in memory beside the answer itself.
-  for (const image of data) results.push(await delivery.deliver(image));
+  for (const image of data) {
+    try {
+      results.push(await delivery.deliver(image));
+    } catch (error) {
+      if (delivery.isAborted) throw error;
+      if (failures.push(error) === maxLost) break;
+    }
+  }
+  if (results.length === 0) throw failures[0];
   const usage = isObject(rest.usage) ? rest.usage : null;
   const at = typeof created === 'number' ? created : Math.floor(Date.now() / 1000);
   const counted = usage === null ? {} : { usage };
@@ -52,6 +68,10 @@ export class ImageDelivery {
     this.call = call;
     this.wanted = wanted;
     this.download = download;
+  }
+
+  get isAborted(): boolean {
+    return this.call.signal.aborted;
   }
 
   /** One image of the vendor as a result. @throws ApiError for anything but an image: it is not charged */
