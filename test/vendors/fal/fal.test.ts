@@ -190,15 +190,19 @@ describe('images of fal', () => {
     }
   });
 
-  it('a fal image survives resets while its result is fetched', async () => {
-    let tries = 0;
-    bench.answer(({ url = '' }, response) => {
-      if (url !== `/v1${requestPath}` || ++tries > 2) return false;
-      response.socket?.resetAndDestroy();
-      return true;
-    });
-    await bench.make();
-    assert.equal(tries, 3);
+  it('a fal image survives resets, and troubles of the queue, while its result is fetched', async () => {
+    for (const status of [undefined, 429, 500, 502, 503]) {
+      let tries = 0;
+      bench.answer(({ url = '' }, response) => {
+        if (url !== `/v1${requestPath}` || ++tries > 2) return false;
+        if (status === undefined) response.socket?.resetAndDestroy();
+        else sendJson(response, status, '{}');
+        return true;
+      });
+      await bench.make();
+      assert.equal(tries, 3, String(status));
+      bench.assertCreatedOnce();
+    }
   });
 });
 
@@ -298,6 +302,28 @@ describe('videos of fal', () => {
     assert.deepEqual(stored, { file: 'file-1', type: 'video/mp4', bytes: film.length });
     assert.deepEqual(saved, [{ type: 'video/mp4', content: film }]);
     assert.equal(await vendor.video.fetch(taskCall({ files }), 'thumbnail'), undefined);
+  });
+
+  it('a fal video is made although the queue is in trouble while its result is fetched', async () => {
+    for (const status of [500, 502]) {
+      for (const step of ['poll', 'fetch'] as const) {
+        let tries = 0;
+        server.answer((response, { url = '' }) => {
+          if (url.includes('/status')) {
+            sendJson(response, 200, JSON.stringify(queued(path, { status: 'COMPLETED' })(origin())));
+          } else if (url === '/film.mp4') {
+            response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': film.length }).end(film);
+          } else if (++tries <= 2) {
+            sendJson(response, status, '{}');
+          } else {
+            sendJson(response, 200, JSON.stringify({ video: { url: `${origin()}/film.mp4` } }));
+          }
+        });
+        if (step === 'poll') assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'completed' });
+        else assert.ok(await vendor.video.fetch(taskCall({ files: memoryFiles().files }), 'video'));
+        assert.equal(tries, 3);
+      }
+    }
   });
 
   it('a fal video fails with the error of its request, and is polled again after a transport error', async () => {

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
-import { LostAnswerError } from '../../http/exchange.ts';
+import { LostAnswerError, UnreachableError } from '../../http/exchange.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
 
-/** Tries to fetch a result while its connection breaks, and the wait between them. */
+/** Tries to fetch a result while its connection breaks or the queue is in trouble, and the wait between them, which grows. */
 const resultTries = 3;
 const resultPauseMs = 500;
 
@@ -53,12 +53,22 @@ export class FalQueue {
         const text = await this.http.get({ path: `/${name}`, notFound: unknownRequest, ...pick(limits) });
         return parseObject(text);
       } catch (error) {
-        if (!(error instanceof LostAnswerError)) throw error;
-        if (tries === resultTries) throw unknownOutcome("The model's vendor was lost before its result came.", error);
-        await delay(resultPauseMs, undefined, { signal: limits.signal }).catch(() => undefined);
+        if (!isPassing(error) || limits.signal.aborted) throw error;
+        if (tries === resultTries) {
+          if (!(error instanceof LostAnswerError)) throw error;
+          throw unknownOutcome("The model's vendor was lost before its result came.", error);
+        }
+        await delay(resultPauseMs * tries, undefined, { signal: limits.signal }).catch(() => undefined);
       }
     }
   }
+}
+
+/** Whether another try may get the result. A model's own failure may have such a status, too: then each try gets it. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof LostAnswerError || error instanceof UnreachableError) return true;
+  const { vendorStatus = 0 } = ApiError.from(error);
+  return vendorStatus === 429 || vendorStatus >= 500;
 }
 
 function pick({ signal, silenceMs }: Limits): Limits {
