@@ -116,6 +116,21 @@ describe('images of fal', () => {
     }
   });
 
+  it("fal images get the nearest aspect ratio of their model's list, which refuses all others", async () => {
+    for (const [size, expected] of [
+      ['1792x1024', '16:9'],
+      ['1024x1792', '9:16'],
+      ['1000x1000', '1:1'],
+      ['2520x1080', '21:9'],
+      ['1280x800', '16:10'],
+      // Near none: the vendor's own refusal names its list.
+      ['2000x1000', '2:1'],
+    ]) {
+      const { aspect_ratio: shape } = (await sent({ size }, 'fal-ai/nano-banana-2')) as Record<string, unknown>;
+      assert.equal(shape, expected, size);
+    }
+  });
+
   it('fal images are edited from one image, or from several by models that accept them', async () => {
     const link = { image_url: 'https://example.com/room.jpg' };
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: 3 } as never;

@@ -143,6 +143,9 @@ describe('images of Replicate', () => {
       output_format: 'jpg',
       output_quality: 70,
     });
+    // The list of the model has no 7:4.
+    const wide = await sent({ size: '1792x1024' }, 'black-forest-labs/flux-1.1-pro');
+    assert.deepEqual(wide, { prompt, aspect_ratio: '16:9' });
     assert.deepEqual(await sent({ size: '1536x1024' }, 'stability-ai/sdxl:7762fd07'), {
       prompt,
       width: 1536,

@@ -1,7 +1,8 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
-import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import { type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import { commonShape } from '../support/image-shape.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, contentRefused } from '../support/vendor-task-calls.ts';
@@ -62,7 +63,7 @@ async function composeInput({ model, files }: VendorCall, request: ImageRequest)
     ...own,
     prompt,
     ...(count > 1 && { num_images: count }),
-    ...(size && (shapeOnly.test(model) ? { aspect_ratio: aspectRatio(size) } : { image_size: size })),
+    ...(size && (shapeOnly.test(model) ? { aspect_ratio: commonShape(size) } : { image_size: size })),
     ...(format && { output_format: format }),
     ...(images.length > 0 && (isMany ? { image_urls: images } : { image_url: images[0] })),
   };

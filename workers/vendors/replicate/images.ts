@@ -1,7 +1,8 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
-import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import { type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import { commonShape } from '../support/image-shape.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, type DiscardLimits } from '../support/vendor-task-calls.ts';
@@ -66,7 +67,7 @@ async function composeInput({ model, files }: VendorCall, request: ImageRequest)
     ...own,
     prompt,
     ...(count > 1 && { num_outputs: count }),
-    ...(size && (pixelSizes.test(model) ? size : { aspect_ratio: aspectRatio(size) })),
+    ...(size && (pixelSizes.test(model) ? size : { aspect_ratio: commonShape(size) })),
     ...(format && { output_format: format === 'jpeg' ? 'jpg' : format }),
     ...(compression !== undefined && { output_quality: compression }),
     ...(await composeImages(model, request, files)),
