@@ -6,7 +6,7 @@ import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-
 import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
-const maxBody = 64 * 1024 * 1024;
+export const maxBody = 64 * 1024 * 1024;
 const maxErrorBody = 64 * 1024;
 /** How long (ms) a vendor may go on with a body whose answer is complete, before its connection is closed. */
 const lingerMs = 2000;

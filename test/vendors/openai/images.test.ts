@@ -237,6 +237,28 @@ describe('images of the OpenAI dialect', () => {
     await assert.rejects(ask({ call: { ...memoryFiles(), signal: controller.signal } }), reason);
   });
 
+  it('OpenAI images refuses images that may not fit into one answer, before the vendor makes and bills them', async () => {
+    answerJson({ created: 7, data: [{ b64_json: base64 }] });
+    const request = (parameters: object, more: Partial<ImageJob> = {}, responseFormat = false, stream = false) => {
+      const job = { ...more, parameters: { prompt: 'x', ...parameters } };
+      return ask({ job, responseFormat, call: { ...memoryFiles(), stream } });
+    };
+    const large = { size: '3840x2160', n: 10 };
+    const expected = { code: 'invalid_request_error', param: 'n', message: /at most 2, or 'output_format'/ };
+    await assert.rejects(request(large), expected);
+    await assert.rejects(request({ ...large, n: 3, output_format: 'png' }), expected);
+    await assert.rejects(request(large, { response_format: 'url' }), expected);
+    await assert.rejects(request(large, { response_format: 'b64_json' }, true), expected);
+    await assert.rejects(request(large, {}, false, true), expected);
+    assert.equal(posted().length, 0);
+    await request({ ...large, n: 2 });
+    await request({ ...large, n: 1, size: '9999x9999' });
+    await request({ ...large, output_format: 'jpeg' });
+    await request(large, { response_format: 'url' }, true);
+    for (const size of ['1536x1024', 'auto', null]) await request({ n: 10, size });
+    assert.equal(posted().length, 7);
+  });
+
   it("OpenAI images ignores file fields in the vendor's answer", async () => {
     answerJson({ is_wire: true, created: 7, data: [{ b64_json: base64, file: 'another', type: 'text/html' }] });
     const { files } = memoryFiles();

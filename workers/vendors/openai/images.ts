@@ -2,6 +2,7 @@ import { Upload } from '../../../shared/blobs/upload.ts';
 import type { ImageResponseFormat, ImageTask, PlacedImageJob } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
+import { maxBody } from '../../http/exchange.ts';
 import { type FormFile, formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
@@ -52,12 +53,33 @@ interface ImagePost {
 
 async function composePost(call: VendorCall): Promise<ImagePost> {
   const job = readImageJob(call);
+  refuseOversized(job, call.stream);
   return {
     path: paths[job.task],
     body: await composeBody(call, job),
     wanted: wantedFormat(job, call.stream),
     count: Number(job.parameters.n ?? 1),
   };
+}
+
+/** Characters of base64 for one pixel of 24 bits that a PNG cannot compress. */
+const charactersPerPixel = 4;
+
+/**
+ * Refuses images that may be too large together for one answer, before the vendor makes and bills them. Links are no part of the
+ * answer's size; JPEG and WebP are a fraction of a PNG.
+ * @throws ApiError 400
+ */
+function refuseOversized(job: PlacedImageJob, isStream: boolean): void {
+  const { n, size, output_format: format } = job.parameters;
+  const [, width = 0, height = 0] = /^(\d{1,5})x(\d{1,5})$/.exec(String(size)) ?? [];
+  const [count, pixels] = [Number(n ?? 1), Number(width) * Number(height)];
+  const areLinks = job.takes_response_format && wantedFormat(job, isStream) === 'url';
+  if (areLinks || count === 1 || format === 'jpeg' || format === 'webp') return;
+  if (count * pixels * charactersPerPixel <= maxBody) return;
+  const fitting = Math.max(1, Math.floor(maxBody / (pixels * charactersPerPixel)));
+  const message = `Invalid 'n': PNG images of ${size} may be too large for one answer. Request at most ${fitting}, or 'output_format' jpeg or webp.`;
+  throw new ApiError('invalid_request_error', message, { param: 'n' });
 }
 
 /** A form if there are uploads, else JSON. */
