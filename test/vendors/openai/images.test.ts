@@ -463,6 +463,21 @@ describe('images of the OpenAI dialect', () => {
       await assert.rejects(ask(request), { code: 'service_unavailable', vendorStatus: 503 });
     });
 
+    it('streamed OpenAI images keeps no more than one answer may have, and delivers the images within it', async () => {
+      const large = Buffer.concat([png, Buffer.alloc(13 * 1024 * 1024, 7)]).toString('base64');
+      let sent = 0;
+      server.answer(async (response) => {
+        beginStream(response);
+        const event = Buffer.from(sse([completed({ b64_json: large })]));
+        for (; sent < 10 && !response.destroyed; sent += 1) {
+          if (!response.write(event)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+        }
+      });
+      const { body, quantities } = await ask({ job: { parameters: { n: 10 } }, call: streamed });
+      assert.deepEqual([quantities, JSON.parse(body).data.length], [{ images: 3 }, 3]);
+      assert.ok(sent < 10, 'the connection is closed');
+    });
+
     it('streamed OpenAI images ends with its signal after one image of several is made', async () => {
       const [reason, controller] = [new ApiError('timeout', 'The deadline has passed.'), new AbortController()];
       server.answer((response) => {

@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { maxBody } from '../../http/exchange.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { sumUsage } from '../support/sum-usage.ts';
 import { failureAfterBegin } from '../support/vendor-task-calls.ts';
@@ -8,16 +9,20 @@ import { OpenAiEventStream } from './event-stream.ts';
 
 /** An image of 4096 x 4096 pixels can have some 40 million characters in base64. */
 const maxImageEvent = 64 * 1024 * 1024;
+/** Maximum characters of all completed images, which are kept until the end: those of an answer without streaming. */
+const maxImages = maxBody;
 
 /** One streamed image answer: partial images become `delta` frames, completed ones are collected for the end. */
 export class OpenAiImageStream extends OpenAiEventStream {
   private readonly expected: number;
   private readonly images: JsonObject[] = [];
   private answer: JsonObject = {};
+  private kept = 0;
 
   /** @param expected number of images of a complete answer */
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, expected: number) {
-    super(answerReader, sink, maxImageEvent, expected);
+    // The kept images count as one file more, whatever their number.
+    super(answerReader, sink, maxImageEvent, 1);
     this.expected = expected;
   }
 
@@ -45,10 +50,14 @@ export class OpenAiImageStream extends OpenAiEventStream {
     return this.images.length === 0 ? error : failureAfterBegin(error);
   }
 
-  protected override takeEvent({ type: _, ...fields }: JsonObject, type: string): void {
+  protected override takeEvent({ type: _, ...fields }: JsonObject, type: string, data: string): void {
     if (type.endsWith('.partial_image')) {
       this.write(JSON.stringify({ created_at: Math.floor(Date.now() / 1000), ...fields }));
     } else if (type.endsWith('.completed')) {
+      this.kept += data.length;
+      if (this.kept > maxImages) {
+        throw new ApiError('server_error', "The images of the model's vendor are too large together.");
+      }
       this.complete(fields);
     }
   }
