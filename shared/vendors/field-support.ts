@@ -26,6 +26,9 @@ const defaults = new Map<string, unknown>([
   ['store', false],
 ]);
 
+/** Fields whose empty object asks for something: a search with all its defaults. */
+const meantWhenEmpty = new Set(['web_search_options', 'search_parameters']);
+
 /** Fields of every chat, and those that the gateway sets. */
 const always = new Set(['model', 'messages', 'stream']);
 
@@ -47,7 +50,7 @@ function isDefault(name: string, value: unknown): boolean {
   if (typeof value !== 'object') return false;
   if (name === 'response_format') return formatField(value) === 'response_format.text';
   if (name === 'modalities') return Array.isArray(value) && value.every((modality) => modality === 'text');
-  return Object.keys(value).length === 0;
+  return Object.keys(value).length === 0 && !meantWhenEmpty.has(name);
 }
 
 function formatField(format: unknown): string {

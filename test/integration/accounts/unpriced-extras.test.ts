@@ -19,6 +19,9 @@ const extras: readonly (readonly [path: string, param: string, body: object])[] 
   ['/v1/chat/completions', 'service_tier', { ...chat, service_tier: 'priority' }],
   ['/v1/chat/completions', 'service_tier', { ...chat, service_tier: 'scale', stream: true }],
   ['/v1/chat/completions', 'web_search_options', { ...chat, web_search_options: { search_context_size: 'high' } }],
+  // The usual way to have a search.
+  ['/v1/chat/completions', 'web_search_options', { ...chat, web_search_options: {} }],
+  ['/v1/messages', 'web_search_options', { ...chat, web_search_options: {} }],
   [
     '/v1/chat/completions',
     'modalities',
@@ -61,7 +64,7 @@ const extras: readonly (readonly [path: string, param: string, body: object])[] 
 const plain: readonly (readonly [path: string, body: object])[] = [
   ['/v1/chat/completions', { ...chat, service_tier: 'auto' }],
   ['/v1/chat/completions', { ...chat, service_tier: 'default', user: 'u', seed: 1, prompt_cache_key: 'k', top_k: 4 }],
-  ['/v1/chat/completions', { ...chat, modalities: ['text'], web_search_options: {} }],
+  ['/v1/chat/completions', { ...chat, modalities: ['text'], logit_bias: {} }],
   ['/v1/messages', { ...chat, service_tier: 'standard_only', thinking: { type: 'disabled' } }],
   ['/v1/completions', { model: 'sandbox-instruct', prompt: 'Hello', best_of: 2, echo: true, suffix: 'b' }],
   [

@@ -38,6 +38,7 @@ const refused: readonly (readonly [endpoint: Endpoint, vendor: string, fields: o
   [chatCompletions, 'perplexity', { tools }, 'tools'],
   [chatCompletions, 'ollama', { tools, tool_choice: 'required' }, 'tool_choice'],
   [chatCompletions, 'anthropic', { response_format: { type: 'json_object' } }, 'response_format'],
+  [chatCompletions, 'gemini', { web_search_options: {} }, 'web_search_options'],
   [chatCompletions, 'gemini', { nobody_knows_it: 1 }, 'nobody_knows_it'],
   [chatCompletions, 'gemini', { constructor: 1 }, 'constructor'],
   [completions, 'groq', { n: 2 }, 'n'],
