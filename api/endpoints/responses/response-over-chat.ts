@@ -23,7 +23,11 @@ export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined
  * does, and the response repeats them.
  */
 const responseValues: readonly (readonly [param: string, read: (request: ResponseRequest) => unknown, string[]])[] = [
-  ['service_tier', (request) => request.service_tier, ['auto', 'default', 'flex', 'scale', 'priority', 'fast']],
+  [
+    'service_tier',
+    (request) => request.service_tier,
+    ['auto', 'default', 'flex', 'scale', 'priority', 'fast', 'ultrafast'],
+  ],
   ['prompt_cache_retention', (request) => request.prompt_cache_retention, ['in_memory', '24h']],
   ['reasoning.context', ({ reasoning }) => reasoning?.context, ['auto', 'current_turn', 'all_turns']],
   [

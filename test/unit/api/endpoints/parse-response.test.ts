@@ -222,6 +222,11 @@ describe('the check of a response request against its model', () => {
     assert.deepEqual(check({ include: ['message.output_text.logprobs'] }), []);
   });
 
+  it('the response check over a chat takes every service tier of OpenAI', () => {
+    const tiers = ['auto', 'default', 'flex', 'scale', 'priority', 'fast', 'ultrafast'];
+    for (const tier of tiers) assert.deepEqual(check({ service_tier: tier }), [], tier);
+  });
+
   it('the response check rejects models for legacy completions', () => {
     assert.throws(() => check({}, { legacyCompletions: true }), { code: 'invalid_request_error', param: 'model' });
   });
