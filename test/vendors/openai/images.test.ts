@@ -212,7 +212,7 @@ describe('images of the OpenAI dialect', () => {
   });
 
   it('OpenAI images fails with the first failure if no image can be had, and leaves the rest of many', async () => {
-    server.answer((response, { method, url }) => {
+    server.answer((response, { method }) => {
       if (method !== 'POST') return response.writeHead(404).end();
       const data = Array.from({ length: 50 }, (_, index) => ({ url: link(`/${index}`) }));
       return sendJson(response, 200, JSON.stringify({ created: 7, data }));
