@@ -4,7 +4,7 @@ import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared
 import { ApiError } from '../../shared/errors.ts';
 import { hasTokenPrice } from '../../shared/money/cost.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
-import { estimateSpeech } from '../usage/estimate-audio.ts';
+import { estimateSpeech } from '../usage/estimate-media.ts';
 import { requestText } from '../vendors/request-body.ts';
 import { failureAfterBegin } from '../vendors/support/vendor-task-calls.ts';
 import type { CallFiles, FrameSink, StoredFile, VendorFrame } from '../vendors/vendor.ts';

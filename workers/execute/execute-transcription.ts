@@ -1,7 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { hasTokenPrice } from '../../shared/money/cost.ts';
 import { hasCounts } from '../../shared/money/token-counts.ts';
-import { estimateTranscript } from '../usage/estimate-audio.ts';
+import { estimateTranscript } from '../usage/estimate-media.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
 import { type Execute, methodOf } from './execution.ts';

@@ -9,8 +9,8 @@ import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { Pause } from '../execute/execution.ts';
 import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { cutAudio } from '../usage/estimate-audio.ts';
-import { estimateInterrupted, hasSound, hasTokens, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
+import { cutMedia } from '../usage/estimate-media.ts';
+import { estimateInterrupted, hasTokens, isChargedWhenCut, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
@@ -103,8 +103,8 @@ async function endWithError(
   writer: FrameWriter,
   error: ApiError,
 ): Promise<End> {
-  // Sounds and their transcripts are charged if their caller's own deadline has ended them.
-  const isInterrupted = writer.hasDelta && (hasTokens(job) || (stopReason === 'overdue' && hasSound(job)));
+  // Sounds, their transcripts and partial images are charged if their caller's own deadline has ended them.
+  const isInterrupted = writer.hasDelta && (hasTokens(job) || (stopReason === 'overdue' && isChargedWhenCut(job)));
   const last = await writer.endWithError(error);
   return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : nothing };
 }
@@ -273,14 +273,16 @@ async function countInterrupted(
   end: Pick<Settlement, 'outcome' | 'errorCode'>,
 ): Promise<Charge> {
   const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
-  const counted = hasSound(job)
-    ? cutAudio(context, job, routed?.prices)
+  const counted = isChargedWhenCut(job)
+    ? cutMedia(context, job, routed?.prices)
     : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '').then((usage = null) => ({
         usage,
       }));
   const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
   const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
-  const charge = hasSound(job) ? chargeFor(routed, job, cut) : chargeForInterrupted(routed, job, { ...cut, tier });
+  const charge = isChargedWhenCut(job)
+    ? chargeFor(routed, job, cut)
+    : chargeForInterrupted(routed, job, { ...cut, tier });
   await noteCharge(context, job, charge);
   return charge;
 }

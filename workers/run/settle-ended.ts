@@ -16,7 +16,7 @@ import {
   nothing,
   routeServed,
 } from '../usage/charge.ts';
-import { cutAudio, isCutByCaller } from '../usage/estimate-audio.ts';
+import { cutMedia, isCutByCaller } from '../usage/estimate-media.ts';
 import { estimateInterrupted, tierInLog } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -71,7 +71,7 @@ async function chargeEnded(
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
   const late = answer && chargeForLate(routed, job, state, answer);
   if (late?.usage !== undefined) return late;
-  const cut = isCutByCaller(state) ? await cutAudio(context, job, routed?.prices) : undefined;
+  const cut = isCutByCaller(state) ? await cutMedia(context, job, routed?.prices) : undefined;
   if (cut !== undefined) return chargeFor(routed, job, cut);
   const estimated = await estimateInterrupted(context, job, state, vendor);
   if (estimated === undefined) return nothing;

@@ -13,7 +13,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
-import { hasSound, hasTokens } from './estimate-usage.ts';
+import { hasTokens, isChargedWhenCut } from './estimate-usage.ts';
 
 /** A dollar, in the unit of costs. */
 const nanoDollars = 1e9;
@@ -115,7 +115,8 @@ export function chargeForLate(
   answer: JobAnswer,
 ): Charge {
   const charge = chargeFor(row, job, answer);
-  const isCharged = outcome !== 'failed' || (hasDelta && (hasTokens(job) || hasSound(job)));
+  const isCharged =
+    outcome !== 'failed' || (hasDelta && (hasTokens(job) || (isChargedWhenCut(job) && job.capability !== 'image')));
   return isCharged ? charge : { ...charge, cost: 0, saved: 0 };
 }
 

@@ -47,9 +47,9 @@ export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability'
   return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
 }
 
-/** Whether a job's answer is sound, or the transcript of one: if its caller ends it, what came before is charged by an estimate. */
-export function hasSound({ capability }: Pick<QueuedJob, 'capability'>): boolean {
-  return capability === 'speech' || capability === 'transcription';
+/** Whether a job's answer is media that begin before their end: if its caller ends it, what came before is charged by an estimate. */
+export function isChargedWhenCut({ capability }: Pick<QueuedJob, 'capability'>): boolean {
+  return capability === 'speech' || capability === 'transcription' || capability === 'image';
 }
 
 /**

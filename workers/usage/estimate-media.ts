@@ -1,3 +1,4 @@
+import type { ImageJob } from '../../shared/capabilities/image.ts';
 import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
@@ -17,6 +18,8 @@ const spokenPerSecond = 1250 / 60;
 const textPerSecond = 4;
 /** English, by OpenAI's own rule of thumb. */
 const charactersPerToken = 4;
+/** Output tokens of a partial image (https://platform.openai.com/docs/guides/image-generation). */
+const tokensPerPartial = 100;
 /** Maximum characters of a transcript that are read to estimate its length. */
 const maxRead = 1024 * 1024;
 
@@ -52,18 +55,23 @@ export function estimateTranscript(text: string, seconds = secondsToSay(text)): 
 }
 
 /**
- * What the caller of a speech or a transcript has had before it ended it, by leaving or by its own deadline: of speech the whole
- * text, of a transcript the part in the log. Undefined for every other job.
+ * What the caller of a speech, a transcript or streamed images has had before it ended it, by leaving or by its own deadline: of
+ * speech the whole text, of a transcript the part in the log, of images the partial ones there. Undefined for every other job.
  */
-export async function cutAudio(
+export async function cutMedia(
   context: Pick<WorkerContext, 'redis' | 'blobs'>,
   job: QueuedJob,
   prices: Prices | undefined,
 ): Promise<Pick<JobAnswer, 'usage' | 'quantities'> | undefined> {
   const areTokensPriced = prices !== undefined && hasTokenPrice(prices);
+  if (job.capability === 'image') {
+    // An image that is not complete costs no price of one.
+    return areTokensPriced
+      ? { usage: await estimatePartials(context, job) }
+      : { usage: null, quantities: { images: 0 } };
+  }
   if (job.capability === 'speech') {
-    const text = job.request ?? (await context.blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
-    const request = JSON.parse(text) as SpeechJobRequest;
+    const request = JSON.parse(await requestOf(context, job)) as SpeechJobRequest;
     const usage = areTokensPriced ? estimateSpeech(request) : null;
     return { usage, quantities: { characters: spokenCharacters(request) } };
   }
@@ -71,6 +79,39 @@ export async function cutAudio(
   const { text, seconds } = await transcriptInLog(context, job.id);
   if (!areTokensPriced) return { usage: null, quantities: { seconds: seconds ?? secondsToSay(text) } };
   return { usage: estimateTranscript(text, seconds) };
+}
+
+async function requestOf({ blobs }: Pick<WorkerContext, 'blobs'>, job: QueuedJob): Promise<string> {
+  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+}
+
+/** The usage of the partial images in a job's log, of which no more count than it has requested, and of its prompt. */
+async function estimatePartials(context: Pick<WorkerContext, 'redis' | 'blobs'>, job: QueuedJob): Promise<VendorUsage> {
+  const { prompt, n, partial_images: partials } = (JSON.parse(await requestOf(context, job)) as ImageJob).parameters;
+  const read = Math.ceil(String(prompt ?? '').length / charactersPerToken);
+  const made = tokensPerPartial * (await countDeltas(context, job.id, Number(n ?? 1) * Number(partials ?? 0)));
+  return {
+    input_tokens: read,
+    input_tokens_details: { text_tokens: read, image_tokens: 0 },
+    output_tokens: made,
+    output_tokens_details: { text_tokens: 0, image_tokens: made },
+    total_tokens: read + made,
+    estimated: true,
+  };
+}
+
+/** The `delta` frames in a job's log, at most so many. */
+async function countDeltas({ redis }: Pick<WorkerContext, 'redis'>, jobId: string, max: number): Promise<number> {
+  let count = 0;
+  for (let cursor: number | undefined = 0; cursor !== undefined && count < max; ) {
+    const { batches, isLast } = await readLog(redis, jobId, cursor);
+    for (const { seq, type } of batches.flatMap((batch) => batch.frames)) {
+      cursor = seq;
+      if (type === 'delta') count += 1;
+    }
+    if (isLast) cursor = undefined;
+  }
+  return Math.min(count, max);
 }
 
 /** Whether the caller has ended a job whose answer had begun. Only the caller's deadline ends a job from elsewhere as too late. */
