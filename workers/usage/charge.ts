@@ -22,7 +22,7 @@ const nanoDollars = 1e9;
 export interface Charge {
   /** JSON text, as it is recorded; undefined if unknown. */
   readonly usage: string | undefined;
-  /** Nano-dollars; undefined if unknown, and then nothing is charged. */
+  /** Nano-dollars; undefined if unknown, and then what was held is charged. */
   readonly cost: number | undefined;
   /** What the vendor's prompt cache saved, in nano-dollars; left out: nothing. */
   readonly saved?: number | undefined;
@@ -44,9 +44,11 @@ export const unknown: Charge = { usage: undefined, cost: undefined, tokens: unde
  */
 export function chargeFor(
   row: RoutedModel | undefined,
-  job: Pick<QueuedJob, 'fee'>,
+  job: Pick<QueuedJob, 'fee'> & Partial<Pick<QueuedJob, 'endpoint'>>,
   answer: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
 ): Charge {
+  // Vendors count for free. It has no usage, and a cost that is not known is what was held.
+  if (job.endpoint === 'messages.count_tokens') return nothing;
   return chargeAt(row, job, answer, false);
 }
 

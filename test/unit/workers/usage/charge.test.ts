@@ -19,6 +19,14 @@ describe('the charge of a job', () => {
     assert.deepEqual(chargeForInterrupted(row, {}, { usage: null, tier: undefined }), none);
   });
 
+  it('a token count costs nothing, where an unknown cost would be charged as what was held', () => {
+    const job = { capability: 'chat', endpoint: 'messages.count_tokens' } as QueuedJob;
+    const answer = { body: '{"input_tokens":3}', usage: null };
+    assert.equal(chargeFor(row, job, answer).cost, 0);
+    assert.equal(chargeFor(undefined, job, answer).cost, 0);
+    assert.equal(chargeForLate(row, job, { outcome: 'cancelled', hasDelta: false }, answer).cost, 0);
+  });
+
   it('a late answer costs nothing when its job failed before any output', () => {
     const job = { capability: 'chat', endpoint: 'chat' } as QueuedJob;
     const answer = { body: '{}', usage };
