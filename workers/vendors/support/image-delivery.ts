@@ -24,7 +24,7 @@ const maxLost = 10;
 /**
  * Converts every image of an answer to the caller's format, and the answer to the end of the job. An image that fails for good is
  * left out and not counted: the vendor bills the others.
- * @throws ApiError of the first image, if none can be delivered, and as soon as the call is aborted.
+ * @throws ApiError of the first image, if none can be delivered, and as soon as the call is aborted or its images are too large together.
  */
 export async function deliverImages(
   { created, data, ...rest }: JsonObject & { data: JsonObject[] },
@@ -37,7 +37,7 @@ export async function deliverImages(
     try {
       results.push(await delivery.deliver(image));
     } catch (error) {
-      if (delivery.isAborted) throw error;
+      if (delivery.isOver) throw error;
       if (failures.push(error) === maxLost) break;
     }
   }
@@ -70,8 +70,9 @@ export class ImageDelivery {
     this.download = download;
   }
 
-  get isAborted(): boolean {
-    return this.call.signal.aborted;
+  /** Whether no further image can be delivered: the call is aborted, or its images are too large together. */
+  get isOver(): boolean {
+    return this.call.signal.aborted || this.bytes > maxImageBytes;
   }
 
   /** One image of the vendor as a result. @throws ApiError for anything but an image: it is not charged */
