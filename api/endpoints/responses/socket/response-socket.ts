@@ -14,12 +14,8 @@ import { MessageIntake } from '../../messages/message-intake.ts';
 import { ConversationCache } from '../conversation-cache.ts';
 import { type ParsedMessage, parseSocketMessage, refusedMessage } from './parse-socket-message.ts';
 import { ResponseSession, type SessionWork, sessionLimits } from './response-session.ts';
-import {
-  type ResponsesEndpoint,
-  ResponseTurn,
-  type ResponseTurnDependencies,
-  type TurnContext,
-} from './response-turn.ts';
+import { ResponseTurn } from './response-turn.ts';
+import type { ResponsesEndpoint, ResponseTurnDependencies, TurnContext } from './turn-context.ts';
 
 /** Dependencies of the socket of responses. */
 export interface ResponseSocketDependencies extends ResponseTurnDependencies {

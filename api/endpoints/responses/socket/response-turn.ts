@@ -1,65 +1,26 @@
 import { ApiError } from '../../../../shared/errors.ts';
-import { newJobId } from '../../../../shared/ids.ts';
 import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
-import { type AdmitJobDependencies, admitAndEnqueue } from '../../../admission/admit-job.ts';
-import type { Preferences } from '../../../admission/preferences.ts';
+import { admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Submission } from '../../../admission/submission.ts';
-import type { CallerDirectory } from '../../../auth/authenticate.ts';
 import { type BodyShare, shareOfReads } from '../../../bounds/body-shares.ts';
-import type { BusyLoop } from '../../../bounds/busy-loop.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
-import { type DescribeJobDependencies, describeJob } from '../../../pipeline/describe-job.ts';
-import type { Endpoint, ResolveDependencies } from '../../../pipeline/endpoint.ts';
+import { describeJob } from '../../../pipeline/describe-job.ts';
 import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
 import type { AnswerReader } from '../../../replies/answer-reader.ts';
-import type { AnswerReaders } from '../../../replies/answer-readers.ts';
-import { cancelAbandoned, cancelUnreadable, type LeaveJobDependencies } from '../../../replies/cancel-job.ts';
-import {
-  ClientConnection,
-  type Handover,
-  WaitLimits,
-  type WaitLimitsDependencies,
-} from '../../../replies/client-connection.ts';
-import { type OpenReplyDependencies, sendStreamed } from '../../../replies/open-reply.ts';
+import { cancelAbandoned, cancelUnreadable } from '../../../replies/cancel-job.ts';
+import { ClientConnection, WaitLimits } from '../../../replies/client-connection.ts';
+import { sendStreamed } from '../../../replies/open-reply.ts';
 import { errorMessage, ResponseSocketReply } from '../../../replies/response-socket-reply.ts';
-import type { SocketConnection } from '../../../replies/socket-connection.ts';
 import { tryToEnd } from '../../../replies/try-to-end.ts';
 import type { ViewedJob } from '../../../replies/view.ts';
 import type { Context } from '../../../state.ts';
-import { type ConversationCache, conversationItems } from '../conversation-cache.ts';
+import { conversationItems } from '../conversation-cache.ts';
 import { continuing, type ParsedResponse } from '../earlier-turns.ts';
-import type { ResponseRequirements, ResponseViewOptions } from '../parse-response.ts';
+import type { ResponseViewOptions } from '../parse-response.ts';
 import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
-
-/** Dependencies of a request on a socket. */
-export interface ResponseTurnDependencies
-  extends ResolveDependencies,
-    DescribeJobDependencies,
-    AdmitJobDependencies,
-    OpenReplyDependencies,
-    WaitLimitsDependencies,
-    LeaveJobDependencies {
-  readonly handover: Handover;
-  readonly callers: CallerDirectory;
-  readonly busyLoop: Pick<BusyLoop, 'assertRoom'>;
-  readonly readers: AnswerReaders;
-}
-
-/** That of `POST /v1/responses`. */
-export type ResponsesEndpoint = Endpoint<ResponseRequirements, ResponseViewOptions>;
-
-/** The context shared by the requests of one response socket. */
-export interface TurnContext {
-  readonly services: ResponseTurnDependencies;
-  readonly endpoint: ResponsesEndpoint;
-  /** Of the handshake. */
-  readonly ctx: Context;
-  readonly preferences: Preferences;
-  readonly connection: SocketConnection;
-  readonly cache: ConversationCache;
-}
+import { contextOfTurn, type TurnContext, viewedTurn } from './turn-context.ts';
 
 /** A request whose job is queued. */
 interface BegunTurn {
@@ -95,7 +56,7 @@ export class ResponseTurn {
 
   constructor(context: TurnContext, envelope: SocketEnvelope) {
     this.#context = context;
-    this.#ctx = turnContext(context.ctx);
+    this.#ctx = contextOfTurn(context.ctx);
     this.#envelope = envelope;
     this.#waits = new ClientConnection(context.ctx.res, context.services.handover);
     this.responseId = `resp_${this.#ctx.state.jobId}`;
@@ -295,35 +256,4 @@ const readMs = 5000;
 
 function cancelled(): ApiError {
   return new ApiError('cancelled', 'The response was cancelled by its owner.');
-}
-
-/** Derives a context with a separate state from the handshake's, so that each request has an id. */
-function turnContext(ctx: Context): Context {
-  const { caller, session } = ctx.state;
-  const turn = Object.create(ctx) as Context;
-  turn.state = {
-    jobId: newJobId(),
-    headers: {},
-    startedAt: performance.now(),
-    caller,
-    session,
-    endpoint: 'responses',
-    streamError: undefined,
-    ignored: undefined,
-    errorBody: undefined,
-    facts: { socket: ctx.state.jobId },
-  };
-  return turn;
-}
-
-function viewedTurn(
-  { ctx, services }: TurnContext,
-  { id, model, createdAt }: Pick<ViewedJob, 'id' | 'model' | 'createdAt'>,
-  { viewOptions }: Pick<ParsedResponse, 'viewOptions'>,
-): ViewedJob<ResponseViewOptions> {
-  const { resultLinks, config, baseUrls } = services;
-  const { account } = ctx.state.caller;
-  const baseUrl = baseUrls.of(ctx.req);
-  const link = (file: string): string => resultLinks.link(baseUrl, { account, file }, createdAt + config.resultMs);
-  return { id, model, createdAt, viewOptions, link };
 }
