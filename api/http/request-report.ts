@@ -132,7 +132,7 @@ export function accessLog(log: Logger, metrics: ApiMetrics): Middleware<State> {
   };
 }
 
-/** Those of an error are newer. */
+/** Sets those that nothing has set since: the ones of an error are newer. */
 function setHeaders({ res, state: { headers } }: Context): void {
   if (res.headersSent) return;
   for (const name in headers) if (!res.hasHeader(name)) res.setHeader(name, headers[name] as string);

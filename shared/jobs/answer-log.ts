@@ -1,6 +1,6 @@
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { type Batch, parseBatch } from './frames.ts';
+import { type Batch, parseBatch, type StoredFrame } from './frames.ts';
 
 /** Maximum number of batches per read. Bounds the memory a reader needs for a long log. */
 export const maxPage = 16;
@@ -36,4 +36,16 @@ export async function readLogText(redis: RedisClient, jobId: string, cursor: num
 /** Whether a job's log still exists. */
 export async function hasLog(redis: RedisClient, jobId: string): Promise<boolean> {
   return (await redis.exists(jobKeys.log(jobId))) === 1;
+}
+
+/** Yields the frames that the log of a job has now, in order. Whoever stops reads no more of it. */
+export async function* framesInLog(redis: RedisClient, jobId: string): AsyncGenerator<StoredFrame> {
+  for (let cursor: number | undefined = 0; cursor !== undefined; ) {
+    const { batches, isLast } = await readLog(redis, jobId, cursor);
+    for (const frame of batches.flatMap((batch) => batch.frames)) {
+      cursor = frame.seq;
+      yield frame;
+    }
+    if (isLast) cursor = undefined;
+  }
 }

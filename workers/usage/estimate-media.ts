@@ -1,12 +1,13 @@
 import type { ImageJob } from '../../shared/capabilities/image.ts';
 import type { SpeechJobRequest } from '../../shared/capabilities/speech.ts';
-import { readLog } from '../../shared/jobs/answer-log.ts';
+import { framesInLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { hasTokenPrice, type Prices } from '../../shared/money/cost.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { spokenCharacters } from './billed-quantities.ts';
+import { requestOf } from './estimate-usage.ts';
 
 /** Characters that are said in a second, and those of Chinese, Japanese and Korean, of which each is a syllable. */
 const charactersPerSecond = 15;
@@ -81,10 +82,6 @@ export async function cutMedia(
   return { usage: estimateTranscript(text, seconds) };
 }
 
-async function requestOf({ blobs }: Pick<WorkerContext, 'blobs'>, job: QueuedJob): Promise<string> {
-  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
-}
-
 /** The usage of the partial images in a job's log, of which no more count than it has requested, and of its prompt. */
 async function estimatePartials(context: Pick<WorkerContext, 'redis' | 'blobs'>, job: QueuedJob): Promise<VendorUsage> {
   const { prompt, n, partial_images: partials } = (JSON.parse(await requestOf(context, job)) as ImageJob).parameters;
@@ -103,13 +100,10 @@ async function estimatePartials(context: Pick<WorkerContext, 'redis' | 'blobs'>,
 /** The `delta` frames in a job's log, at most so many. */
 async function countDeltas({ redis }: Pick<WorkerContext, 'redis'>, jobId: string, max: number): Promise<number> {
   let count = 0;
-  for (let cursor: number | undefined = 0; cursor !== undefined && count < max; ) {
-    const { batches, isLast } = await readLog(redis, jobId, cursor);
-    for (const { seq, type } of batches.flatMap((batch) => batch.frames)) {
-      cursor = seq;
-      if (type === 'delta') count += 1;
-    }
-    if (isLast) cursor = undefined;
+  if (max === 0) return count;
+  for await (const { type } of framesInLog(redis, jobId)) {
+    if (type === 'delta') count += 1;
+    if (count >= max) break;
   }
   return Math.min(count, max);
 }
@@ -126,18 +120,14 @@ async function transcriptInLog(
 ): Promise<{ text: string; seconds: number | undefined }> {
   let [deltas, segments, read] = ['', '', 0];
   let seconds: number | undefined;
-  for (let cursor: number | undefined = 0; cursor !== undefined && read < maxRead; ) {
-    const { batches, isLast } = await readLog(redis, jobId, cursor);
-    for (const { seq, type, isBlob, text: frame } of batches.flatMap((batch) => batch.frames)) {
-      cursor = seq;
-      if (type !== 'delta' || isBlob) continue;
-      read += frame.length;
-      const { delta, text, end } = JSON.parse(frame) as { delta?: unknown; text?: unknown; end?: unknown };
-      if (typeof delta === 'string') deltas += delta;
-      if (typeof text === 'string') segments += text;
-      if (typeof end === 'number' && end > (seconds ?? 0)) seconds = end;
-    }
-    if (isLast) cursor = undefined;
+  for await (const { type, isBlob, text: frame } of framesInLog(redis, jobId)) {
+    if (type !== 'delta' || isBlob) continue;
+    read += frame.length;
+    const { delta, text, end } = JSON.parse(frame) as { delta?: unknown; text?: unknown; end?: unknown };
+    if (typeof delta === 'string') deltas += delta;
+    if (typeof text === 'string') segments += text;
+    if (typeof end === 'number' && end > (seconds ?? 0)) seconds = end;
+    if (read >= maxRead) break;
   }
   return { text: deltas || segments, seconds };
 }

@@ -1,6 +1,6 @@
 import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { readLog } from '../../shared/jobs/answer-log.ts';
+import { framesInLog, readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
@@ -126,25 +126,24 @@ async function count(context: EstimatedContext, job: QueuedJob, body?: string): 
   }
 }
 
+/** The text of a job's request, wherever it is. */
+export async function requestOf({ blobs }: Pick<WorkerContext, 'blobs'>, job: QueuedJob): Promise<string> {
+  return job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+}
+
 async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, body?: string): Promise<Exchange> {
   const { endpoint, capability } = job;
-  const request = job.request ?? (await blobs.ofRecords(job.account).text(job.requestBlob ?? ''));
+  const request = await requestOf({ blobs }, job);
   const frames: string[] = [];
   let [length, largeLength] = [0, 0];
-  let cursor = capability === 'chat' ? 0 : undefined;
-  while (cursor !== undefined) {
-    const { batches, isLast } = await readLog(redis, job.id, cursor);
-    for (const frame of batches.flatMap((batch) => batch.frames)) {
-      cursor = frame.seq;
-      if (frame.type !== 'delta') continue;
-      if (frame.isBlob) {
-        largeLength += (JSON.parse(frame.text) as { bytes: number }).bytes;
-        continue;
-      }
-      if (length < maxRead) frames.push(frame.text);
-      length += frame.text.length;
+  for await (const frame of capability === 'chat' ? framesInLog(redis, job.id) : []) {
+    if (frame.type !== 'delta') continue;
+    if (frame.isBlob) {
+      largeLength += (JSON.parse(frame.text) as { bytes: number }).bytes;
+      continue;
     }
-    if (isLast) cursor = undefined;
+    if (length < maxRead) frames.push(frame.text);
+    length += frame.text.length;
   }
   if (body !== undefined) frames.push(body);
   return { endpoint, request, frames, length: length + (body?.length ?? 0), largeLength };

@@ -139,22 +139,25 @@ describe('what audio costs', () => {
     return jobIdOf(response);
   }
 
+  /** Has a speech begun by a model, and ended by its caller. */
+  async function cutSpeech(model: string, leaves: boolean) {
+    const { headers, money } = await account();
+    const body = JSON.stringify({ model, voice: 'alloy', input: said });
+    const speak = (more: Record<string, string>, signal: AbortSignal) =>
+      fetch(`${records.gateway.url}/v1/audio/speech`, {
+        ...{ method: 'POST', body, signal },
+        headers: { ...headers, ...more, 'content-type': 'application/json' },
+      });
+    return { id: await cut(speak, leaves), money };
+  }
+
   for (const leaves of [true, false]) {
     const how = leaves ? 'whose client disconnects' : 'that its deadline ends';
 
     it(`speech ${how} costs the tokens of its text, not its hold`, async () => {
       const audio = Buffer.alloc(3000, 1).toString('base64');
       vendor.answer(endless(event({ type: 'speech.audio.delta', audio }), 'text/event-stream'));
-      const { headers, money } = await account();
-      const body = JSON.stringify({ model: 'mouth', voice: 'alloy', input: said });
-      const id = await cut(
-        (more, signal) =>
-          fetch(`${records.gateway.url}/v1/audio/speech`, {
-            ...{ method: 'POST', body, signal },
-            headers: { ...headers, ...more, 'content-type': 'application/json' },
-          }),
-        leaves,
-      );
+      const { id, money } = await cutSpeech('mouth', leaves);
       const charged = await settled(money, id);
       // Six and a half seconds, of 20.8 tokens each.
       assert.ok(charged >= 100 * 12_000 && charged <= 200 * 12_000, `${charged}`);
@@ -164,16 +167,7 @@ describe('what audio costs', () => {
 
     it(`speech ${how} costs its characters if they have the price`, async () => {
       vendor.answer(endless(Buffer.alloc(3000, 1), 'audio/mpeg'));
-      const { headers, money } = await account();
-      const body = JSON.stringify({ model: 'letters', voice: 'alloy', input: said });
-      const id = await cut(
-        (more, signal) =>
-          fetch(`${records.gateway.url}/v1/audio/speech`, {
-            ...{ method: 'POST', body, signal },
-            headers: { ...headers, ...more, 'content-type': 'application/json' },
-          }),
-        leaves,
-      );
+      const { id, money } = await cutSpeech('letters', leaves);
       assert.equal(await settled(money, id), said.length * 10_000);
     });
 
