@@ -140,6 +140,19 @@ function count(report, name) {
   return Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(report)?.[1] ?? Number.NaN);
 }
 
+/** What to read first of a failed run, said once more at its end: what a run of one group prints is far above that of the next. */
+const failures = [];
+const failuresSaid = 20;
+const linesOfFailure = 40;
+
+/** The tests that failed in a TAP report, each with where it stands and its error; those that failed by their subtests are left out. */
+function failedTests(report) {
+  const found = report.matchAll(/^( *)not ok \d+ - (.*)\n\1 {2}---\n([\s\S]*?)\n\1 {2}\.\.\.$/gm);
+  return [...found]
+    .filter(([, , , details]) => !details.includes("failureType: 'subtestsFailed'"))
+    .map(([, , name, details]) => [`✖ ${name}`, ...details.split('\n').slice(0, linesOfFailure)].join('\n'));
+}
+
 /** Much of what a process does at its start is to compile: the hundreds that the suites start have that from the first. */
 const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 
@@ -207,6 +220,10 @@ async function runTogether(version, files, concurrency, settings) {
   const code = await exitOf(tests);
   const report = readFileSync(tap, 'utf8');
   rmSync(reports, { recursive: true, force: true });
+  const failed = failedTests(report);
+  if (code !== 0 && failed.length === 0)
+    failed.push(`✖ node --test ended with ${code}, and named no test that failed.`);
+  failures.push(...failed);
   const missing = count(report, 'skipped') + count(report, 'todo');
   if (code === 0 && missing !== 0) {
     console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
@@ -270,6 +287,10 @@ for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? othe
   passed = await run(other, among(other > mainVersion ? newestSuites : nodeSuites), { SLUICE_TEST_OTHER_NODE: '1' });
 }
 passed = (await checkAnswers(isWhole)) && passed;
+if (failures.length > 0) {
+  console.error(`\nFailed in this run: ${failures.length}`);
+  for (const failure of failures.slice(0, failuresSaid)) console.error(`\n${failure}`);
+}
 rmSync(compiled, { recursive: true, force: true });
 rmSync(answers, { recursive: true, force: true });
 process.exit(passed ? 0 : 1);
