@@ -81,7 +81,7 @@ local count = redis.call('ZCARD', running)
 local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
 withoutPriority = tonumber(withoutPriority)
-local fill, keepLevels, writeLevels = openBuckets(rate, now, {string.match(ARGV[11], '^(%S+) (%S+)$')})
+local buckets
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
 -- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply.
@@ -131,6 +131,12 @@ local function hasItsShare()
   if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
   local own = unfinished * waiting / (waiting + active)
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
+end
+
+-- Fills the limits per minute with a job. Most keys have none.
+local function fill(limits)
+  buckets = buckets or openBuckets(rate, now, {string.match(ARGV[11], '^(%S+) (%S+)$')})
+  return buckets.fill(limits)
 end
 
 -- Why the key may not join the job of an identical request: it could not send this one itself, by its limits per minute and its
@@ -187,7 +193,7 @@ local function admit(at, state)
   if ARGV[8] ~= '' then return answer(ARGV[8], '', count) end
   if hasItsShare() then return answer('queue_share', string.format('%.0f', unfinished), count) end
   if count >= tonumber(ARGV[6]) then return answer('concurrency', '', count) end
-  local levels, left, tokens = {}, '', 0
+  local levels, left, tokens = nil, '', 0
   if limits ~= '' then
     levels, left, tokens = fill(limits)
     if not levels then return answer('rate', left, count, 0, 0, tokens) end
@@ -216,7 +222,7 @@ local function admit(at, state)
   count, unfinished, held = count + 1, unfinished + 1, held + cost
   waiting = waiting + 1
   if budget then budget.held = budget.held + cost end
-  keepLevels(levels)
+  if levels then buckets.keep(levels) end
   if amount ~= '-' or tokens > 0 then
     local counted = limits ~= '' and ARGV[11] .. ' ' .. limits or ''
     reservations[#reservations + 1] = job
@@ -252,7 +258,7 @@ if budget then
   redis.call('HSET', budgetKey, 'period', period, 'spent', string.format('%.0f', budget.spent),
     'held', string.format('%.0f', budget.held), 'from', periodStart)
 end
-writeLevels()
+if buckets then buckets.write() end
 if #reservations > 0 then redis.call('HSET', reserved, unpack(reservations)) end
 if #queued > 0 then pushQueuedJobs(ARGV[12] .. 'wait', ARGV[12] .. 'marker', queued) end
 return replies

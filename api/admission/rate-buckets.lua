@@ -1,6 +1,6 @@
 -- The limits per minute of an API key: each has a bucket of used amounts that drains evenly over a minute. Prepended to admit.
--- Returns functions over the buckets of one call: fill, which says whether a job fits, and what the buckets are after it; keepLevels,
--- which makes them so for the next job; and writeLevels, which writes all that were kept.
+-- Returns functions over the buckets of one call: fill, which says whether a job fits, and what the buckets are after it; keep,
+-- which makes them so for the next job; and write, which writes all that were kept.
 -- rate      the key's buckets (hash): fields '<what> <model>'
 -- now       ms by Redis's clock
 -- keyLimits the key's limits of requests and tokens, 0 for none
@@ -70,11 +70,11 @@ local function openBuckets(rate, now, keyLimits)
     return levels, left, tokens
   end
 
-  local function keepLevels(levels)
+  local function keep(levels)
     for name, level in pairs(levels) do buckets[name], filled[name] = level, level end
   end
 
-  local function writeLevels()
+  local function write()
     local fields = {}
     for name, level in pairs(filled) do
       fields[#fields + 1], fields[#fields + 2] = name, string.format('%.3f %.0f', level[1], level[2])
@@ -84,5 +84,5 @@ local function openBuckets(rate, now, keyLimits)
     redis.call('PEXPIRE', rate, 180000)
   end
 
-  return fill, keepLevels, writeLevels
+  return {fill = fill, keep = keep, write = write}
 end

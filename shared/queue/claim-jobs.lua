@@ -48,9 +48,10 @@ local function claim(id)
   reply[#reply + 1] = fields[6] or ''
 end
 
--- Most queues have none of low or high priority.
+-- Most queues have none of low or high priority, and none with a priority of BullMQ's: they are asked for all of them at once.
 local flexJobs, highLines, flex, high = ARGV[8] .. 'flex:due', ARGV[8] .. 'high:lines', nil, nil
-if redis.call('EXISTS', flexJobs, highLines) > 0 then
+local hasOthers = redis.call('EXISTS', flexJobs, highLines, KEYS[3], KEYS[5]) > 0
+if hasOthers then
   flex = redis.call('EXISTS', flexJobs) == 1 and openFlexLane(ARGV[8], ARGV[1])
   high = redis.call('EXISTS', highLines) == 1 and openHighLane(ARGV[8], ARGV[1], tonumber(ARGV[11]))
 end
@@ -60,9 +61,9 @@ while claimed < wanted do
   local fromLine = high and high.claimNext(now, target, KEYS[1])
   local id = fromLine or redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then
-    if redis.call('EXISTS', KEYS[3]) == 0 then
-      redis.call('DEL', KEYS[5])
-      isMore = false
+    isMore = hasOthers and redis.call('EXISTS', KEYS[3]) == 1
+    if not isMore then
+      if hasOthers then redis.call('DEL', KEYS[5]) end
       break
     end
     fromLine = queueLines().claimNext(now, target, high and high.length() > 0)
@@ -71,7 +72,7 @@ while claimed < wanted do
   if fromLine then redis.call('LPUSH', KEYS[2], id) end
   claim(id)
 end
-isMore = isMore and redis.call('LLEN', KEYS[1]) + redis.call('ZCARD', KEYS[3]) > 0
+isMore = isMore and redis.call('LLEN', KEYS[1]) + (hasOthers and redis.call('ZCARD', KEYS[3]) or 0) > 0
 if lines then lines.close() end
 if high then high.close() end
 if flex then

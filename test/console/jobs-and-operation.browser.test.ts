@@ -287,7 +287,10 @@ describe('operation', () => {
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await page.goto('/console/operator/users');
+      // The rows of before are gone once the search has begun, and a menu that was opened on one of them with it.
+      const found = page.waitForResponse((response) => response.url().includes('search=mover'));
       await page.getByLabel('Search users').fill('mover');
+      await found;
       await page.getByRole('button', { name: 'Actions for mover@example.com' }).click();
       await page.getByRole('menuitem', { name: 'Move to another account' }).click();
       await eventually(async () => assert.equal(await account.inputValue(), 'Team 7.'));
