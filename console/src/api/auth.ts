@@ -1,6 +1,7 @@
 import { authProblem } from './auth-problem.ts';
 import { queryClient } from './query-client.ts';
 import { RequestError, request } from './request.ts';
+import { settingsQuery } from './settings.ts';
 import { forgetKept } from './tab-storage.ts';
 
 /** One of the user's own sessions, as the sign-in routes list it. */
@@ -33,9 +34,15 @@ otherTabs.onmessage = () => {
 /** Clears cached data, which belongs to the previously signed-in user, here and in other tabs. */
 async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
   const done = await answer;
-  queryClient.clear();
-  otherTabs.postMessage('changed');
+  forgetUser();
   return done;
+}
+
+function forgetUser(): void {
+  // What the sign-in page shows belongs to nobody, and may be loading for it now.
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== settingsQuery.queryKey[0] });
+  queryClient.getMutationCache().clear();
+  otherTabs.postMessage('changed');
 }
 
 /** Result of a correct password: with `twoFactorRedirect` a code is still required. */
@@ -81,11 +88,18 @@ export const confirmEmail = (token: string): Promise<unknown> => post('/confirm-
 export const signUp = (values: { name: string; email: string; password: string }): Promise<unknown> =>
   post('/sign-up/email', values);
 
-/** Also forgets what was typed in the playground. */
-export const signOut = async (): Promise<unknown> => {
-  const done = await andForget(post('/sign-out'));
+/**
+ * Signs out, and forgets what was typed in the playground.
+ * @param leave goes to the sign-in page, before the session is forgotten: a page that shows it would ask for it again
+ */
+export const signOut = async (leave: () => Promise<void>): Promise<void> => {
+  await post('/sign-out');
   forgetKept();
-  return done;
+  try {
+    await leave();
+  } finally {
+    forgetUser();
+  }
 };
 
 /** Returns the identity provider's address, to navigate to. */
@@ -117,8 +131,8 @@ export const endSession = (id: string): Promise<unknown> => post('/revoke-sessio
 
 const endOtherSessions = (): Promise<unknown> => post('/revoke-other-sessions');
 
-/** Ends every session, this one last. */
-export const signOutEverywhere = async (): Promise<unknown> => {
+/** Ends every session, this one last. @param leave as of `signOut` */
+export const signOutEverywhere = async (leave: () => Promise<void>): Promise<void> => {
   await endOtherSessions();
-  return signOut();
+  await signOut(leave);
 };

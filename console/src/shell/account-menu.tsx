@@ -13,8 +13,7 @@ export function AccountMenu() {
   const { user, account } = useSession();
   const navigate = useNavigate();
   const leave = useMutation({
-    mutationFn: signOut,
-    onSuccess: () => navigate({ to: '/sign-in' }),
+    mutationFn: () => signOut(() => navigate({ to: '/sign-in' })),
     onError: (error) => notifications.show({ color: 'red', title: 'Not signed out', message: errorText(error) }),
   });
   const balance = account.balance === null ? 'Unlimited' : money(account.balance);

@@ -79,10 +79,7 @@ export function SessionsCard() {
         opened={isAsking}
         title="Sign out everywhere?"
         confirmLabel="Sign out everywhere"
-        onConfirm={async () => {
-          await signOutEverywhere();
-          await navigate({ to: '/sign-in' });
-        }}
+        onConfirm={() => signOutEverywhere(() => navigate({ to: '/sign-in' }))}
         onClose={() => setAsking(false)}
       >
         <Text size="sm">All your sessions end, this one too. API keys go on working.</Text>
