@@ -71,6 +71,8 @@ async function choose(page: Page, label: string, option: string): Promise<void> 
 
 async function say(page: Page, text: string): Promise<void> {
   await page.getByLabel('Message').fill(text);
+  // Before the models are there none is chosen, and Enter sends nothing.
+  await page.getByRole('button', { name: 'Send', exact: true, disabled: false }).waitFor();
   await page.getByLabel('Message').press('Enter');
 }
 
