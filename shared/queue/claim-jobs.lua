@@ -51,7 +51,7 @@ end
 -- Most queues have none of low or high priority, and none with a priority of BullMQ's: they are asked for all of them at once.
 local flexJobs, highLines, flex, high = ARGV[8] .. 'flex:due', ARGV[8] .. 'high:lines', nil, nil
 local hasOthers = redis.call('EXISTS', flexJobs, highLines, KEYS[3], KEYS[5]) > 0
-if hasOthers then
+if hasOthers and redis.call('EXISTS', flexJobs, highLines) > 0 then
   flex = redis.call('EXISTS', flexJobs) == 1 and openFlexLane(ARGV[8], ARGV[1])
   high = redis.call('EXISTS', highLines) == 1 and openHighLane(ARGV[8], ARGV[1], tonumber(ARGV[11]))
 end
