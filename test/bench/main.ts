@@ -1,27 +1,19 @@
 /** `npm run bench`: starts the targets, loads them in turns, prints and writes the figures. See README.md here. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { benchText } from './bench-requests.ts';
-import {
-  type BenchCase,
-  benchCases,
-  type CaseTimes,
-  checkAnswers,
-  type Measurement,
-  measure,
-  openStreams,
-} from './cases.ts';
+import { benchCases, type CaseTimes } from './cases.ts';
 import { endChildren, nextMessage, projectRoot, startModule } from './children.ts';
 import { type CaseResult, caseReport, comparisonReport, translationReport } from './report.ts';
+import { canServe, isInstallable, runFresh, runInRounds } from './run-cases.ts';
 import { crabllm } from './targets/crabllm.ts';
 import { litellm } from './targets/litellm.ts';
 import { portkey } from './targets/portkey.ts';
 import { proxy } from './targets/proxy.ts';
 import { limitedSluice, sluice, sluiceOf, tracedSluice } from './targets/sluice.ts';
-import { NotInstallable, type Target, type TargetKind, type TargetOptions } from './targets/target.ts';
+import type { TargetKind } from './targets/target.ts';
 import { vendor } from './targets/vendor.ts';
 import { measureTranslations } from './translation.ts';
 
@@ -106,93 +98,8 @@ function chosen<Named extends { name: string }>(option: string, text: string, al
   return all.filter((each) => names.includes(each.name));
 }
 
-/** The targets that turned out not to be installable here. */
-const notInstallable = new Set<TargetKind>();
-
-function canServe(kind: TargetKind, benchCase: BenchCase): boolean {
-  return !notInstallable.has(kind) && !kind.unsupportedCases?.includes(benchCase.name);
-}
-
-/** Starts a target and sees that its answers are whole; undefined, with a line that says why, when it cannot be. */
-async function startTarget(kind: TargetKind, targetOptions: TargetOptions): Promise<Target | undefined> {
-  let target: Target | undefined;
-  try {
-    mkdirSync(targetOptions.directory, { recursive: true });
-    target = await kind.start(targetOptions);
-    await checkAnswers(target, benchText(50), kind.unsupportedCases);
-    return target;
-  } catch (error) {
-    if (ending) throw error;
-    if (error instanceof NotInstallable) notInstallable.add(kind);
-    console.error(`${kind.name} is left out: ${error instanceof Error ? error.message : error}`);
-    await target?.close();
-    return undefined;
-  }
-}
-
-async function tryMeasure(
-  benchCase: BenchCase,
-  target: Target,
-  times: CaseTimes,
-  directory: string,
-): Promise<Measurement | undefined> {
-  try {
-    const measurement = await measure(benchCase, target, times, directory);
-    const failures = Object.entries(measurement.failures).map(([failure, count]) => `${count} × ${failure}`);
-    const rate = `${Math.round(measurement.rate).toLocaleString('en-US')} ${benchCase.unit}s/s`;
-    console.error(`  ${benchCase.name}, ${target.name}: ${[rate, ...failures].join(', ')}`);
-    return measurement;
-  } catch (error) {
-    if (ending) throw error;
-    console.error(
-      `  ${benchCase.name}, ${target.name}: not measured: ${error instanceof Error ? error.message : error}`,
-    );
-    return undefined;
-  }
-}
-
-interface Bench {
-  targets: Target[];
-  times: CaseTimes;
-  rounds: number;
-  directory: string;
-}
-
 function hasFailures(result: CaseResult): boolean {
   return [...result.targets.values()].flat().some((round) => round !== undefined && round.failed > 0);
-}
-
-/**
- * All targets in turns, so that each round has all of them under the same weather; every second round from the last to the
- * first, since who comes first is slower by a tenth, even beside itself.
- */
-async function runInRounds(benchCase: BenchCase, bench: Bench): Promise<CaseResult> {
-  const result: CaseResult = { benchCase, targets: new Map(bench.targets.map((target) => [target.name, []])) };
-  for (let round = 0; round < bench.rounds; round += 1) {
-    for (const target of round % 2 === 0 ? bench.targets : bench.targets.toReversed()) {
-      const measurement = await tryMeasure(benchCase, target, bench.times, bench.directory);
-      result.targets.get(target.name)?.push(measurement);
-    }
-  }
-  return result;
-}
-
-/** One new process after the other: what an earlier load left in memory would be taken for the streams'. */
-async function runFresh(
-  benchCase: BenchCase,
-  kinds: readonly TargetKind[],
-  times: CaseTimes,
-  base: TargetOptions,
-): Promise<CaseResult> {
-  const result: CaseResult = { benchCase, targets: new Map() };
-  for (const kind of kinds.filter((each) => canServe(each, benchCase))) {
-    const directory = join(base.directory, `${kind.name}-${benchCase.name}`);
-    const target = await startTarget(kind, { ...base, directory, concurrency: openStreams + 500 });
-    if (!target) continue;
-    result.targets.set(kind.name, [await tryMeasure(benchCase, target, times, base.directory)]);
-    await target.close();
-  }
-  return result;
 }
 
 function command(name: string, ...args: string[]): string {
@@ -211,7 +118,7 @@ function heading(times: CaseTimes, rounds: number, eventsPerWrite: number, measu
     '',
     `- Date: ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, commit ${command('git', 'rev-parse', '--short', 'HEAD')}${changes}`,
     `- Machine: ${cpus()[0]?.model.trim()}, ${cpus().length} cores for everything, load and vendor included; Node ${process.versions.node}, Redis ${redis}`,
-    `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns, to and fro; ratios are medians of those of each round`,
+    `- Medians of ${rounds} rounds of ${times.seconds} s after ${times.warmupSeconds} s of warm-up, targets in turns, to and fro, and started anew for every two; ratios are medians of those of each round`,
     `- Targets: ${measured.map(({ name, description }) => `${name} (${description})`).join(', ')}`,
     `- Streams of 50 tokens leave the vendor as fast as they can, ${eventsPerWrite} events per write, each in its own HTTP chunk`,
   ].join('\n');
@@ -232,7 +139,7 @@ async function main(): Promise<boolean> {
     join(directory, 'vendor.log'),
   );
   const { port } = await nextMessage<{ port: number }>(vendorChild, 20_000);
-  const base: TargetOptions = {
+  const base = {
     vendor: vendorChild,
     vendorOrigin: `http://127.0.0.1:${port}`,
     directory,
@@ -246,21 +153,12 @@ async function main(): Promise<boolean> {
     results.push(result);
     console.log(`\n${caseReport(result)}\n`);
   };
-  const started = new Map<TargetKind, Target>();
-  if (cases.some((each) => !each.memory)) {
-    for (const kind of kinds) {
-      const target = await startTarget(kind, { ...base, directory: join(directory, kind.name) });
-      if (target) started.set(kind, target);
-    }
-  }
-  for (const benchCase of cases.filter((each) => !each.memory)) {
-    const targets = [...started].flatMap(([kind, target]) => (canServe(kind, benchCase) ? [target] : []));
-    report(await runInRounds(benchCase, { targets, times, rounds, directory }));
-  }
-  for (const target of started.values()) await target.close();
-  for (const benchCase of cases.filter((each) => each.memory)) report(await runFresh(benchCase, kinds, times, base));
+  const inRounds = cases.filter((each) => !each.memory);
+  const bench = { times, rounds, base, isEnding: () => ending !== undefined };
+  for (const result of await runInRounds(inRounds, kinds, bench)) report(result);
+  for (const benchCase of cases.filter((each) => each.memory)) report(await runFresh(benchCase, kinds, bench));
 
-  const measured = kinds.filter((kind) => !notInstallable.has(kind));
+  const measured = kinds.filter(isInstallable);
   const baselines = measured.map((kind) => kind.name).filter((name) => name !== sluice.name);
   const comparison = comparisonReport(results, sluice.name, baselines);
   console.log(comparison);
