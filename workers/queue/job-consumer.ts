@@ -13,8 +13,8 @@ import type { Consumer, JobConsumerOptions } from './consumer.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
-/** Batch window for completing jobs; the same call claims new ones. */
-const completionBatchMs = 4;
+/** How long completed jobs wait for a claim to take them out of the queue: one that waits for jobs takes none. Their slots are free before. */
+const completionBatchMs = 20;
 /** From this many running jobs on, a successful claim is followed by a pause, so that the next one brings more jobs. */
 const busy = 8;
 const pauseMs = 2;
