@@ -13,6 +13,7 @@ import { WaitLimits, type WaitLimitsDependencies } from '../replies/client-conne
 import { eventReply, type OpenReplyDependencies, openReply, type ReplyContext } from '../replies/open-reply.ts';
 import { beyondEnd, type EventPosition, eventHeaders } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
+import type { View } from '../replies/view.ts';
 
 /** Dependencies of a reader that is attached to a job. */
 export interface AttachDependencies {
@@ -20,6 +21,12 @@ export interface AttachDependencies {
   readonly storedJobs: StoredJobs;
   /** This process's name on Redis channels. */
   readonly processId: string;
+}
+
+/** Where a client goes on to read an answer, and in which view. */
+export interface Resumption {
+  readonly resumeAfter?: EventPosition | undefined;
+  readonly view?: Pick<View, 'exactFrames'>;
 }
 
 /** Dependencies of a request that follows a job. */
@@ -50,7 +57,7 @@ export async function followJob(context: FollowContext, open = openReply): Promi
       isCreator,
     });
     try {
-      await attachTo(services, job, reader, context.resumeAfter);
+      await attachTo(services, job, reader, context);
       if (isCreator || ownDeadlineAt !== undefined) {
         reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt, context.isWatcher));
       }
@@ -83,7 +90,7 @@ export async function attachTo(
   services: AttachDependencies,
   job: Pick<JobIdentity, 'id' | 'account'>,
   reader: AnswerReader,
-  resumeAfter?: EventPosition,
+  { resumeAfter, view }: Resumption = {},
 ): Promise<void> {
   if (await attach(services.redis, job.id, readerOf(services.processId))) {
     if (resumeAfter !== undefined) await assertReached(services, job.id, resumeAfter);
@@ -92,7 +99,7 @@ export async function attachTo(
     return;
   }
   const frames = await services.storedJobs.findAnswer(job, (bytes) => reader.expect(bytes));
-  if (frames === undefined || !continues(frames, resumeAfter)) throw expired();
+  if (frames === undefined || !continues(frames, resumeAfter, view)) throw expired();
   if (resumeAfter !== undefined && resumeAfter.seq > (frames.at(-1)?.seq ?? 0)) throw beyondEnd(resumeAfter);
   reader.replay(frames);
 }
@@ -107,11 +114,20 @@ export async function assertReached(
   if (progress !== undefined && position.seq > progress.seq) throw beyondEnd(position);
 }
 
-/** Whether stored frames continue a client's copy. Joined frames can only be resumed as a whole, or after it. */
-function continues(frames: readonly Frame[], resumeAfter: EventPosition | undefined): boolean {
+/**
+ * Whether stored frames continue a client's copy. Joined frames can only be resumed as a whole, or after it, and where they have the
+ * events of the original ones.
+ */
+function continues(
+  frames: readonly Frame[],
+  resumeAfter: EventPosition | undefined,
+  { exactFrames = 0 }: Pick<View, 'exactFrames'> = {},
+): boolean {
   const [first, last] = [frames[0]?.seq ?? 0, frames.at(-1)?.seq ?? 0];
   const areJoined = frames.length > 1 && first > 1;
-  return !areJoined || resumeAfter === undefined || resumeAfter.seq === 0 || resumeAfter.seq >= last - 1;
+  if (!areJoined || resumeAfter === undefined || resumeAfter.seq === 0) return true;
+  const { seq, event } = resumeAfter;
+  return seq > last - exactFrames || (seq === last && !Number.isFinite(event));
 }
 
 /** @throws ApiError 429 for too many that follow a job, or jobs. */

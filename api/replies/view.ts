@@ -44,6 +44,11 @@ export interface View<ViewOptions extends object = object> {
    * called for failed answers.
    */
   final?(frames: readonly Frame[], job: Pick<ViewedJob<ViewOptions>, 'id' | 'viewOptions'>): readonly Frame[];
+  /**
+   * How many of the last frames have, where `final` has joined others, the events of the original ones with their numbers, under the
+   * same indices: a stream that was received up to these is resumed there. None by default: then it is repeated as a whole only.
+   */
+  readonly exactFrames?: number;
   /** Content-Type of a held answer; JSON by default. */
   contentType?(job: ViewedJob<ViewOptions>): string | undefined;
   /** The answer as bytes, for the request that makes the job, if it has that form. All other requests get its events or its held body. */

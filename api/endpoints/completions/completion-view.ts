@@ -73,7 +73,8 @@ export function completionView({
       const body = frames.length === 1 ? end.text : json(fold(frames));
       return splice(envelope(job, object), body);
     },
-    // All deltas joined to one, and the end unchanged.
+    // All deltas joined to one, and the end unchanged: the one is an event, as each of them was.
+    exactFrames: 2,
     final: (frames) => {
       const [first, ...more] = frames.filter(({ type }) => type === 'delta');
       const end = frames.at(-1) as Frame;

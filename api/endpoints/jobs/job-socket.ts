@@ -58,7 +58,7 @@ export function jobSocket(
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state, answer);
       try {
-        await connection.wait(attachTo(services, state, reader, resumeAfter), readMs);
+        await connection.wait(attachTo(services, state, reader, { resumeAfter, view }), readMs);
         // An ended job is available at once, or has expired, which can still become a status.
         if (state.outcome !== undefined) await connection.wait(answer.started, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);

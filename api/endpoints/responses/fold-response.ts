@@ -149,17 +149,16 @@ export function foldedResponse(job: FoldedJob, frames: readonly Frame[]): Respon
 }
 
 /**
- * Joins frames to the fewest equivalent ones: one with the items, as `{"items": […]}`, one that adds nothing, and an end (an
- * error alone, if no item had ended). A reader of all original frames except the last resumes at the end.
+ * Joins frames to the fewest equivalent ones: one with the items, as `{"items": […]}`, and an end (an error alone, if no item had
+ * ended). Their events are others, and numbered otherwise.
  */
 export function joinedFrames(job: FoldedJob, frames: readonly Frame[]): readonly Frame[] {
-  if (frames.length <= 3) return frames;
+  if (frames.length <= 2) return frames;
   const last = frames.at(-1) as Frame;
   const { status, incompleteReason, output, usage, completedAt, more } = foldedResponse(job, frames);
   const whole: Frame = { ...last, type: 'delta', text: JSON.stringify({ items: output }) };
-  const nothing: Frame = { ...last, type: 'delta', text: '{"items":[]}' };
-  if (last.type === 'error') return output?.length ? [whole, nothing, last] : [last];
+  if (last.type === 'error') return output?.length ? [whole, last] : [last];
   const details = incompleteReason === undefined ? null : { reason: incompleteReason };
   const response = { ...more, status, incomplete_details: details, usage: usage ?? null };
-  return [whole, nothing, { ...last, text: JSON.stringify({ response, completed_at: completedAt }) }];
+  return [whole, { ...last, text: JSON.stringify({ response, completed_at: completedAt }) }];
 }

@@ -376,7 +376,7 @@ describe('the view of responses', () => {
       assert.deepEqual(view.resource?.(job, state), last.response, 'read again it is the same');
     }
     assert.deepEqual(eventsOf(job, kept).at(-1).response, last.response);
-    assert.equal(kept.length, 3);
+    assert.equal(kept.length, 2);
     const unfinished = [...frames.slice(1, 3), ...frames.slice(2)];
     assert.deepEqual(view.final?.(unfinished, job), frames.slice(-1), 'nothing was whole');
     const alone = eventsOf(job, [{ ...(frames[3] as Frame), seq: 1 }]);
