@@ -12,7 +12,7 @@ export interface Preferences {
   readonly idempotencyKey: string | undefined;
   /** From `X-Stainless-Timeout` (seconds), in ms: how long the caller will wait. */
   readonly deadlineMs: number | undefined;
-  /** `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result. */
+  /** `Prefer: respond-async`: respond with 202 and the job; `wait=N`, also alone, first waits that long (ms) for the result to begin. */
   readonly respondAsync: boolean;
   readonly waitMs: number;
   /** `Prefer: quote`: respond with what the request may cost and how long it would wait, and run nothing. */
@@ -118,17 +118,34 @@ function readOnDisconnect(value: Header): 'cancel' | 'continue' | undefined {
 
 const nothingPreferred = { respondAsync: false, waitMs: 0, quote: false };
 
-/** Parses `Prefer` (RFC 7240), which requires that unknown preferences are ignored. */
+/** Reads `Prefer` (RFC 7240), which requires that unknown preferences, and unknown parameters, are ignored. */
 function readPrefer(value: Header): Pick<Preferences, 'respondAsync' | 'waitMs' | 'quote'> {
   if (value === undefined) return nothingPreferred;
-  const preferences = (Array.isArray(value) ? value.join(',') : value).split(',').map((part) => part.trim());
-  const isPreferred = (name: string): boolean => preferences.some((part) => part.toLowerCase() === name);
-  const wait = preferences.map((part) => /^wait\s*=\s*"?(\d{1,5})"?$/i.exec(part)?.[1]).find(Boolean);
+  const preferences = parsePrefer(Array.isArray(value) ? value.join(',') : value);
+  const wait = preferences.get('wait');
+  const isWaiting = wait !== undefined && /^\d+$/.test(wait);
   return {
-    respondAsync: isPreferred('respond-async') || wait !== undefined,
-    waitMs: Number(wait ?? 0) * 1000,
-    quote: isPreferred('quote'),
+    respondAsync: preferences.get('respond-async') === '' || isWaiting,
+    waitMs: isWaiting ? Math.min(Number(wait) * 1000, maxDeadlineMs) : 0,
+    quote: preferences.get('quote') === '',
   };
+}
+
+/** What is between commas, and between semicolons, outside of quotes. */
+const betweenCommas = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+const betweenSemicolons = /(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/g;
+
+/** Preferences by name, in lower case, with their values; '' without one. Of several with one name the first counts. */
+function parsePrefer(text: string): ReadonlyMap<string, string> {
+  const preferences = new Map<string, string>();
+  for (const part of text.match(betweenCommas) ?? []) {
+    const [preference = '', ...values] = (part.match(betweenSemicolons)?.[0] ?? '').split('=');
+    const name = preference.trim().toLowerCase();
+    const value = values.join('=').trim();
+    if (preferences.has(name)) continue;
+    preferences.set(name, value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value);
+  }
+  return preferences;
 }
 
 /** Hash of an idempotency key and its scope; '' for a request without one. */

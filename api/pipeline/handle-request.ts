@@ -10,7 +10,7 @@ import { nameJob, showLimits, showServed } from '../http/request-report.ts';
 import type { CacheHits } from '../ledger/usage/cache-hits.ts';
 import { cancelAbandoned, cancelUnreadable, type LeaveJobDependencies } from '../replies/cancel-job.ts';
 import { ClientConnection, type Handover, WaitLimits } from '../replies/client-connection.ts';
-import { hasEvents, openReply, type Reply } from '../replies/open-reply.ts';
+import { openReply, type Reply } from '../replies/open-reply.ts';
 import type { Context, State } from '../state.ts';
 import { type DescribeJobDependencies, describeJob } from './describe-job.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -154,7 +154,7 @@ async function replyToKeyed(call: EndpointCall): Promise<void> {
   if (isHit) call.services.cacheHits.add(call.submission.job);
 }
 
-/** Handles `Prefer: respond-async`: 202 with the job, or its answer if it is ready within `wait`. */
+/** Handles `Prefer: respond-async`: 202 with the job, or its answer if that is ready, or as a stream begins, within `wait`. */
 async function replyLater(call: EndpointCall): Promise<void> {
   const { ctx, services, preferences } = call;
   const { job, isReplay } = await submitOrFind(call);
@@ -164,9 +164,7 @@ async function replyLater(call: EndpointCall): Promise<void> {
     isWatcher: isReplay,
     isRepeat: isReplay,
   };
-  if (preferences.waitMs > 0 && !hasEvents(following)) {
-    if (await followJob(following)) return;
-  }
+  if (preferences.waitMs > 0 && (await followJob(following))) return;
   const state = await readAccepted(call, job);
   ctx.status = 202;
   ctx.set('preference-applied', 'respond-async');

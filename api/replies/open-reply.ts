@@ -51,7 +51,7 @@ export interface ReplyContext {
   readonly isRepeat?: boolean;
   /** Whether the request made no job and only follows one, which is free: the number of followers is bounded. */
   readonly isWatcher?: boolean;
-  /** Maximum wait for an answer that is not a stream of events, in ms; undefined: to its end. */
+  /** Maximum wait until the answer begins, or if it is held, is complete, in ms; undefined: to its end. */
   readonly patienceMs?: number;
 }
 
@@ -73,11 +73,6 @@ export async function openReply(context: ReplyContext): Promise<Reply> {
   const bytes = bytesView(context);
   if (bytes !== undefined) return byteReply(context, bytes);
   return context.job.stream ? await eventReply(context) : await bodyReply(context);
-}
-
-/** Whether `openReply` replies with events, which have no maximum wait. */
-export function hasEvents({ view, job }: Pick<ReplyContext, 'view' | 'job'>): boolean {
-  return job.stream && bytesView({ view, job }) === undefined;
 }
 
 function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView | undefined {

@@ -169,7 +169,7 @@ describe('POST /v1/audio/speech', () => {
   });
 
   it('POST /v1/audio/speech with respond-async and stream_format sse keeps the events and stores the audio', async () => {
-    const accepted = await post(speech({ stream_format: 'sse' }), { prefer: 'respond-async, wait=10' });
+    const accepted = await post(speech({ stream_format: 'sse' }), { prefer: 'respond-async' });
     assert.equal(accepted.status, 202);
     const { id } = (await accepted.json()) as JobObject;
     const said = read(await events(id));

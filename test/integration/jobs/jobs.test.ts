@@ -159,6 +159,20 @@ describe('jobs', () => {
     assert.equal((await ended(id)).result?.choices[0]?.message.content, 'late');
   });
 
+  it('POST /v1/chat/completions with stream and Prefer: wait=N streams what begins within N seconds, and returns 202 afterwards', async () => {
+    for (const prefer of ['wait=20', 'respond-async, wait=20', 'wait=20; strict, respond-async; a=b']) {
+      const soon = await post(streamed('Reply with exactly: soon'), { prefer });
+      assert.equal(soon.status, 200, prefer);
+      assert.equal(textOf(sseEvents(await soon.text())), 'soon');
+    }
+    const body = streamed('Reply with exactly: late', { sandbox: { first_token_ms: 1500 } });
+    const late = await post(body, { prefer: 'wait=1' });
+    assert.equal(late.status, 202);
+    const { id } = (await late.json()) as JobObject;
+    assert.equal((await ended(id)).result?.choices[0]?.message.content, 'late');
+    assert.equal((await post(streamed('Hi'), { prefer: 'respond-async; a=b' })).status, 202);
+  });
+
   it('GET /v1/jobs/{id} shows the error of a failed job, also by the ids of other prefixes', async () => {
     const fault = { kind: 'error', status: 400, code: 'context_length_exceeded', message: 'Too long.' };
     const job = await postLater(held('Hi', { sandbox: { fault } }));

@@ -80,6 +80,7 @@ describe('response socket limits', () => {
     for (const [name, value] of [
       ['Idempotency-Key', 'a'],
       ['Prefer', 'respond-async'],
+      ['Prefer', 'quote'],
     ] as const) {
       const answer = await refusedHandshake(`${gateway.url}/v1/responses`, { headers: { ...bearer(), [name]: value } });
       assert.equal((await assertErrorAnswer(answer, 400, 'invalid_request_error')).param, name);

@@ -118,8 +118,9 @@ function sessionWork(
 /** @throws ApiError 400 for headers without a meaning for a socket's many requests. */
 function readSocketPreferences(ctx: Context): Preferences {
   const preferences = readPreferences(ctx.headers);
-  const refused =
-    (preferences.idempotencyKey !== undefined && 'Idempotency-Key') || (preferences.respondAsync && 'Prefer');
+  // A quote that is not given would be a call that is paid for.
+  const isPreferred = preferences.respondAsync || preferences.quote;
+  const refused = (preferences.idempotencyKey !== undefined && 'Idempotency-Key') || (isPreferred && 'Prefer');
   if (!refused) return preferences;
   throw new ApiError('invalid_request_error', `The header ${refused} cannot be used with a WebSocket.`, {
     param: refused,
