@@ -143,7 +143,8 @@ function parsePrefer(text: string): ReadonlyMap<string, string> {
     const name = preference.trim().toLowerCase();
     const value = values.join('=').trim();
     if (preferences.has(name)) continue;
-    preferences.set(name, value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value);
+    const quoted = /^"(.*)"$/.exec(value)?.[1];
+    preferences.set(name, quoted?.replace(/\\(.)/g, '$1') ?? value);
   }
   return preferences;
 }

@@ -47,6 +47,7 @@ test('what is inside a quoted value, or has a value that it cannot have, is no p
       'wait=1.5',
       'wait=',
       'wait',
+      'wait="10',
     ],
     ...['respond-async=no', 'foo="a, wait=5', 'x-respond-async', '"respond-async"', '', ';', '=', '"', '\\"'],
   ]) {
