@@ -32,8 +32,8 @@ export type ResponseEnd = ResponseProgress & { readonly status: 'completed' | 'i
 export class ResponseFold {
   /** How it ended; undefined until then. */
   end: ResponseEnd | undefined;
-  /** The ended items by output index. */
-  #output: ResponseItem[] = [];
+  /** The ended items by output index, which vendors choose: in a list, a high one would leave as many holes. */
+  readonly #output = new Map<number, ResponseItem>();
   #serviceTier: unknown;
   #events: ResponseEvent[] = [];
   readonly #job: FoldedJob;
@@ -76,15 +76,19 @@ export class ResponseFold {
       ...(typeof event.item_id === 'string' && { item_id: ownItemId(event.item_id, this.#job.id) }),
       ...(item && { item: this.#own(item) }),
     };
-    if (own.type === 'response.output_item.done' && own.item) this.#output[Number(event.output_index)] = own.item;
+    if (own.type === 'response.output_item.done' && own.item) this.#keep(own.item, Number(event.output_index));
     this.#events.push(own);
   }
 
   #takeWhole(items: readonly ResponseItem[]): void {
     for (const item of items) {
-      this.#events.push(...wholeItemEvents(item, this.#output.length));
-      this.#output.push(item);
+      this.#events.push(...wholeItemEvents(item, this.#output.size));
+      this.#keep(item, this.#output.size);
     }
+  }
+
+  #keep(item: ResponseItem, index: number): void {
+    this.#output.set(Number.isNaN(index) ? this.#output.size : index, item);
   }
 
   #takeEnd(fields: Fields): void {
@@ -97,12 +101,11 @@ export class ResponseFold {
     const whole = Array.isArray(choices) ? (choices as Fields[]).map(chatChunkChoice) : [];
     this.#takeChunk({ ...rest, choices: whole });
     this.#chat.end();
-    this.#output = this.#chat.output;
     const { incompleteReason } = this.#chat;
     this.end = {
       status: incompleteReason === undefined ? 'completed' : 'incomplete',
       incompleteReason,
-      output: this.#output,
+      output: this.#chat.output,
       usage: responseUsage(usage),
       completedAt,
       more: this.#serviceTier == null ? {} : { service_tier: this.#serviceTier },
@@ -115,7 +118,7 @@ export class ResponseFold {
     this.end = {
       status,
       incompleteReason: incomplete?.reason,
-      output: ended(this.#output),
+      output: this.#ended(),
       usage,
       completedAt,
       more,
@@ -126,18 +129,18 @@ export class ResponseFold {
     this.end = {
       status: error.code === 'cancelled' ? 'cancelled' : 'failed',
       error: responseError(error),
-      output: ended([...this.#chat.output, ...this.#output]),
+      output: [...this.#chat.output.filter((item) => item !== undefined), ...this.#ended()],
     };
+  }
+
+  /** The ended items in the order of their indices. */
+  #ended(): ResponseItem[] {
+    return [...this.#output].sort(([one], [other]) => one - other).map(([, item]) => item);
   }
 
   #own(item: ResponseItem): ResponseItem {
     return typeof item.id === 'string' ? { ...item, id: ownItemId(item.id, this.#job.id) } : item;
   }
-}
-
-/** Unfinished items leave holes. */
-function ended(items: readonly (ResponseItem | undefined)[]): ResponseItem[] {
-  return items.filter((item) => item !== undefined);
 }
 
 /** The fold of all frames of an ended response. */

@@ -386,6 +386,24 @@ describe('the view of responses', () => {
     );
   });
 
+  it('a vendor that numbers its items as it likes holds nothing up, and they are in its order', {
+    timeout: 20_000,
+  }, () => {
+    const { job } = parsed();
+    const item = (name: string) => ({ id: `msg_${name}`, type: 'message', role: 'assistant', content: [] });
+    const indices = [4_294_967_294, 1e300, 3, 0];
+    const texts = indices.map((index) =>
+      JSON.stringify({ type: 'response.output_item.done', output_index: index, item: item(String(index)) }),
+    );
+    const frames: Frame[] = texts.map((text, index) => ({ seq: index + 1, type: 'delta', text }));
+    const last: Frame = { seq: 5, type: 'end', text: '{"response":{"status":"completed","incomplete_details":null}}' };
+    const { response } = eventsOf(job, [...frames, last]).find(({ type }) => type === 'response.completed');
+    assert.deepEqual(
+      response.output.map(({ id }: Any) => id.split('_')[1]),
+      ['0', '3', '4294967294', '1e+300'],
+    );
+  });
+
   it('the stream of a background response starts with queued', () => {
     const { job } = parsed({ background: true });
     const events = eventsOf(job, [{ seq: 1, type: 'end', text: '{"usage":null}' }]);
