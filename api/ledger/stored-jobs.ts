@@ -180,7 +180,7 @@ export class StoredJobs {
 
   /**
    * Returns the frames that show a job's answer again, the last of them its terminal; undefined if none are kept.
-   * @param onSize as of `findRequest`
+   * @param onSize as of `findRequest`, and called for a small one, too
    * @throws ApiError 503 when the database does not respond.
    */
   async findAnswer(
@@ -196,7 +196,10 @@ export class StoredJobs {
         .executeTakeFirst(),
     );
     if (row === undefined) return undefined;
-    if (row.answer !== null) return framesOfBatch(row.answer);
+    if (row.answer !== null) {
+      onSize(row.answer.length);
+      return framesOfBatch(row.answer);
+    }
     const blob = row.answer_blob;
     if (blob === null) return undefined;
     const text = await this.#readText(job.account, blob, onSize);

@@ -14,6 +14,8 @@ export class BufferedReply<Body> implements FrameReceiver {
   readonly #takesErrors: boolean;
   readonly #share: Pick<BodyShare, 'grow'> | undefined;
   readonly #frames: Frame[] = [];
+  /** What was counted before it came. */
+  #expected = 0;
   #resolve: (body: Body) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
 
@@ -42,6 +44,7 @@ export class BufferedReply<Body> implements FrameReceiver {
 
   expect(bytes: number): void {
     this.#share?.grow(bytes);
+    this.#expected += bytes;
   }
 
   frame(frame: Frame): void {
@@ -62,8 +65,11 @@ export class BufferedReply<Body> implements FrameReceiver {
 
   /** Counts a frame, unless it was expected; false if there is no room for it. */
   #isCounted({ bytes, text }: Frame): boolean {
+    const size = bytes?.length ?? text.length;
+    const expected = Math.min(size, this.#expected);
+    this.#expected -= expected;
     try {
-      if (bytes === undefined) this.#share?.grow(text.length);
+      if (size > expected) this.#share?.grow(size - expected);
       return true;
     } catch (error) {
       this.#reject(error);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { jobKeys } from '../../../shared/redis/keys.ts';
+import { streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { megabytes, peakWhile } from '../../support/faults/resident-memory.ts';
@@ -274,6 +275,21 @@ describe('previous_response_id', () => {
       assert.equal(answer.status, 200, path);
       assert.ok((await answer.text()).includes(said), path);
     }
+    await api.stop();
+  });
+
+  it('a stored answer is counted while it is read, however small it is: its events where it is streamed, too', async () => {
+    const api = await records.gateway.startApi({ SLUICE_BODIES_MIB: '1' });
+    const request = streamed(`Reply with exactly: ${'x'.repeat(400_000)}`);
+    const id = await records.postLater(request, { 'idempotency-key': 'counted' });
+    await records.forget(id);
+    const events = () => records.gateway.fetch(`/v1/jobs/${id}/events`, { url: api.url });
+    const { message } = await assertErrorAnswer(await events(), 429, 'rate_limit_exceeded');
+    assert.match(message, /^Too many bytes of this account's requests are under way/);
+    const held = await records.gateway.fetch(`/v1/jobs/${id}`, { url: api.url });
+    assert.equal(held.status, 200, 'its body is counted once');
+    assert.ok((await held.text()).length > 400_000);
+    assert.equal((await records.gateway.fetch(`/v1/jobs/${id}/events`)).status, 200);
     await api.stop();
   });
 
