@@ -221,14 +221,12 @@ export class ApiError extends Error {
    */
   static from(thrown: unknown): ApiError {
     if (thrown instanceof ApiError) return thrown;
-    if (isRefusal(thrown) || thrown instanceof BlobStorageError) {
-      const message = 'The service cannot do this for now. Send the request again.';
-      return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
-    }
-    if (isDatabaseUnreachable(thrown)) {
-      const message = 'The database is unavailable for now. Try again later.';
-      return new ApiError('service_unavailable', message, { retryAfterMs: 2000, cause: thrown });
-    }
+    const away = (message: string, reason: RefusalReason): ApiError =>
+      new ApiError('service_unavailable', message, { reason, retryAfterMs: 2000, cause: thrown });
+    const tryAgain = 'The service cannot do this for now. Send the request again.';
+    if (isRefusal(thrown)) return away(tryAgain, 'queue_unavailable');
+    if (thrown instanceof BlobStorageError) return away(tryAgain, 'disk');
+    if (isDatabaseUnreachable(thrown)) return away('The database is unavailable for now. Try again later.', 'database');
     return new ApiError('server_error', 'The server had an error while processing your request.', { cause: thrown });
   }
 }

@@ -19,7 +19,7 @@ const maxRetryMs = 60_000;
 /** The 503 for a request that was admitted and could not be queued. */
 export function notQueued(cause: unknown): ApiError {
   return new ApiError('service_unavailable', 'The request could not be queued. Retry it.', {
-    reason: 'queue_unavailable',
+    reason: ApiError.from(cause).refusalReason ?? 'queue_unavailable',
     cause,
   });
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, type RefusalReason } from '../../shared/errors.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
 /** Late reads in flight at which further ones are refused at once. */
@@ -11,12 +11,17 @@ const maxLate = 16;
 export class BoundedReads {
   readonly #patienceMs: number;
   readonly #message: string;
+  readonly #reason: RefusalReason;
   #late = 0;
 
-  /** @param message for a caller whose read timed out or failed */
-  constructor(patienceMs: number, message: string) {
+  /**
+   * @param message for a caller whose read timed out or failed
+   * @param reason what is short then, for operators: the database, unless the storage is another one
+   */
+  constructor(patienceMs: number, message: string, reason: RefusalReason = 'database') {
     this.#patienceMs = patienceMs;
     this.#message = message;
+    this.#reason = reason;
   }
 
   /** Returns the result of `begin`. @throws ApiError 503 when it fails or times out. */
@@ -43,7 +48,7 @@ export class BoundedReads {
 
   #unavailable(cause?: unknown): ApiError {
     return new ApiError('service_unavailable', `${this.#message} Try again later.`, {
-      reason: 'database',
+      reason: this.#reason,
       retryAfterMs: 2000,
       cause,
     });

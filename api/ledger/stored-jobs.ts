@@ -31,7 +31,7 @@ export class StoredJobs {
   readonly #redis: RedisClient;
   readonly #blobs: Blobs;
   readonly #rows = new BoundedReads(readMs, unavailable);
-  readonly #texts = new BoundedReads(readMs, unavailable);
+  readonly #texts = new BoundedReads(readMs, unavailable, 'disk');
 
   readonly #retentionMs: number;
 

@@ -15,12 +15,12 @@ export class MissingBlobError extends Error {
   }
 }
 
-/** The storage cannot be read for now: a disk or a bucket is unavailable, or refuses. */
+/** The storage cannot be read or written for now: a disk or a bucket is unavailable, full, or refuses. */
 export class BlobStorageError extends Error {
   override readonly name = 'BlobStorageError';
 
   constructor(cause: unknown) {
-    super('The storage of files cannot be read.', { cause });
+    super('The storage of files cannot be used.', { cause });
   }
 }
 

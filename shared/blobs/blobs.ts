@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { Slots } from '../runtime/slots.ts';
-import { type BlobStorage, type ByteRange, MissingBlobError } from './blob-storage.ts';
+import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { FolderStorage } from './folder-storage.ts';
 
@@ -57,10 +57,17 @@ export class AccountBlobs {
     this.#takesOld = takesOld;
   }
 
-  /** Stores a text, or bytes in parts, and returns the blob's id. */
+  /**
+   * Stores a text, or bytes in parts, and returns the blob's id.
+   * @throws BlobStorageError
+   */
   async put(content: string | readonly Uint8Array[]): Promise<string> {
     const id = this.#newId();
-    await this.#writes.run(() => this.#storage.write(id, content));
+    try {
+      await this.#writes.run(() => this.#storage.write(id, content));
+    } catch (error) {
+      throw new BlobStorageError(error);
+    }
     return id;
   }
 

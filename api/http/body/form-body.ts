@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Readable, Transform } from 'node:stream';
 import { Dicer } from '@fastify/busboy';
 import type { Context } from 'koa';
+import { BlobStorageError } from '../../../shared/blobs/blob-storage.ts';
 import type { AccountBlobs } from '../../../shared/blobs/blobs.ts';
 import { Upload } from '../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -255,15 +256,24 @@ class FormReading {
     }
     const hash = this.#isHashed ? createHash('sha256') : undefined;
     let size = 0;
+    let failure: unknown;
     async function* hashed(): AsyncGenerator<Buffer> {
-      for await (const chunk of content as AsyncIterable<Buffer>) {
-        size += chunk.length;
-        if (size > limits.fileSize) throw tooLarge('file', limits.fileSize);
-        hash?.update(chunk);
-        yield chunk;
+      try {
+        for await (const chunk of content as AsyncIterable<Buffer>) {
+          size += chunk.length;
+          if (size > limits.fileSize) throw tooLarge('file', limits.fileSize);
+          hash?.update(chunk);
+          yield chunk;
+        }
+      } catch (error) {
+        failure = error;
+        throw error;
       }
     }
-    const { id, bytes } = await this.#blobs.putStream(hashed());
+    // What is not the form's fault is the storage's.
+    const { id, bytes } = await this.#blobs.putStream(hashed()).catch((error) => {
+      throw failure ?? new BlobStorageError(error);
+    });
     const { fileName = '', type = 'application/octet-stream' } = head;
     return { file: new Upload({ blob: id, field, name: fileName, type, bytes }), hash: hash?.digest('hex') ?? '' };
   }

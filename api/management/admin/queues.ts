@@ -10,7 +10,7 @@ const readMs = 5000;
 
 /** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
 export function listQueues({ queues }: { readonly queues: ReadonlyMap<Capability, ShardedQueue> }): Middleware<State> {
-  const reads = new BoundedReads(readMs, 'The queues cannot be read for now.');
+  const reads = new BoundedReads(readMs, 'The queues cannot be read for now.', 'queue_unavailable');
   return async (ctx) => {
     ctx.state.endpoint = 'admin.queues';
     ctx.body = wholeList(await reads.read(() => Promise.all([...queues.values()].map(queueView))));

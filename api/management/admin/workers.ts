@@ -12,7 +12,7 @@ const readMs = 5000;
 export type ReadWorkers = () => Promise<WorkerReport[]>;
 
 export function workerReader({ redis }: { readonly redis: RedisClient }): ReadWorkers {
-  const reads = new BoundedReads(readMs, 'The workers cannot be read for now.');
+  const reads = new BoundedReads(readMs, 'The workers cannot be read for now.', 'queue_unavailable');
   return () => reads.read(() => listWorkers(redis));
 }
 

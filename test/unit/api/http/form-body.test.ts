@@ -492,7 +492,7 @@ describe('readForm', () => {
     assert.equal(await take(answer.files[0] as UploadRecord), 'bytes');
   });
 
-  it('readForm returns a readable 500 when the disk fails, and removes the files stored before', async () => {
+  it('readForm returns a readable 503 when the disk fails, and removes the files stored before', async () => {
     let count = 0;
     storage = {
       putStream: async (content: AsyncIterable<Uint8Array>) => {
@@ -503,7 +503,7 @@ describe('readForm', () => {
     } as never;
     const form = new FormData();
     for (let index = 0; index < 3; index++) form.append('image', new Blob([new Uint8Array(5_000_000)]), 'a.png');
-    assert.deepEqual(refused(await post(form)), [500, 'server_error']);
+    assert.deepEqual(refused(await post(form)), [503, 'service_unavailable']);
     assert.equal(count, 2);
   });
 });
