@@ -1,20 +1,12 @@
 import type { Middleware } from 'koa';
+import { sessionHeaders } from '../pipeline/describe-job.ts';
 import type { Context, State } from '../state.ts';
 
-/** Headers that pages may send. Those of the SDKs and of this gateway have prefixes. */
+/** Headers that pages may send: those that mean something here. Those of the SDKs and of this gateway have prefixes. */
 const allowedHeaders = new Set([
-  'accept',
-  'api-key',
-  'authorization',
-  'cache-control',
-  'content-type',
-  'idempotency-key',
-  'if-range',
-  'last-event-id',
-  'prefer',
-  'range',
-  'user-agent',
-  'x-api-key',
+  ...['accept', 'api-key', 'authorization', 'cache-control', 'content-encoding', 'content-type', 'idempotency-key'],
+  ...['if-range', 'last-event-id', 'prefer', 'range', 'traceparent', 'tracestate', 'user-agent', 'x-api-key'],
+  ...['x-client-request-id', 'x-request-id', ...sessionHeaders],
 ]);
 const allowedPrefixes = ['x-stainless-', 'x-sluice-', 'anthropic-', 'openai-'];
 
@@ -25,7 +17,8 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((what) =>
 
 /** Response headers that pages may read, besides the always readable ones. */
 const exposedHeaders = [
-  ...['x-request-id', 'request-id', 'openai-processing-ms', 'idempotent-replayed', 'location', 'preference-applied'],
+  ...['x-request-id', 'x-client-request-id', 'request-id', 'openai-processing-ms', 'idempotent-replayed'],
+  ...['location', 'preference-applied'],
   ...['retry-after', 'retry-after-ms', 'x-should-retry', 'content-range', 'accept-ranges', 'etag', 'allow'],
   ...[
     'x-sluice-vendor',

@@ -81,7 +81,13 @@ function ownDeadlineAt({ clock, config }: DescribeJobDependencies, { deadlineMs 
 /**
  * Headers by which agents name their sessions: Codex, Claude Code, LiteLLM's. Node has their names in lower case.
  */
-const sessionHeaders = ['session_id', 'session-id', 'x-claude-code-session-id', 'x-litellm-session-id', 'x-session-id'];
+export const sessionHeaders = [
+  'session_id',
+  'session-id',
+  'x-claude-code-session-id',
+  'x-litellm-session-id',
+  'x-session-id',
+];
 
 /** A key that the request names itself precedes its session: several sessions may share it, as OpenAI documents it. */
 function affinityOf({ headers }: Context, { affinity }: ParsedRequest): string | undefined {

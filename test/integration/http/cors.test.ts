@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import { held, streamed } from '../../support/chat-requests.ts';
 import { TestGateway } from '../../support/gateway.ts';
 
 const page = 'https://app.example';
+const requestsPage = readFileSync(new URL('../../../docs/api/requests-and-errors.md', import.meta.url), 'utf8');
 const corsHeaders = [
   'allow-origin',
   'allow-methods',
@@ -83,10 +85,24 @@ describe('CORS for pages of other sites', () => {
     assert.equal(other['allow-headers'], 'authorization');
   });
 
+  it('a preflight allows each header of a request that the documentation names', async () => {
+    const [table = ''] = requestsPage.slice(requestsPage.indexOf('| header |')).split('\n\n');
+    const cells = table.split('\n').map((row) => row.split('|')[1] ?? '');
+    const names = cells.flatMap((cell) => [...cell.matchAll(/`([A-Za-z-]+)[:`]/g)].map(([, name]) => name as string));
+    // The others are values.
+    const named = names.filter((name) => !/^(low|normal|high|cancel|continue|gzip|zstd)$/.test(name));
+    assert.ok(named.includes('X-Client-Request-Id') && named.includes('traceparent'), named.join());
+    const sessions = ['session_id', 'x-claude-code-session-id', 'x-litellm-session-id', 'x-session-id'];
+    const asked = [...new Set([...named, ...sessions].map((name) => name.toLowerCase()))];
+    const { 'allow-headers': allowed } = corsOf(await preflight(listed, '/v1/chat/completions', asked.join(',')));
+    assert.deepEqual(listOf(allowed).sort(), asked.sort());
+  });
+
   it('a listed origin may read held and streamed answers with their own headers', async () => {
     for (const body of [held('Hi'), streamed('Hi')]) {
       const response = await gateway.fetch('/v1/chat/completions', {
-        ...{ url: listed, method: 'POST', body: JSON.stringify(body), headers: { origin: page } },
+        ...{ url: listed, method: 'POST', body: JSON.stringify(body) },
+        headers: { origin: page, 'x-client-request-id': 'own-name' },
       });
       assert.equal(response.status, 200);
       await response.text();
@@ -96,7 +112,7 @@ describe('CORS for pages of other sites', () => {
       assert.match(response.headers.get('vary') ?? '', /origin/i);
       const names = listOf(exposed);
       const own = [...response.headers.keys()].filter((name) => /^(x-|openai-|anthropic-|retry-)/.test(name));
-      assert.ok(own.includes('x-request-id') && own.includes('x-sluice-vendor'));
+      assert.ok(own.includes('x-request-id') && own.includes('x-sluice-vendor') && own.includes('x-client-request-id'));
       for (const name of own.filter((each) => each !== 'x-accel-buffering')) assert.ok(names.includes(name), name);
     }
   });
