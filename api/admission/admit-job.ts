@@ -219,7 +219,7 @@ async function enqueue(
     const state = isMadeWhenQueued(job, services.isCluster) ? newState(job, readerOf(services.processId)) : [];
     const lane = job.lane === 'flex' ? flexTerms(services.config) : job.lane;
     const verdict = await untilAdmitted(() => queue.enqueue(queued, hasPriority, notAfter, state, lane), giveUpAt);
-    if (verdict === 'full') throw new FlexLaneFullError();
+    if (verdict === 'full' || verdict === 'share') throw new FlexLaneFullError(verdict);
     if (verdict === 'late') throw new Error('Redis came to it too late');
   } catch (error) {
     const failure = error instanceof FlexLaneFullError ? error : notQueued(error);

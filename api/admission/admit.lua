@@ -8,9 +8,9 @@
 -- ARGV[5] the caller's revision of the API key   ARGV[6] maximum of unfinished jobs of the key
 -- ARGV[7] ms until the sweeper first checks the holds
 -- ARGV[8] '' or why new work is shed (the caller reads queue length and memory, which have other tags)
--- ARGV[9] '<jobs> <waiting> <active> <limit> <share>': unfinished jobs of an account from which on its next one gets a priority
---          (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share of the
---          rest that an account may fill while others wait
+-- ARGV[9] '<jobs> <waiting> <active> <limit> <share> <beside>': unfinished jobs of an account from which on its next one gets a
+--          priority (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share
+--          of the rest that an account may fill while others wait; how many of its unfinished jobs wait beside the queue
 -- ARGV[10] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
 -- ARGV[11] 'requests tokens': the key's limits per minute, 0 for none
 -- ARGV[12] prefix of the queue's keys; '' on a Cluster
@@ -78,9 +78,10 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished = tonumber(money[3] or 0), tonumber(money[5] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutPriority, waiting, active, queueLimit, queueShare = string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+local withoutPriority, waiting, active, queueLimit, queueShare, beside =
+  string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
-withoutPriority = tonumber(withoutPriority)
+withoutPriority, beside = tonumber(withoutPriority), tonumber(beside)
 local buckets
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
@@ -128,8 +129,9 @@ end
 -- never a flood.
 local fewWaiting = 16
 local function hasItsShare()
-  if waiting <= unfinished then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
-  local own = unfinished * waiting / (waiting + active)
+  local inQueue = math.max(0, unfinished - beside)
+  if waiting <= inQueue then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
+  local own = inQueue * waiting / (waiting + active)
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 

@@ -49,13 +49,15 @@ interface QueueFill {
   readonly waiting: number;
   /** Jobs that workers have claimed. */
   readonly active: number;
+  /** Unfinished jobs of the account that wait beside the queue. */
+  readonly beside: number;
   /** Maximum of waiting jobs. */
   readonly limit: number;
   /** Of what others leave free, while they wait; an account alone leaves that share of the queue free. */
   readonly share: number;
 }
 
-const endless: QueueFill = { waiting: 0, active: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
+const endless: QueueFill = { waiting: 0, active: 0, beside: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
 
 export interface AdmitCall {
   readonly job: JobIdentity;
@@ -80,8 +82,8 @@ export interface AdmitCall {
   readonly time: number;
   /** Time after which it must not be admitted, by Redis's clock: its caller has another response by then. */
   readonly notAfter: number;
-  /** The fill of the queue; unbounded by default. */
-  readonly fill?: QueueFill;
+  /** The fill of the queue; unbounded by default, and for jobs that wait beside it. */
+  readonly fill?: QueueFill | undefined;
   /** The job's maximum cost; `unknown`: not estimated yet, `unpriced`: it has no price. */
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Expected tokens, for limits on tokens; actual usage replaces them at the settlement. */
@@ -136,6 +138,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
     one.caller.revision === other.caller.revision &&
     one.shedding === other.shedding &&
     one.flows === other.flows &&
+    (one.fill === undefined) === (other.fill === undefined) &&
     one.reader === other.reader
   );
 }
@@ -154,7 +157,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     concurrency,
     sweepAfterMs,
     shedding ?? '',
-    `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share}`,
+    `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share} ${fill.beside}`,
     caller.budget ? budgetText(caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability, shardOf(job)),

@@ -116,6 +116,8 @@ function shedding(
   tooLong: ForecastRefusal | undefined,
 ): Shedding | undefined {
   const reason = load.shedding(job.capability);
+  // It waits beside the queue, which has its own bounds.
+  if (reason === 'queue_full' && job.lane === 'flex') return undefined;
   if (reason !== undefined || tooLong === undefined) return reason;
   return tooLong.isOwnLine ? 'line_wait' : 'queue_wait';
 }
@@ -170,7 +172,7 @@ function ask(
     flows: load.flows(job.capability),
     time: clock.now(),
     notAfter: clock.at(giveUpAt),
-    fill: { ...load.fill(job.capability), limit: config.queueLimit, share: config.accountQueueShare },
+    fill: job.lane === 'flex' ? undefined : fillFor(services, job),
     hold,
     tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0),
     reader: isCluster ? undefined : readerOf(processId),
@@ -179,6 +181,12 @@ function ask(
     queued,
   };
   return isCluster ? askBesideState(services, call) : admit(redis, call);
+}
+
+/** The fill of a queue for a job of the account. */
+function fillFor({ load, config }: AskAdmissionDependencies, job: JobIdentity): AdmitCall['fill'] {
+  const beside = load.beside(job.capability, job.account);
+  return { ...load.fill(job.capability), beside, limit: config.queueLimit, share: config.accountQueueShare };
 }
 
 /** Asks on a Cluster, where the state is made beside the admission. */

@@ -10,11 +10,13 @@ export function flexTerms({ flexWaitMs, queueLimit, accountQueueShare }: Config)
   return { joinsAfterMs: flexWaitMs, most: queueLimit, accountMost: Math.ceil(queueLimit * accountQueueShare) };
 }
 
-/** The 429 for a request of low priority while too many wait. */
+/** The 429 for a request of low priority while too many wait: of all accounts (`full`), or of its own (`share`). */
 export class FlexLaneFullError extends ApiError {
-  constructor() {
-    super('rate_limit_exceeded', 'Too many requests of low priority are waiting. Try again later.', {
-      reason: 'queue_full',
+  constructor(whose: 'full' | 'share') {
+    const many =
+      whose === 'full' ? 'Too many requests of low priority are' : 'This account has too many requests of low priority';
+    super('rate_limit_exceeded', `${many} waiting. Try again later.`, {
+      reason: whose === 'full' ? 'queue_full' : 'queue_share',
       retryAfterMs: retryMs,
     });
   }

@@ -47,6 +47,8 @@ export class LoadGauge {
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
   readonly #active = new Map<Capability, number>();
+  /** Jobs of low priority by account, which wait beside the queue; only known while others wait. */
+  readonly #beside = new Map<Capability, ReadonlyMap<string, number>>();
   readonly #oldestWaitMs = new Map<Capability, number>();
   readonly #forecasts: ReadonlyMap<Capability, QueueForecast>;
   readonly #admissions = new Map<Capability, Admissions>();
@@ -96,6 +98,11 @@ export class LoadGauge {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
+  /** Jobs of low priority of an account, which are not among the waiting ones; as last known, if others wait. */
+  beside(capability: Capability, account: string): number {
+    return this.#beside.get(capability)?.get(account) ?? 0;
+  }
+
   /** How long the oldest waiting job had waited when the queue was last read, in ms. */
   oldestWaitMs(capability: Capability): number {
     return this.#oldestWaitMs.get(capability) ?? 0;
@@ -134,8 +141,9 @@ export class LoadGauge {
     return this.#memory;
   }
 
-  /** Counts a job that was just admitted here, and is in its queue or about to be. */
+  /** Counts a job that was just admitted here, and is in its queue or about to be. One of low priority waits beside it. */
   added({ capability, account, lane }: Pick<JobIdentity, 'capability' | 'account' | 'lane'>): void {
+    if (lane === 'flex') return;
     this.#waiting.set(capability, (this.#waiting.get(capability) ?? 0) + 1);
     this.#forecasts.get(capability)?.added(account, lane === 'high');
     const admissions = this.#admissions.get(capability);
@@ -209,7 +217,9 @@ export class LoadGauge {
       admissions.before = Math.max(admissions.now, admissions.before / 2);
       admissions.now = 0;
     }
-    const measured = progress ?? { claimed: 0, lines: new Map(), highLines: new Map() };
+    const nothing = { claimed: 0, lines: new Map(), highLines: new Map(), flexLines: new Map() };
+    const { flexLines, ...measured } = progress ?? nothing;
+    this.#beside.set(capability, flexLines);
     this.#forecasts.get(capability)?.note({ at: performance.now(), isBackedUp, waiting, active, ...measured });
   }
 

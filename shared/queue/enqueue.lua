@@ -8,7 +8,7 @@
 -- of its own: 'ms most share'; 'high' for one of high priority
 -- ARGV[9] its API key, if its account shares its turns between keys; else ''
 -- ARGV[10…] the state to make, if it is made here: its lifetime in ms, fields and their values
--- Returns queued; there (already in the queue); late; full (too many of low priority wait).
+-- Returns queued; there (already in the queue); late; full (too many of low priority wait); share (of its account).
 local key, wait, marker, state = KEYS[1], KEYS[2], KEYS[4], KEYS[5]
 local id, data, account, notAfter = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local time = redis.call('TIME')
@@ -20,7 +20,8 @@ local apiKey = ARGV[9] ~= '' and ARGV[9]
 local joinsAfter, most, share = string.match(ARGV[8], '^(%d+) (%d+) (%d+)$')
 if joinsAfter then
   local flex = openFlexLane(ARGV[5], ARGV[6])
-  if not flex.add(account, id, time, now + joinsAfter, tonumber(most), tonumber(share), apiKey) then return 'full' end
+  local tooMany = flex.add(account, id, time, now + joinsAfter, tonumber(most), tonumber(share), apiKey)
+  if tooMany then return tooMany end
 end
 -- One that is there is older, or has ended.
 if ARGV[10] and redis.call('EXISTS', state) == 0 then

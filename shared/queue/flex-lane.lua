@@ -8,14 +8,13 @@ local function openFlexLane(root, jobs)
   -- Jobs that join the queue at a time, which keeps Redis busy for some milliseconds.
   local atATime = 100
 
-  -- Adds a job, unless too many wait. Returns whether it was added.
+  -- Adds a job, unless too many wait. Returns nil if it was added, else whose jobs are too many: 'full' of all, 'share' of its account.
   -- joinsAt: when it joins the queue, in ms   most, share: how many may wait, of all accounts and of its own   key: as of lines.lua
   local function add(account, id, time, joinsAt, most, share, key)
-    if redis.call('ZCARD', waiting) >= most then return false end
-    if tonumber(redis.call('ZSCORE', lane .. 'lines', account) or 0) >= share then return false end
+    if redis.call('ZCARD', waiting) >= most then return 'full' end
+    if tonumber(redis.call('ZSCORE', lane .. 'lines', account) or 0) >= share then return 'share' end
     lines.join(account, id, time, key)
     redis.call('ZADD', due, string.format('%.0f', joinsAt), id)
-    return true
   end
 
   local function isEmpty() return redis.call('EXISTS', waiting) == 0 end

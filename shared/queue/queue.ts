@@ -80,9 +80,9 @@ const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', impor
 
 /**
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
- * wait. The last two were not queued.
+ * wait; `share`: of its account. The last three were not queued.
  */
-export type Enqueued = 'queued' | 'there' | 'late' | 'full';
+export type Enqueued = 'queued' | 'there' | 'late' | 'full' | 'share';
 
 /** How a job of low priority is queued; see flex-lane.lua. */
 export interface FlexTerms {

@@ -37,6 +37,8 @@ export interface QueueProgress {
   readonly lines: ReadonlyMap<string, number>;
   /** The same of jobs of high priority, which are not among those. */
   readonly highLines: ReadonlyMap<string, number>;
+  /** The same of jobs of low priority, which wait beside the queue. */
+  readonly flexLines: ReadonlyMap<string, number>;
 }
 
 /** Where a job waits. */
@@ -167,15 +169,16 @@ export class QueueReader {
     return { nextMs, aheadMs: ahead * Number(intervalMs ?? 0) };
   }
 
-  /** Returns what the drain of the queue, and what waits in it, are measured by. Two cheap commands, for admission. */
+  /** Returns what the drain of the queue, and what waits in it, are measured by. Three cheap commands, for admission. */
   async progress(): Promise<QueueProgress> {
-    const [[claimed, owed], lines] = await Promise.all([
+    const [[claimed, owed], lines, flexLines] = await Promise.all([
       this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
       this.#lines(this.#root),
+      this.#lines(`${this.#root}flex:`),
     ]);
     // Most queues have never had jobs of high priority.
     const highLines = typeof owed === 'string' ? await this.#lines(`${this.#root}high:`) : new Map();
-    return { claimed: Number(claimed ?? 0), lines, highLines };
+    return { claimed: Number(claimed ?? 0), lines, highLines, flexLines };
   }
 
   async #lines(root: string): Promise<Map<string, number>> {

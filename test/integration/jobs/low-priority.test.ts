@@ -5,6 +5,7 @@ import { streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
@@ -116,9 +117,40 @@ describe('X-Sluice-Priority, with many requests', () => {
       const refused = await asking.ask('Hi', 'low', low);
       assert.ok(Number(refused.headers.get('retry-after')) >= 1, 'it says when to come again');
       await assertErrorAnswer(refused, 429, 'rate_limit_exceeded');
+      const metrics = await (await gateway.fetch('/metrics')).text();
+      assert.match(
+        metrics,
+        /^sluice_refusals_total\{endpoint="chat",reason="queue_share".*\} 1$/m,
+        'its share, not the queue',
+      );
       assert.equal((await asking.ask('Hi', 'others')).status, 200);
       assert.equal(await occupant, 200);
       await eventually(async () => assert.equal(await asking.calls('low'), 10));
+    } finally {
+      await gateway.stop();
+    }
+  });
+
+  it('requests of low priority take nothing of the share of the queue of their account, and wait beside a full queue', async () => {
+    const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_LIMIT: '200' } });
+    try {
+      const later = { prefer: 'respond-async' };
+      const batch = new Asking(gateway, await makeApiKey(gateway, { accountId: 'batch' }));
+      const others = new Asking(gateway, await makeApiKey(gateway, { accountId: 'others' }));
+      const send = async (asking: Asking, count: number, headers: Record<string, string>): Promise<number[]> => {
+        const answers = await Promise.all(Array.from({ length: count }, () => asking.ask('Hi', 'many', headers)));
+        return [...new Set(answers.map(({ status }) => status))];
+      };
+      assert.deepEqual(await send(batch, 19, { ...low, ...later }), [202]);
+      assert.deepEqual(await send(others, 150, later), [202]);
+      await eventually(async () => assert.equal((await batch.ask('Hi', 'normal', later)).status, 202));
+      // The queue is filled up to its limit, and the bounds of the lane are its own.
+      for (const accountId of ['third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth']) {
+        const more = new Asking(gateway, await makeApiKey(gateway, { accountId }));
+        await send(more, 16, later);
+      }
+      await eventually(async () => assert.equal((await others.ask('Hi', 'full', later)).status, 503));
+      assert.deepEqual(await send(batch, 1, { ...low, ...later }), [202]);
     } finally {
       await gateway.stop();
     }

@@ -89,7 +89,7 @@ describe('jobs of low priority in a queue', () => {
     const refused = [await putOne('c', { most: 2 }), await putOne('a', { accountMost: 1 })];
     assert.deepEqual(
       refused.map(({ verdict }) => verdict),
-      ['full', 'full'],
+      ['full', 'share'],
     );
     for (const { id } of refused) assert.equal(await queues.queue.has(id), false);
     assert.equal((await putOne('a', { accountMost: 2 })).verdict, 'queued');
