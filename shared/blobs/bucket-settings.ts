@@ -40,14 +40,14 @@ export function readBucketSettings(text: string, environment: BucketEnvironment)
   const unknown = [...url.searchParams.keys()].find((name) => !['region', 'endpoint', 'path_style'].includes(name));
   if (unknown !== undefined) throw new Error('it takes only region, endpoint and path_style after the question mark');
   const endpoint = url.searchParams.get('endpoint') ?? undefined;
-  if (endpoint !== undefined && !/^https?:\/\/[^/]/.test(endpoint)) {
+  if (endpoint !== undefined && !(/^https?:\/\/[^/]/.test(endpoint) && URL.canParse(endpoint))) {
     throw new Error('its endpoint must be an http or https URL');
   }
   const pathStyle = url.searchParams.get('path_style') ?? '0';
   if (pathStyle !== '0' && pathStyle !== '1') throw new Error('its path_style must be 1 or 0');
   return {
     bucket: url.hostname,
-    prefix: decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, ''),
+    prefix: decoded(url.pathname).replace(/^\/+|\/+$/g, ''),
     region: url.searchParams.get('region') ?? environment.AWS_REGION ?? 'us-east-1',
     endpoint: endpoint?.replace(/\/+$/, ''),
     pathStyle: pathStyle === '1',
@@ -66,5 +66,13 @@ function readCredentials(url: URL, environment: BucketEnvironment): BucketCreden
   }
   if (url.username === '' && url.password === '') return undefined;
   if (url.username === '' || url.password === '') throw new Error('its user info must be a key id and a secret');
-  return { accessKeyId: decodeURIComponent(url.username), secretAccessKey: decodeURIComponent(url.password) };
+  return { accessKeyId: decoded(url.username), secretAccessKey: decoded(url.password) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Error('it has a % that is followed by no two hexadecimal digits: write it as %25');
+  }
 }

@@ -1,5 +1,6 @@
 import { totalmem } from 'node:os';
 import { z } from 'zod';
+import { headerSecret } from './config-error.ts';
 
 const mebibyte = 1024 * 1024;
 const whole = (min: number, max: number) => z.coerce.number().int().min(min).max(max);
@@ -21,7 +22,7 @@ export const boundsSettings = {
     .regex(/^[1-9]\d*(mb|gb)$/i, 'expected megabytes or gigabytes, such as 512mb or 2gb')
     .optional(),
   METRICS_PORT: whole(0, 65_535).optional(),
-  METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+  METRICS_TOKEN: headerSecret(16).optional(),
 };
 
 /** Limits of callers' use of one process, and access to its metrics. Sizes are bytes. */

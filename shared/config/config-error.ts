@@ -23,6 +23,26 @@ export function parseSettings<Shape extends z.ZodRawShape>(
   throw new ConfigError(`${name} ${requirement(plainSchema(schema.shape[name]), issue, given[name])}.`);
 }
 
+/**
+ * Refuses settings of spaces only, which would count as 0 or as a name.
+ * @throws ConfigError naming the first one.
+ */
+export function refuseBlanks(names: readonly string[], given: Readonly<Record<string, unknown>>): void {
+  for (const name of names) {
+    const value = given[name];
+    if (typeof value !== 'string' || value.trim() !== '') continue;
+    throw new ConfigError(`${name} consists of spaces only: give it a value, or leave it empty.`);
+  }
+}
+
+/** A secret that callers send in a header: with any other character all of their requests would be refused. */
+export function headerSecret(min: number) {
+  return z
+    .string()
+    .min(min, `must have at least ${min} characters`)
+    .regex(/^[\x21-\x7e]*$/, 'must consist of letters, digits and signs of ASCII, without spaces');
+}
+
 /** A setting's own schema, without its default. */
 function plainSchema(schema: unknown): unknown {
   const isWrapped = schema instanceof z.ZodDefault || schema instanceof z.ZodOptional;

@@ -5,7 +5,7 @@ import type { Capability } from '../capabilities/capability.ts';
 import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.ts';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
-import { ConfigError, parseSettings } from './config-error.ts';
+import { ConfigError, headerSecret, parseSettings, refuseBlanks } from './config-error.ts';
 import { type DatabaseUse, databaseSettings, readDatabaseSettings } from './database-settings.ts';
 import { applyConfiguration } from './file/apply-configuration.ts';
 import { addressSettings, sandboxSetting } from './file/apply-vendors.ts';
@@ -66,11 +66,11 @@ const settings = z.object({
   AWS_SESSION_TOKEN: z.string().optional(),
   AWS_REGION: z.string().optional(),
   SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
-  SLUICE_BOOTSTRAP_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_BOOTSTRAP_KEY: headerSecret(20).optional(),
   // The former name of SLUICE_BOOTSTRAP_KEY, before clients were found to use it, too.
-  SLUICE_API_KEY: z.string().min(20, 'must have at least 20 characters').optional(),
+  SLUICE_API_KEY: headerSecret(20).optional(),
   SLUICE_CONFIG: z.string().optional(),
-  SLUICE_REGION: z.string().optional(),
+  SLUICE_REGION: z.string().trim().optional(),
   SLUICE_CHECK_KEYS: z.enum(['on', 'off']).default('on'),
   SLUICE_SANDBOX: z.enum(sandboxSettings).default('auto'),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
@@ -187,7 +187,7 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
 type Vendors = Readonly<Record<string, VendorSettings>>;
 
 /**
- * Reads the settings: the only reader of `process.env`. An empty value counts as unset.
+ * Reads the settings: the only reader of `process.env`. An empty value counts as unset, one of spaces as a mistake.
  * @param defaults of this program, which replace the usual ones
  * @throws ConfigError naming the setting and its requirement.
  */
@@ -197,6 +197,7 @@ export function readConfig(
 ): Config {
   const set = Object.entries(environment).filter(([, value]) => value !== '');
   const given = { ...defaults, ...Object.fromEntries(set) };
+  refuseBlanks(settingNames, given);
   // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
   const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);

@@ -15,7 +15,15 @@ const maxHops = 100;
 export const publicUrls = z
   .string()
   .transform((list) => list.split(',').map((url) => url.trim()))
-  .pipe(z.array(address));
+  .pipe(z.array(address))
+  .refine((urls) => urls.every(isPlain), 'must be an address without a login, and without ? or # behind it');
+
+/** Whether paths can be appended to a base URL that everybody may see. One that is no URL has been found before. */
+function isPlain(url: string): boolean {
+  if (!URL.canParse(url)) return true;
+  const { username, password } = new URL(url);
+  return username === '' && password === '' && !/[?#]/.test(url);
+}
 
 /** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks separated by commas. */
 export const trustedProxies = z.string().transform((value, context): TrustedProxies => {

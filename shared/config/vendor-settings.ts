@@ -43,15 +43,14 @@ export interface VendorSettings {
 /** Several keys are separated by commas. */
 const keyList = z
   .string()
-  .transform((list) => list.split(',').map((key) => key.trim()))
+  .transform((list) => [...new Set(list.split(',').map((key) => key.trim()))])
   .pipe(z.array(z.string().min(1, 'must not have an empty key among its keys')));
 
-/** The format of a key of the form `pair`. */
-export const keyPair = 'ACCESS_KEY:SECRET_KEY';
-
-/** Whether a key has its vendor's format. */
-export function isUsableKey({ keyForm }: VendorRow, key: string): boolean {
-  return keyForm !== 'pair' || /^[^:]+:[^:]+$/.test(key);
+/** What a vendor's keys would have to be, if one of them cannot be sent or does not have the vendor's format. */
+export function keysProblem({ keyForm }: VendorRow, keys: readonly string[]): string | undefined {
+  if (!keys.every((key) => /^[\x20-\x7e]*$/.test(key))) return 'printable characters of ASCII';
+  const isPair = keyForm !== 'pair' || keys.every((key) => /^[^:]+:[^:]+$/.test(key));
+  return isPair ? undefined : 'ACCESS_KEY:SECRET_KEY';
 }
 
 /** The name of a vendor in settings: `LM_STUDIO` for `lm-studio`. */
@@ -106,9 +105,8 @@ export function readVendorSettings(
         `${setting}_API_KEY is set, but not ${setting}_BASE_URL, such as ${row.baseUrl}: set both.`,
       );
     }
-    if (apiKeys?.some((key) => !isUsableKey(row, key))) {
-      throw new ConfigError(`${settingName(row)}_API_KEY must be ${keyPair}.`);
-    }
+    const problem = keysProblem(row, apiKeys ?? []);
+    if (problem !== undefined) throw new ConfigError(`${settingName(row)}_API_KEY must be ${problem}.`);
     // A vendor that accepts callers without a key accepts any key.
     vendors[name] = { row, baseUrl: baseUrl ?? row.baseUrl, apiKeys: apiKeys ?? ['none'], isOpen: row.isOpen === true };
   }

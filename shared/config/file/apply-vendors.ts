@@ -1,7 +1,6 @@
 import { findVendorRow, type VendorRow, vendorRows } from '../../vendors/vendors.ts';
 import {
-  isUsableKey,
-  keyPair,
+  keysProblem,
   type SandboxSetting,
   settingName,
   type VendorLimits,
@@ -82,9 +81,10 @@ function vendorOf(
     const or = own === undefined ? '' : `, or ${settingName(own)}_API_KEY in the environment`;
     mistakes.push({ path: ['vendors', name], message: `expected api_key or api_keys${or}` });
   }
-  if (apiKeys.some((key) => !isUsableKey(row, key))) {
+  const problem = keysProblem(row, apiKeys);
+  if (problem !== undefined) {
     const field = entry.apiKeys === undefined ? 'api_key' : 'api_keys';
-    mistakes.push(expected(['vendors', name, field], keyPair));
+    mistakes.push(expected(['vendors', name, field], problem));
   }
   const isOpen = entry.open ?? before?.isOpen ?? row.isOpen === true;
   const { unbilled } = entry;
@@ -106,5 +106,6 @@ function limitsOf({ rpm, tpm, maxParallelRequests, keyLimits, modelLimits }: Ven
 /** One environment variable may contain several keys, separated by commas. */
 function keysOf({ apiKey, apiKeys }: VendorEntry): string[] | undefined {
   const given = apiKeys ?? (apiKey === undefined ? undefined : [apiKey]);
-  return given?.flatMap((keys) => keys.split(',')).flatMap((key) => key.trim() || []);
+  const keys = given?.flatMap((list) => list.split(',')).flatMap((key) => key.trim() || []);
+  return keys && [...new Set(keys)];
 }

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { ConfigError, readConfig, settingNames } from '../../../../shared/config/config.ts';
+
+/** What reading these settings says of them; undefined: they can be used. */
+function complaint(environment: Record<string, string>): string | undefined {
+  try {
+    readConfig(environment);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error));
+    return error.message;
+  }
+}
+
+describe('values of settings that are no values', () => {
+  test('a setting of spaces only is refused by its name, and never means 0 or its default', () => {
+    for (const name of settingNames) {
+      for (const value of [' ', '\t \n', ' '.repeat(40)]) {
+        const sentence = `${name} consists of spaces only: give it a value, or leave it empty.`;
+        assert.equal(complaint({ [name]: value }), sentence);
+      }
+    }
+  });
+
+  test('a key or token that no header can carry is refused by its name, and is not shown', () => {
+    const sentence = 'must consist of letters, digits and signs of ASCII, without spaces.';
+    for (const name of ['SLUICE_BOOTSTRAP_KEY', 'SLUICE_API_KEY', 'METRICS_TOKEN']) {
+      for (const value of ['a-key-that-is-long-enough\n', 'a key that is long enough', '“a-key-that-is-long-enough”']) {
+        assert.equal(complaint({ [name]: value }), `${name} ${sentence}`);
+      }
+    }
+    for (const value of ['“sk-secret”', 'sk-one,sk-two\u200b', 'sk-one\nsk-two', 'sk-ключ']) {
+      const refused = complaint({ OPENAI_API_KEY: value });
+      assert.equal(refused, 'OPENAI_API_KEY must be printable characters of ASCII.');
+    }
+  });
+
+  test('a key that is listed twice is one key', () => {
+    assert.deepEqual(readConfig({ OPENAI_API_KEY: 'one, two,one' }).vendors.openai?.apiKeys, ['one', 'two']);
+  });
+
+  test('a base URL of links has neither a login nor anything behind its path', () => {
+    const sentence = 'PUBLIC_URL must be an address without a login, and without ? or # behind it.';
+    for (const url of ['https://user:pw@a.example', 'https://a.example/?x=1', 'https://a.example/#top']) {
+      assert.equal(complaint({ PUBLIC_URL: url }), sentence);
+      assert.equal(complaint({ PUBLIC_URL: `https://b.example, ${url}` }), sentence);
+    }
+  });
+
+  test('a bucket whose prefix or endpoint is no part of a URL is refused in a sentence', () => {
+    const prefix = 'The setting BLOBS_URL cannot be used: ';
+    for (const endpoint of ['http://:99x', 'http://a b', 'https://h:99999999']) {
+      const url = `s3://bucket/?endpoint=${encodeURIComponent(endpoint)}`;
+      assert.equal(complaint({ BLOBS_URL: url }), `${prefix}its endpoint must be an http or https URL.`);
+    }
+    for (const url of ['s3://bucket/%zz', 's3://id%zz:secret@bucket', 's3://id:secret%@bucket']) {
+      const sentence = `${prefix}it has a % that is followed by no two hexadecimal digits: write it as %25.`;
+      assert.equal(complaint({ BLOBS_URL: url }), sentence);
+    }
+  });
+
+  test('spaces around the name of a region do not make another one of it', () => {
+    assert.equal(readConfig({ SLUICE_REGION: ' eu ' }).region, 'eu');
+  });
+
+  test('the configuration file refuses keys that no header can carry, and has a key that is listed twice once', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-test-values-'));
+    try {
+      const file = join(folder, 'sluice.yaml');
+      const read = (keys: string[]) => {
+        writeFileSync(file, JSON.stringify({ vendors: { openai: { api_keys: keys } } }));
+        return complaint({ SLUICE_CONFIG: file });
+      };
+      assert.match(read(['sk-ключ']) ?? '', /vendors\.openai\.api_keys: expected printable characters of ASCII/);
+      assert.doesNotMatch(read(['sk-ключ']) ?? '', /sk-/);
+      assert.equal(read(['one', 'two', 'one']), undefined);
+      assert.deepEqual(readConfig({ SLUICE_CONFIG: file }).vendors.openai?.apiKeys, ['one', 'two']);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
