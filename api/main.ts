@@ -1,6 +1,7 @@
 import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
+import { refuseArguments, startFailure } from '../shared/config/start-failure.ts';
 import { tryDatabase } from '../shared/database/database.ts';
 import { DatabaseActivity } from '../shared/database/database-activity.ts';
 import { Secrets } from '../shared/database/secrets.ts';
@@ -58,6 +59,7 @@ async function warnOfOpenSecrets(config: Config, log: Logger): Promise<void> {
 
 async function start(): Promise<void> {
   keepFilesPrivate();
+  refuseArguments(process.argv.slice(2), 'npm run api');
   const config = readConfig();
   const { log, flush } = createLogger(config.logLevel, 'api');
   for (const { sentence } of readSettingNotices()) log.warn(sentence);
@@ -134,7 +136,6 @@ async function start(): Promise<void> {
 }
 
 start().catch((error) => {
-  const isExpected = error instanceof ConfigError;
-  process.stderr.write(`${isExpected ? error.message : error.stack}\n`);
+  process.stderr.write(`${startFailure(error)}\n`);
   process.exit(1);
 });

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, readConfig } from '../shared/config/config.ts';
+import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
 import { databaseFile } from '../shared/database/database.ts';
 
 /** Beside `package.json`, where `npm start` reads it, too. */
@@ -23,4 +23,20 @@ export function warnOfNewDatabase({ databaseUrl, dataDir }: Config): void {
   console.error(
     `There is no database in ${dataDir} yet, so a new one is made: a gateway with another SLUICE_DATA_DIR or DATABASE_URL does not know it.`,
   );
+}
+
+/**
+ * What is wrong with a command line without `--`: npm takes the options behind a script's name for its own, and passes them on in
+ * the environment only. The command would run without them.
+ * @param given the options that the command has got
+ * @returns undefined: nothing
+ */
+export function lostOption(command: string, given: Readonly<Record<string, unknown>>): string | undefined {
+  const environment = childEnvironment({});
+  if (environment.npm_lifecycle_event !== command) return undefined;
+  const lost = Object.keys(given).find(
+    (name) => (given[name] ?? false) === false && environment[`npm_config_${name.replaceAll('-', '_')}`],
+  );
+  if (lost === undefined) return undefined;
+  return `npm has kept --${lost} for itself, and nothing was done: write npm run ${command} -- …, with -- before all options`;
 }

@@ -22,7 +22,7 @@ export interface Programs {
  * The worker and api processes to run, by the settings SLUICE_WORKER_PROCESSES and SLUICE_API_PROCESSES.
  * @param settings settings of all of them, with the PORT of the apis
  * @param apiSettings settings for the apis only
- * @throws ConfigError if PORT is one of the ports counted from METRICS_PORT.
+ * @throws ConfigError if two processes would have the same port.
  */
 export function gatewayPrograms(
   config: Config,
@@ -57,12 +57,26 @@ function nextPort(name: string, port: number | undefined, index: number): Record
   return port === undefined || port === 0 ? {} : { [name]: String(port + index) };
 }
 
-/** Apis share what they listen on: one of them would answer callers on the port where another serves its metrics. */
-function checkPorts({ apiProcesses, metricsPort }: Config, port: number): void {
-  if (metricsPort === undefined || metricsPort === 0) return;
-  const last = metricsPort + apiProcesses - 1;
-  if (last <= 65_535 && (port < metricsPort || port > last)) return;
-  throw new ConfigError(
-    `METRICS_PORT ${metricsPort} is the first of the ports of ${apiProcesses} api processes: set it so that PORT is not one of them.`,
-  );
+/**
+ * Two processes of one port would answer for each other, or one of them would start again and again.
+ * @throws ConfigError if ports of processes are the same, or there are no such ports.
+ */
+function checkPorts({ apiProcesses, workerProcesses, metricsPort, workerPort }: Config, port: number): void {
+  const taken = [{ name: 'PORT', first: port, last: port }];
+  const counted = [
+    { name: 'METRICS_PORT', first: metricsPort, count: apiProcesses, role: 'api' },
+    { name: 'WORKER_PORT', first: workerPort, count: workerProcesses, role: 'worker' },
+  ];
+  for (const { name, first, count, role } of counted) {
+    if (first === undefined || first === 0) continue;
+    const last = first + count - 1;
+    const ports = `${name} ${first} is the first of the ports of ${count} ${role} processes`;
+    if (last > 65_535) throw new ConfigError(`${ports}: set it to ${65_536 - count} or less.`);
+    const other = taken.find((range) => first <= range.last && last >= range.first);
+    if (other !== undefined) {
+      const what = other.name === 'PORT' ? 'PORT is not one of them' : `none of them is one of ${other.name}`;
+      throw new ConfigError(`${ports}: set it so that ${what}.`);
+    }
+    taken.push({ name, first, last });
+  }
 }

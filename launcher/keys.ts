@@ -5,12 +5,13 @@ import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
 import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
 import { type Config, ConfigError } from '../shared/config/config.ts';
+import { startFailure } from '../shared/config/start-failure.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { toDollars } from '../shared/money/cost.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
+import { lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
 
@@ -58,10 +59,18 @@ function readArguments() {
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
+    refuseLost(values);
     return { ...values, positionals };
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+/** @throws Error for an option that npm has not passed on. */
+function refuseLost(values: Readonly<Record<string, unknown>>): void {
+  const names = Object.keys({ name: '', account: '', operator: '', ...keyOptions, json: '' });
+  const lost = lostOption('keys', { ...Object.fromEntries(names.map((name) => [name, undefined])), ...values });
+  if (lost !== undefined) throw new Error(lost);
 }
 
 function say(args: Arguments, value: unknown, text: string): void {
@@ -173,7 +182,7 @@ async function main(): Promise<number> {
     return 0;
   } catch (error) {
     if (error instanceof UsageError) console.error(`keys: ${error.message}\n\n${usage}`);
-    else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
+    else console.error(startFailure(error));
     return error instanceof UsageError ? 2 : 1;
   }
 }

@@ -4,7 +4,7 @@ import { ensureApiKey } from '../shared/accounts/api-keys.ts';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice, ownBaseUrls } from '../shared/config/own-addresses.ts';
-import { ensureDataDir, openDatabase } from '../shared/database/database.ts';
+import { type Database, ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { createLogger } from '../shared/runtime/log.ts';
@@ -13,7 +13,7 @@ import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
-import { type FirstOperator, firstOperator } from './first-operator.ts';
+import { firstOperator, isFirstOperator } from './first-operator.ts';
 import { gatewayPrograms, type Programs } from './gateway-programs.ts';
 import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
@@ -69,8 +69,10 @@ export class Launch {
     const notice = everyAddressNotice({ ...config, port });
     if (notice !== undefined) warn(notice);
     const redis = await this.#startRedis(onRedisLost);
-    const { key, keyFile } = await this.#ensureKey();
-    const operator = config.admin === undefined ? await firstOperator(config.dataDir) : 'environment';
+    const { key, keyFile, operator } = await this.#withDatabase(async (db) => ({
+      ...(await this.#ensureKey(db)),
+      operator: config.admin === undefined ? await firstOperator(db, config.dataDir) : ('environment' as const),
+    }));
     const settings = {
       // Reported above: an empty value counts as unset, so the children do not report it again.
       ...Object.fromEntries(notices.map(({ name }) => [name, ''])),
@@ -90,7 +92,7 @@ export class Launch {
       baseUrl,
       key,
       keyFile,
-      operator: operator === 'environment' || (await this.#isOperator(operator.email)) ? operator : 'removed',
+      operator: operator === 'environment' || (await this.#withDatabase(isFirstOperator)) ? operator : 'removed',
       model: exampleModels(config.vendors, config.models).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
@@ -145,32 +147,26 @@ export class Launch {
     return { url: redis.url, description: describeRedis(redis) };
   }
 
-  async #ensureKey(): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
-    const { config, warn } = this.#options;
-    const db = await openDatabase(config);
+  /** Works on the database, which the launcher keeps open no longer than that. */
+  async #withDatabase<Result>(work: (db: Database) => Promise<Result>): Promise<Result> {
+    const db = await openDatabase(this.#options.config);
     try {
-      if (config.apiKey !== undefined) {
-        const outcome = await ensureApiKey(db, config.apiKey);
-        if (outcome === 'revoked')
-          warn('SLUICE_BOOTSTRAP_KEY is a key that was revoked, so requests with it are refused.');
-        return { key: 'environment', keyFile: '' };
-      }
-      const { text, file, revoked } = await firstKey(db, config.dataDir);
-      return { key: revoked ? 'revoked' : { text }, keyFile: file };
+      return await work(db);
     } finally {
       await db.destroy();
     }
   }
 
-  /** Whether the first operator, whom the api makes once, is still one. */
-  async #isOperator(email: string): Promise<boolean> {
-    const db = await openDatabase(this.#options.config);
-    try {
-      const users = db.selectFrom('users').select('id').where('email', '=', email).where('role', '=', 'operator');
-      return (await users.executeTakeFirst()) !== undefined;
-    } finally {
-      await db.destroy();
+  async #ensureKey(db: Database): Promise<Pick<Welcome, 'key' | 'keyFile'>> {
+    const { config, warn } = this.#options;
+    if (config.apiKey !== undefined) {
+      const outcome = await ensureApiKey(db, config.apiKey);
+      if (outcome === 'revoked')
+        warn('SLUICE_BOOTSTRAP_KEY is a key that was revoked, so requests with it are refused.');
+      return { key: 'environment', keyFile: '' };
     }
+    const { text, file, revoked } = await firstKey(db, config.dataDir);
+    return { key: revoked ? 'revoked' : { text }, keyFile: file };
   }
 
   async #startSandbox(): Promise<Record<string, string>> {
@@ -237,8 +233,8 @@ export class Launch {
 }
 
 /** The settings from which the api creates the first operator. */
-function adminSettings(operator: FirstOperator | 'environment'): Record<string, string> {
-  if (operator === 'environment') return {};
+function adminSettings(operator: Welcome['operator']): Record<string, string> {
+  if (typeof operator === 'string') return {};
   return { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
 }
 

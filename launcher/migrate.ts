@@ -1,9 +1,9 @@
 /** `npm run migrate`: runs the database's migrations apart from a start, or shows which ones it lacks. */
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../shared/config/config.ts';
+import { startFailure } from '../shared/config/start-failure.ts';
 import { migrateDatabase, readSchemaStatus, type SchemaStatus } from '../shared/database/schema-status.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { readCommandConfig } from './command-settings.ts';
+import { lostOption, readCommandConfig } from './command-settings.ts';
 
 const usage = `usage:
   npm run migrate                      runs the migrations that the database lacks; gateways may run meanwhile
@@ -47,6 +47,8 @@ async function main(): Promise<number> {
         help: { type: 'boolean', short: 'h', default: false },
       },
     });
+    const lost = lostOption('migrate', values);
+    if (lost !== undefined) throw new UsageError(lost);
     if (values.json && !values.status) throw new UsageError('--json belongs to --status');
     if (values.help) console.log(usage);
     return values.help ? 0 : await run(values.status, values.json);
@@ -54,7 +56,7 @@ async function main(): Promise<number> {
     const { code } = error as { code?: unknown };
     const isUsage = error instanceof UsageError || String(code).startsWith('ERR_PARSE_ARGS');
     if (isUsage) console.error(`migrate: ${(error as Error).message}\n\n${usage}`);
-    else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
+    else console.error(startFailure(error));
     return isUsage ? 2 : 1;
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { unusableFile } from '../shared/config/start-failure.ts';
 
 /** The address of a data folder's embedded Redis, for `npm run keys` and for the next start. */
 export interface RedisAddress {
@@ -15,7 +16,9 @@ const fileOf = (dataDir: string): string => join(dataDir, 'redis.json');
 export async function writeRedisAddress(dataDir: string, { url, pid }: RedisAddress): Promise<void> {
   // An existing file would keep its mode.
   await rm(fileOf(dataDir), { force: true });
-  await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid })}\n`, { mode: 0o600 });
+  await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid })}\n`, { mode: 0o600 }).catch((error) => {
+    throw unusableFile(fileOf(dataDir), error);
+  });
 }
 
 export async function removeRedisAddress(dataDir: string): Promise<void> {
@@ -37,6 +40,6 @@ export function readRedisAddress(dataDir: string): RedisAddress | undefined {
     ) {
       return undefined;
     }
-    throw error;
+    throw unusableFile(fileOf(dataDir), error);
   }
 }

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
-import { type Config, ConfigError, childEnvironment, readConfig } from '../shared/config/config.ts';
+import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
+import { startFailure } from '../shared/config/start-failure.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import type { Programs } from './gateway-programs.ts';
 import { Launch } from './launch.ts';
@@ -99,5 +100,5 @@ function stopper(launch: Launch): (sentence: string, exitCode: number, limitMs?:
 }
 
 function sentenceOf(error: unknown): string {
-  return error instanceof ConfigError || error instanceof StartError ? error.message : String((error as Error).stack);
+  return error instanceof StartError ? error.message : startFailure(error);
 }

@@ -1,6 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { unusableFile } from '../shared/config/start-failure.ts';
 
-/** The secret in a file; if missing, creates a secret and the file, readable by its owner only. */
+/**
+ * The secret in a file; if missing, creates a secret and the file, readable by its owner only.
+ * @throws ConfigError when the file can be neither read nor made.
+ */
 export async function secretOfFile(
   file: string,
   make: () => string,
@@ -8,15 +12,22 @@ export async function secretOfFile(
   const kept = await readSecretFile(file);
   if (kept !== undefined) return { text: kept, isNew: false };
   const text = make();
-  await writeFile(file, `${text}\n`, { mode: 0o600 });
+  try {
+    await writeFile(file, `${text}\n`, { mode: 0o600 });
+  } catch (error) {
+    // On a full disk: the next start must not take a part of a secret for one.
+    await rm(file, { force: true }).catch(() => undefined);
+    throw unusableFile(file, error);
+  }
   return { text, isNew: true };
 }
 
-async function readSecretFile(file: string): Promise<string | undefined> {
+/** The secret in a file; undefined if there is none. @throws ConfigError when the file cannot be read. */
+export async function readSecretFile(file: string): Promise<string | undefined> {
   try {
     return (await readFile(file, 'utf8')).trim() || undefined;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    throw unusableFile(file, error);
   }
 }

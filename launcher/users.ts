@@ -14,9 +14,10 @@ import {
 } from '../shared/accounts/users.ts';
 import { type Config, ConfigError } from '../shared/config/config.ts';
 import { ownBaseUrls } from '../shared/config/own-addresses.ts';
+import { startFailure } from '../shared/config/start-failure.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
+import { lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 
 const usage = `usage:
   npm run users -- list                        prints all users
@@ -136,6 +137,8 @@ function readArguments(): { command: Command; call: Omit<Call, 'db' | 'config'> 
     },
   });
   if (values.help) return undefined;
+  const lost = lostOption('users', { account: undefined, ...values });
+  if (lost !== undefined) throw new UsageError(lost);
   const [name = '', email, ...more] = positionals;
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw new UsageError(name === '' ? 'a command is missing' : `unknown command ${name}`);
@@ -171,7 +174,7 @@ async function main(): Promise<number> {
   } catch (error) {
     const isUsage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
     if (isUsage) console.error(`users: ${(error as Error).message}\n\n${usage}`);
-    else console.error(error instanceof ConfigError ? error.message : (error as Error).stack);
+    else console.error(startFailure(error));
     return isUsage ? 2 : 1;
   }
 }

@@ -1,4 +1,4 @@
-import type { FirstOperator } from './first-operator.ts';
+import { type FirstOperator, firstOperatorEmail } from './first-operator.ts';
 
 /** Data of the welcome text, known once everything runs. */
 export interface Welcome {
@@ -10,8 +10,11 @@ export interface Welcome {
   readonly key: { readonly text: string } | 'environment' | 'file' | 'revoked';
   /** The file with the key's text. */
   readonly keyFile: string;
-  /** The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL; `removed`: operators have removed it. */
-  readonly operator: FirstOperator | 'environment' | 'removed';
+  /**
+   * The first user of the console; `environment`: the one of SLUICE_ADMIN_EMAIL; `removed`: operators have removed it;
+   * `unknown_password`: the file of its password is lost.
+   */
+  readonly operator: FirstOperator | 'environment' | 'removed' | 'unknown_password';
   /** The model of the example. */
   readonly model: string;
   /** Whether the built-in sandbox vendor runs. */
@@ -75,6 +78,9 @@ function processesText({ apiProcesses, workerProcesses, sandbox }: Welcome): str
 function operatorText({ operator }: Welcome): string {
   if (operator === 'environment') return 'as SLUICE_ADMIN_EMAIL, with SLUICE_ADMIN_PASSWORD';
   if (operator === 'removed') return 'as an operator; the first one was removed';
+  if (operator === 'unknown_password') {
+    return `${firstOperatorEmail}; if its password is lost: npm run users -- reset-link ${firstOperatorEmail}`;
+  }
   const { email, password, file, isNew } = operator;
   return isNew ? `${email}, password ${password} (kept in ${file})` : `${email}, first password in ${file}`;
 }

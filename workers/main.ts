@@ -3,6 +3,7 @@ import { StorageClaim } from '../shared/blobs/storage-claim.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
+import { startFailure } from '../shared/config/start-failure.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
@@ -192,6 +193,6 @@ async function drain(
 }
 
 start().catch((error) => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error.stack}\n`);
+  process.stderr.write(`${startFailure(error)}\n`);
   process.exit(1);
 });

@@ -2,6 +2,7 @@
 import { Blobs } from '../../shared/blobs/blobs.ts';
 import { StorageClaim } from '../../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../../shared/config/config.ts';
+import { refuseArguments, startFailure } from '../../shared/config/start-failure.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { newProcessId } from '../../shared/ids.ts';
 import { ProcessReports } from '../../shared/queue/process-registry.ts';
@@ -21,6 +22,7 @@ import { openLedger } from './open-ledger.ts';
 
 async function start(): Promise<void> {
   keepFilesPrivate();
+  refuseArguments(process.argv.slice(2), 'npm run ledger');
   const config = readConfig();
   const { log, flush } = createLogger(config.logLevel, 'ledger');
   for (const { sentence } of readSettingNotices()) log.warn(sentence);
@@ -72,6 +74,6 @@ async function open(config: Config, log: Logger, closers: Closers) {
 }
 
 start().catch((error) => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error.stack}\n`);
+  process.stderr.write(`${startFailure(error)}\n`);
   process.exit(1);
 });

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
+import { fileReason } from '../config/start-failure.ts';
 import { DatabaseActivity } from './database-activity.ts';
 import { isDatabaseUnreachable } from './database-error.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
@@ -74,7 +75,7 @@ export async function orConfigError<Result>(
     }
     const known = error as SqliteFailure;
     if (!['SqliteError', 'SchemaError'].includes(known.name)) throw error;
-    throw new ConfigError(`The database ${join(dataDir, databaseFile)} cannot be used: ${reasonOf(known)}.`);
+    throw new ConfigError(`The database ${join(dataDir, databaseFile)} cannot be used: ${sqliteReason(known)}.`);
   }
 }
 
@@ -130,7 +131,7 @@ export async function ensureDataDir(dataDir: string): Promise<void> {
     // Only writing shows whether it is allowed: root passes every permission check.
     await rmdir(await mkdtemp(join(dataDir, '.probe-')));
   } catch (error) {
-    const reason = folderReasons[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message;
+    const reason = fileReason(error as NodeJS.ErrnoException);
     throw new ConfigError(`The data folder ${dataDir} cannot be used: ${reason} (set SLUICE_DATA_DIR to another one).`);
   }
 }
@@ -148,25 +149,19 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-const folderReasons: Record<string, string> = {
-  ENOENT: 'it cannot be made',
-  EACCES: 'it may not be written to',
-  EPERM: 'it may not be written to',
-  EROFS: 'the file system is read-only',
-  ENOTDIR: 'it, or a part of its path, is a file',
-  ENOSPC: 'the disk is full',
-};
-
 interface SqliteFailure {
   readonly name: string;
   readonly code?: string | undefined;
   readonly message: string;
 }
 
-function reasonOf({ code, message }: SqliteFailure): string {
+/** Why an SQLite file cannot be used, as a part of a sentence. */
+export function sqliteReason({ code, message }: SqliteFailure): string {
+  if (/^ConnectionFailed.*: 14"\)$/.test(message)) return 'it cannot be opened';
   if (code === undefined) return message.replace(/^ConnectionFailed\("(.*)"\)$/, '$1');
   if (code.startsWith('SQLITE_BUSY')) return 'another process keeps it locked';
   if (code.startsWith('SQLITE_READONLY')) return 'it may not be written to';
+  if (code.startsWith('SQLITE_FULL')) return 'the disk is full';
   if (code === 'SQLITE_NOTADB') return 'it is not an SQLite file';
   return message;
 }

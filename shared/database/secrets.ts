@@ -1,7 +1,8 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import { unusableFile } from '../config/start-failure.ts';
 import { ApiError } from '../errors.ts';
 import type { Database } from './database.ts';
 
@@ -57,14 +58,14 @@ async function moveToFile(db: Database, name: SecretName, file: string): Promise
   const known = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirst();
   const secret = known === undefined ? randomBytes(32) : Buffer.from(known.value);
   const draft = `${file}-${randomUUID()}`;
-  await writeFile(draft, `${secret.toString('base64url')}\n`, { mode: 0o600 });
   try {
+    await writeFile(draft, `${secret.toString('base64url')}\n`, { mode: 0o600 });
     // A link is created atomically: if several processes start at once, the first one's secret counts.
     await link(draft, file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusableFile(file, error);
   } finally {
-    await rm(draft);
+    await rm(draft, { force: true });
   }
   await db.deleteFrom('secrets').where('name', '=', name).execute();
   const kept = await readSecretFile(file);
@@ -75,10 +76,10 @@ async function moveToFile(db: Database, name: SecretName, file: string): Promise
 async function readSecretFile(file: string): Promise<Buffer | undefined> {
   try {
     const secret = Buffer.from((await readFile(file, 'utf8')).trim(), 'base64url');
-    if (secret.length < 32) throw new Error(`${file} is not a secret: remove it, and a new one is made`);
+    if (secret.length < 32) throw new ConfigError(`${file} is not a secret: remove it, and a new one is made.`);
     return secret;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    throw error instanceof ConfigError ? error : unusableFile(file, error);
   }
 }

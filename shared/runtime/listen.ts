@@ -4,6 +4,9 @@ import { ConfigError } from '../config/config-error.ts';
 /** Connections that may wait to be accepted: a burst beyond it waits seconds for its next try. Linux allows as many since 5.4. */
 const backlog = 4096;
 
+/** Errors that no other port mends. */
+const hostErrors: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL', 'EAFNOSUPPORT']);
+
 /**
  * Listens.
  * @param setting the one that names the port
@@ -17,6 +20,9 @@ export async function listen(
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
+      if (hostErrors.has(error.code ?? '')) {
+        return reject(new ConfigError(`HOST ${host} is no address of this machine (${error.code}): set HOST to one.`));
+      }
       const reason = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on (${error.code})`;
       reject(new ConfigError(`The port ${port} on ${host} ${reason}: set ${setting} to another one.`));
     });

@@ -1,0 +1,44 @@
+import { ConfigError } from './config-error.ts';
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'it cannot be made',
+  EACCES: 'it may not be used by this user',
+  EPERM: 'it may not be used by this user',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'it, or a part of its path, is a file',
+  EEXIST: 'a file is in its place',
+  EISDIR: 'it is a folder',
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EIO: 'the disk fails',
+};
+
+/** Why a file or folder cannot be used, as a part of a sentence. */
+export function fileReason({ code = '', message }: NodeJS.ErrnoException): string {
+  return reasons[code] ?? message;
+}
+
+/** The error for a file or folder that cannot be used; those of reading and writing do not name it themselves. */
+export function unusableFile(path: string, error: unknown): ConfigError {
+  return new ConfigError(`${path} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`, { cause: error });
+}
+
+/** What a program that cannot start or go on prints: a sentence if the operator can do something about it, else where it failed. */
+export function startFailure(error: unknown): string {
+  if (error instanceof ConfigError) return error.message;
+  const { path, syscall, stack } = error as NodeJS.ErrnoException;
+  // An error of the file system, such as of a file in the data folder.
+  if (typeof path === 'string' && syscall !== undefined && syscall !== 'connect') {
+    return unusableFile(path, error).message;
+  }
+  return stack ?? String(error);
+}
+
+/**
+ * Refuses a command line of a program that takes none: an option would silently do nothing.
+ * @throws ConfigError
+ */
+export function refuseArguments([argument]: readonly string[], command: string): void {
+  if (argument === undefined) return;
+  throw new ConfigError(`${command} takes no argument "${argument}": settings are environment variables.`);
+}
