@@ -1,10 +1,30 @@
 import type { ParsedUrlQuery } from 'node:querystring';
+import type { Middleware } from 'koa';
 import type { ApiError } from '../../shared/errors.ts';
 import { invalidParameter } from '../pipeline/request-fields.ts';
+import type { State } from '../state.ts';
 
 /** The 400 for a parameter of a query. @param expected as in "expected a number" */
 export function invalidQuery(param: string, expected: string): ApiError {
   return invalidParameter(param, `Invalid '${param}': expected ${expected}.`);
+}
+
+/**
+ * Refuses parameters that a route does not have: a filter with a typing error would show, or export, all there is.
+ * @throws ApiError 400 that names the parameter, and those that there are
+ */
+export function takesOnly(...names: readonly string[]): Middleware<State> {
+  const known = new Set(names);
+  const all = names.length === 0 ? 'this path takes none' : `this path takes ${names.join(', ')}`;
+  return (ctx, next) => {
+    const unknown = Object.keys(ctx.query).find((name) => !known.has(name));
+    if (unknown === undefined) return next();
+    const isName = /^[\w.[\]-]{1,64}$/.test(unknown);
+    throw invalidParameter(
+      isName ? unknown : 'query',
+      `Unknown query parameter${isName ? ` '${unknown}'` : ''}: ${all}.`,
+    );
+  };
 }
 
 /** Reads a text parameter; undefined if missing or empty. @throws ApiError 400 if it is repeated or too long. */

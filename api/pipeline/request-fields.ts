@@ -191,6 +191,7 @@ function formatPath(path: Path): string {
 /** Describes the most specific issue: of a union's branches, the one that got furthest into the value. */
 function describe(issue: Issue, value: unknown): Fault {
   const { path } = issue;
+  if (issue.code === 'unrecognized_keys') return unknownField(path, issue.keys);
   const found = valueAt(value, path);
   if (found === undefined && issue.code !== 'custom') {
     return { path, fault: (param) => `Missing required parameter: '${param}'.` };
@@ -207,6 +208,12 @@ function describe(issue: Issue, value: unknown): Fault {
   }
   if (issue.code === 'invalid_type') return { path, fault: wrongType([issue], found) };
   return { path, fault: wrongValue(issue, found) };
+}
+
+/** Names the first of them, unless it is no name that a caller could have meant. */
+function unknownField(path: Path, [key = '']: readonly string[]): Fault {
+  if (formatPath([key]) === '') return { path, fault: () => 'The request has a parameter that is unknown.' };
+  return { path: [...path, key], fault: (param) => `Unknown parameter: '${param}'.` };
 }
 
 type TypeIssue = z.core.$ZodIssueInvalidType;

@@ -29,6 +29,12 @@ const maxLive = 200;
 export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
 const liveStatuses = ['queued', 'in_progress'] as const;
 
+/** Parameters of the lists of jobs, besides their page. */
+export const jobFilters = [
+  ...(['status', 'model', 'key', 'endpoint', 'vendor', 'capability', 'tag', 'from', 'to'] as const),
+] as const;
+export const liveFilters = ['status', 'capability', 'key', 'model', 'endpoint'] as const;
+
 /** Returns the account whose jobs a request may see; undefined for all. */
 export type AccountOf = (ctx: Context) => string | undefined;
 

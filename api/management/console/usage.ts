@@ -21,6 +21,11 @@ const maxDaysByHour = 92;
 const maxDaysByTag = 92;
 /** Maximum groups of a file. A report shows fewer, and their total; a file must not lack any. */
 const maxFileGroups = 100_000;
+/** Parameters of reports. */
+export const usageParameters = [
+  ...(['group_by', 'from', 'to', 'time_zone_offset_minutes', 'model', 'key', 'endpoint'] as const),
+  ...(['capability', 'vendor', 'tag'] as const),
+] as const;
 /** Ids per statement: databases bound the number of their parameters. */
 const idsAtOnce = 1000;
 
