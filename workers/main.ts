@@ -1,5 +1,5 @@
 import { Blobs } from '../shared/blobs/blobs.ts';
-import { StorageClaim } from '../shared/blobs/storage-claim.ts';
+import { claimStorage } from '../shared/blobs/storage-claim.ts';
 import { type Capability, capabilities, isCapability } from '../shared/capabilities/capability.ts';
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
@@ -139,7 +139,7 @@ async function start(): Promise<void> {
     log,
     tracer,
   };
-  closers.use(await StorageClaim.open(redis.client, context.blobs, log));
+  closers.use(await claimStorage(redis.client, context.blobs, log));
   // Before the first job is claimed: an abort for it must find this process listening.
   closers.use(await Inbox.open(redis, workerId, running, log));
   // Both are closed after the consumers: a worker that drains is still there.

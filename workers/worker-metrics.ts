@@ -104,6 +104,8 @@ function addKeyGauge(registry: Registry, name: string, help: string, read: () =>
   const { gauge } = metricMakers(registry);
   const found = gauge(name, help, 'vendor');
   atScrape(found, () => {
+    // A vendor that is no longer set up has no keys, and no alert.
+    found.reset();
     for (const [vendor, keys] of read()) found.set({ vendor }, keys);
   });
 }

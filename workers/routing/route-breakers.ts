@@ -158,6 +158,15 @@ export class RouteBreakers {
     return result;
   }
 
+  /** Forgets routes that are not called any more. */
+  forget(isGone: (route: string) => boolean): void {
+    for (const route of [...this.#routes.keys()]) {
+      if (!isGone(route)) continue;
+      this.#routes.delete(route);
+      this.#onChange(route, undefined);
+    }
+  }
+
   /** Forgets the oldest healthy route; if there is none, the oldest. */
   #forgetOne(): void {
     let [forgotten] = this.#routes.keys();

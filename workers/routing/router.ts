@@ -99,9 +99,8 @@ export class Router {
     this.#breakers = new RouteBreakers(settings, (route, state) => {
       if (state === 'open') options.health?.pause(route, this.#settings.breakerPauseMs);
       if (state === 'closed') options.health?.resume(route);
-      if (!isReported(route)) return;
       if (state === undefined) options.metrics.routeState.remove({ route });
-      else options.metrics.routeState.set({ route }, stateValues[state]);
+      else if (isReported(route)) options.metrics.routeState.set({ route }, stateValues[state]);
     });
     this.#budget = new RetryBudget(() => this.#settings.retryBudget);
     this.#refusals = new Refusals({ ...options, settings });
@@ -110,6 +109,11 @@ export class Router {
   /** Replaces the settings for future calls. The routes' health is kept, unless changed settings would judge it differently. */
   replaceSettings(settings: RoutingSettings): void {
     if (!isDeepStrictEqual(settings, this.#settings)) this.#settings = settings;
+  }
+
+  /** Forgets routes that are gone: nothing calls them again, so that they would stay unhealthy among the metrics. */
+  forgetRoutes(isGone: (route: string) => boolean): void {
+    this.#breakers.forget(isGone);
   }
 
   /** Retries that are currently allowed. */

@@ -69,10 +69,13 @@ export class Routing {
 
   /** Replaces vendors and settings for future calls. */
   replace({ vendors, models, routing }: Pick<Config, 'vendors' | 'models' | 'routing'>): void {
+    const before = this.#listed;
     this.#listed = routesOf(models);
     this.vendors.replace(vendors);
     this.#pacer.replace(vendors);
     this.router.replaceSettings(routing);
+    const isOff = (route: string): boolean => !Object.hasOwn(vendors, route.slice(0, route.indexOf('/')));
+    this.router.forgetRoutes((route) => isOff(route) || (before.has(route) && !this.#listed.has(route)));
   }
 }
 
