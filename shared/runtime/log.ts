@@ -22,15 +22,67 @@ export type Flush = () => Promise<boolean>;
  * The process's logger: JSON lines on stdout. Lines are batched and written at most a second later, because a write per request
  * is a system call per request; `flush` them before exit. Never log bodies, prompts or headers.
  *
+ * Of warnings and errors with the same message a second has a few lines only: what fails a thousand times a second has one cause.
  * A stdout that is not read, is closed or is a file on a full disk costs lines, and neither memory nor the process.
  */
 export function createLogger(level: string, role: string): { log: Logger; flush: Flush } {
   const lines = new BatchedLines((dropped) => {
     log.warn({ lines: dropped }, 'lines of this log were dropped, because stdout did not take them');
   });
-  const log = pino({ level, base: { role }, timestamp: isoTime, serializers: { err: loggedError } }, lines);
-  return { log, flush: () => lines.flush() };
+  const destination = new RepeatedLines(lines, (like, repeated) => {
+    log.warn({ like, lines: repeated }, 'lines like others of the same second were left out of this log');
+  });
+  const log = pino({ level, base: { role }, timestamp: isoTime, serializers: { err: loggedError } }, destination);
+  const flush = (): Promise<boolean> => {
+    destination.tell();
+    return lines.flush();
+  };
+  return { log, flush };
 }
+
+/** Lines with the same message in a second. */
+const maxAlike = 20;
+/** Messages that are told apart in a second: some have texts of their own. */
+const maxMessages = 200;
+
+/** Lines on their way to stdout: of warnings and errors with the same message only the first ones of each second. */
+class RepeatedLines implements DestinationStream {
+  readonly #lines: DestinationStream;
+  readonly #onRepeated: (message: string, lines: number) => void;
+  readonly #alike = new Map<string, number>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param onRepeated called after a second that had more lines with a message, with how many more */
+  constructor(lines: DestinationStream, onRepeated: (message: string, lines: number) => void) {
+    this.#lines = lines;
+    this.#onRepeated = onRepeated;
+  }
+
+  write(line: string): void {
+    // `{"level":30` and less is of every request, and is passed on as it is.
+    if (line[levelAt] === '4' || line[levelAt] === '5') {
+      const message = /"msg":"(.*)"\}\n$/.exec(line.slice(Math.max(0, line.lastIndexOf('"msg":"'))))?.[1] ?? '';
+      const known = this.#alike.has(message) || this.#alike.size < maxMessages ? message : 'other messages';
+      const count = (this.#alike.get(known) ?? 0) + 1;
+      this.#alike.set(known, count);
+      this.#timer ??= setTimeout(() => this.tell(), 1000).unref();
+      if (count > maxAlike) return;
+    }
+    this.#lines.write(line);
+  }
+
+  /** Tells what was left out since the last time. */
+  tell(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const alike = [...this.#alike];
+    this.#alike.clear();
+    for (const [message, count] of alike) if (count > maxAlike) this.#onRepeated(message, count - maxAlike);
+  }
+}
+
+/** Index of the first digit of a line's level. */
+const levelAt = '{"level":'.length;
 
 let second = 0;
 let secondText = '';

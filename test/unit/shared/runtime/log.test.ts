@@ -19,7 +19,7 @@ async function startLogging(stdout: number | 'pipe'): Promise<ChildProcess> {
   return child;
 }
 
-async function logLines(child: ChildProcess, lines: number): Promise<void> {
+async function logLines(child: ChildProcess, lines: number | { readonly failures: number }): Promise<void> {
   child.send(lines);
   await once(child, 'message');
 }
@@ -41,6 +41,22 @@ describe('the log of a process', () => {
     const dropped = messages.find(({ msg }) => msg.includes('were dropped'))?.lines ?? 0;
     assert.ok(dropped > 0, 'some are dropped');
     assert.equal(written + dropped, manyLines);
+  });
+
+  test('has the first lines of a failure that comes a thousand times a second, and the number of the others', async () => {
+    const child = await startLogging('pipe');
+    const lines: { msg: string; level: number; like?: string; lines?: number }[] = [];
+    createInterface({ input: child.stdout as Readable }).on('line', (line) => lines.push(JSON.parse(line)));
+    await logLines(child, { failures: 1000 });
+    child.kill('SIGTERM');
+    assert.deepEqual(await once(child, 'close'), [0, null]);
+    const count = (message: string) => lines.filter(({ msg }) => msg === message).length;
+    // All of them in one second, or at a second's border.
+    assert.ok(count('vendor call failed') >= 20 && count('vendor call failed') <= 40, `${count('vendor call failed')}`);
+    const leftOut = lines.filter(({ like }) => like === 'vendor call failed').map((line) => line.lines ?? 0);
+    assert.equal(leftOut.reduce((sum, some) => sum + some, 0) + count('vendor call failed'), 1000);
+    assert.equal(count('a "quoted" failure'), 10, 'what is rare has all of its lines');
+    assert.equal(count('job'), 1000, 'lines of requests and jobs are not failures');
   });
 
   test('whose stdout nobody reads does not keep the process from ending', async () => {

@@ -13,8 +13,16 @@ closeOnSignal({
   close: () => undefined,
 });
 // Logs so many lines of a thousand characters, and then tells that it is still there.
-process.on('message', (lines: number) => {
-  for (let index = 0; index < lines; index++) log.info({ text: 'x'.repeat(1000) }, 'a line');
+process.on('message', (lines: number | { readonly failures: number }) => {
+  if (typeof lines === 'number') {
+    for (let index = 0; index < lines; index++) log.info({ text: 'x'.repeat(1000) }, 'a line');
+  } else {
+    for (let index = 0; index < lines.failures; index++) {
+      log.warn({ err: new Error('away'), job: index }, 'vendor call failed');
+      if (index % 100 === 0) log.error({ job: index }, 'a "quoted" failure');
+      log.info({ job: index }, 'job');
+    }
+  }
   setTimeout(() => process.send?.('logged'), 50);
 });
 process.send?.('ready');
