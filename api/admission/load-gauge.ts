@@ -17,6 +17,9 @@ const memoryAgeMs = 1000;
 /** Share of Redis's memory above which new work is shed: at the limit not even workers can fetch. */
 const memoryLimit = 0.7;
 
+/** Age above which a figure is no longer known: it is read each second, unless Redis is away. */
+const knownMs = 5000;
+
 /** Waiting time of a job above which its queue does not flow: the usual hand-over takes this long. */
 const flowingMs = 25;
 
@@ -60,6 +63,8 @@ export class LoadGauge {
   /** When each queue was last read. */
   readonly #readAt = new Map<Capability, number>();
   #memoryReadAt = 0;
+  /** When figures were last received, by capability, and Redis's memory. */
+  readonly #knownAt = new Map<Capability | 'memory', number>();
   /** Reads in progress: while Redis does not respond, no further ones start. */
   #readingQueues: Promise<void> | undefined;
   #readingMemory: Promise<void> | undefined;
@@ -101,6 +106,11 @@ export class LoadGauge {
   /** Jobs of low priority of an account, which are not among the waiting ones; as last known, if others wait. */
   beside(capability: Capability, account: string): number {
     return this.#beside.get(capability)?.get(account) ?? 0;
+  }
+
+  /** Whether the figures of a queue, or of Redis's memory, are those of now: Redis may be away. */
+  isKnown(of: Capability | 'memory'): boolean {
+    return Date.now() - (this.#knownAt.get(of) ?? 0) < knownMs;
   }
 
   /** How long the oldest waiting job had waited when the queue was last read, in ms. */
@@ -210,6 +220,7 @@ export class LoadGauge {
     // Jobs admitted meanwhile were not in the queue yet.
     this.#waiting.set(capability, waiting + (admissions?.now ?? before) - before);
     this.#active.set(capability, active);
+    this.#knownAt.set(capability, Date.now());
     this.#oldestWaitMs.set(capability, depth?.oldestWaitMs ?? 0);
     if (isBackedUp) this.#backedUp.add(capability);
     else this.#backedUp.delete(capability);
@@ -225,5 +236,6 @@ export class LoadGauge {
 
   async #readMemory(): Promise<void> {
     this.#memory = await memoryUse(this.#redis);
+    this.#knownAt.set('memory', Date.now());
   }
 }

@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { redisLag } from '../../shared/runtime/metrics.ts';
+import { redisState } from '../../shared/runtime/metrics.ts';
 import type { Scrapes } from '../../shared/runtime/metrics-access.ts';
 import { mayReadMetrics } from '../../shared/runtime/metrics-access.ts';
 import type { BusyLoop } from '../bounds/busy-loop.ts';
@@ -43,11 +43,10 @@ export function readyz(services: HealthDependencies, isClosing: () => boolean): 
   return async (ctx) => {
     ctx.state.endpoint = 'readyz';
     const waitMs = services.busyLoop.isSlow ? busyReplyMs : replyMs;
-    const lagging = redisLag(services.redis, waitMs);
-    const [lag, isDatabaseThere] = await Promise.all([lagging, services.database.isThere()]);
-    const behind = services.watch.isBehind ? 'behind' : 'ok';
+    const asking = redisState(services.redis, waitMs);
+    const [redis, isDatabaseThere] = await Promise.all([asking, services.database.isThere()]);
     const checks = {
-      redis: lag >= 0 ? behind : 'unavailable',
+      redis: redis === 'ok' && services.watch.isBehind ? 'behind' : redis,
       database: isDatabaseThere ? 'ok' : 'unavailable',
       accepting: isClosing() ? 'closing' : 'ok',
     };

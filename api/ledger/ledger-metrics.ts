@@ -16,25 +16,32 @@ export interface LedgerMetrics {
 /** Sources of the gauges, read on each scrape. */
 export interface LedgerGauges {
   readonly unreadable: { readonly size: number };
-  readonly backlog: { readonly bytes: number; readonly records: number; readonly oldestMs: number };
+  readonly backlog: {
+    readonly bytes: number;
+    readonly records: number;
+    readonly oldestMs: number;
+    readonly ageMs: number;
+  };
   readonly spool: { readonly records: number; readonly bytes: number };
 }
+
+/** A measurement of the outboxes that is older than this, in ms, is not shown: it is made every 15 s, unless Redis is away. */
+const maxAgeMs = 45_000;
 
 /** Creates the ledger's metrics. */
 export function createLedgerMetrics(registry: Registry, { unreadable, backlog, spool }: LedgerGauges): LedgerMetrics {
   const { counter } = metricMakers(registry);
   const add = (name: string, help: string, read: () => number): void => addGauge(registry, name, help, read);
-  add(
-    'sluice_outbox_records',
-    'Job records in Redis that are not in the database yet, measured every 15 s.',
-    () => backlog.records,
+  const measured = (value: number): number => (backlog.ageMs < maxAgeMs ? value : Number.NaN);
+  add('sluice_outbox_records', 'Job records in Redis that are not in the database yet, measured every 15 s.', () =>
+    measured(backlog.records),
   );
-  add(
-    'sluice_outbox_oldest_seconds',
-    'Age of the oldest of these records, measured every 15 s.',
-    () => backlog.oldestMs / 1000,
+  add('sluice_outbox_oldest_seconds', 'Age of the oldest of these records, measured every 15 s.', () =>
+    measured(backlog.oldestMs / 1000),
   );
-  add('sluice_outbox_bytes', 'Memory of Redis that these records use, measured every 15 s.', () => backlog.bytes);
+  add('sluice_outbox_bytes', 'Memory of Redis that these records use, measured every 15 s.', () =>
+    measured(backlog.bytes),
+  );
   add(
     'sluice_outbox_unreadable_records',
     'Job records of another version, which stay in the outbox until an api process can read them.',

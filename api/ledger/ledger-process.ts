@@ -118,7 +118,16 @@ export class LedgerProcess {
   }
 
   #repeat(ms: number, work: () => Promise<unknown>, failure: string, log: Logger): NodeJS.Timeout {
-    const timer = setInterval(() => this.#run(work, failure, log), ms);
+    // While Redis or the database is silent, one waits for it, and not one more each time.
+    let isRunning = false;
+    const timer = setInterval(() => {
+      if (isRunning) return;
+      isRunning = true;
+      const done = (): void => {
+        isRunning = false;
+      };
+      this.#run(() => work().finally(done), failure, log);
+    }, ms);
     timer.unref();
     return timer;
   }

@@ -8,7 +8,7 @@ import type { LoadGauge } from '../admission/load-gauge.ts';
 /** Sources of the gauges that have the same value in every api process. */
 export interface SharedGauges {
   readonly redis: RedisClient;
-  readonly load: Pick<LoadGauge, 'memory' | 'fill' | 'oldestWaitMs'>;
+  readonly load: Pick<LoadGauge, 'memory' | 'fill' | 'oldestWaitMs' | 'isKnown'>;
   readonly queues: ReadonlyMap<Capability, Pick<ShardedQueue, 'active' | 'delayed' | 'flex' | 'high' | 'parked'>>;
 }
 
@@ -31,10 +31,8 @@ export function addSharedGauges(registry: Registry, { redis, load, queues }: Sha
       await Promise.all(values);
     });
   };
-  perQueue(
-    'sluice_queue_waiting',
-    'Jobs that wait for a worker, as of the last second.',
-    (capability) => load.fill(capability).waiting,
+  perQueue('sluice_queue_waiting', 'Jobs that wait for a worker, as of the last second.', (capability) =>
+    load.isKnown(capability) ? load.fill(capability).waiting : Number.NaN,
   );
   perQueue('sluice_queue_active', 'Jobs that workers have claimed.', async (capability) =>
     queues.get(capability)?.active(),
@@ -42,7 +40,7 @@ export function addSharedGauges(registry: Registry, { redis, load, queues }: Sha
   perQueue(
     'sluice_queue_oldest_wait_seconds',
     'How long the oldest waiting job has waited, as of the last second.',
-    (capability) => load.oldestWaitMs(capability) / 1000,
+    (capability) => (load.isKnown(capability) ? load.oldestWaitMs(capability) / 1000 : Number.NaN),
   );
   perQueue(
     'sluice_queue_flex',
@@ -74,13 +72,10 @@ export function addSharedGauges(registry: Registry, { redis, load, queues }: Sha
     registry,
     'sluice_redis_memory_share',
     'Share of its memory that Redis uses, of maxmemory or else of its machine; of a Cluster: the fullest master. From 0.7 on new work is refused.',
-    () => load.memory.share,
+    () => (load.isKnown('memory') ? load.memory.share : Number.NaN),
   );
-  addGauge(
-    registry,
-    'sluice_redis_maxmemory_bytes',
-    'Memory that Redis may use; 0: it has no limit.',
-    () => load.memory.limit,
+  addGauge(registry, 'sluice_redis_maxmemory_bytes', 'Memory that Redis may use; 0: it has no limit.', () =>
+    load.isKnown('memory') ? load.memory.limit : Number.NaN,
   );
   addGauge(
     registry,

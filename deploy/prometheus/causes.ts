@@ -23,7 +23,7 @@ const workAlerts: readonly AlertRule[] = [
   },
   {
     alert: 'SluiceNoWorkers',
-    expr: '(max by (capability) (sluice_queue_waiting) > 0 or max by (capability) (sluice_queue_flex) > 0 or max by (capability) (sluice_queue_parked) > 0) unless on (capability) sum by (capability) (sluice_worker_slots) > 0',
+    expr: '(max by (capability) (sluice_queue_waiting) > 0 or max by (capability) (sluice_queue_flex) > 0 or max by (capability) (sluice_queue_parked) > 0 or max by (capability) (sluice_queue_delayed) > 0) unless on (capability) sum by (capability) (sluice_worker_slots) > 0',
     for: '1m',
     severity: 'page',
     summary: 'Jobs wait, and no worker of their capability is there.',

@@ -60,6 +60,7 @@ async function probe(target: RedisTarget): Promise<ProbedRedis> {
     if (connectionError !== undefined) throw connectionError;
     const info = await redis.info();
     requireServer(info, where);
+    if (target.address.sentinel === undefined) requireMaster(info, where);
     const isCluster = /cluster_enabled:1/.test(info);
     await requireRights(redis, isCluster);
     return { isCluster };
@@ -85,6 +86,14 @@ function requireServer(info: string, where: string): void {
   if (version !== null && Number(version[1]) * 100 + Number(version[2]) < minVersion) {
     throw new ConfigError(`${where} is version ${version[1]}.${version[2]}: 6.2 or later is needed.`);
   }
+}
+
+/** @throws ConfigError for a replica, whose every write is refused. Nodes of a Cluster tell where its masters are. */
+function requireMaster(info: string, where: string): void {
+  if (/cluster_enabled:1/.test(info) || !/^role:slave/m.test(info) || /^slave_read_only:0/m.test(info)) return;
+  throw new ConfigError(
+    `${where} is a replica, which takes no writes: name its master in REDIS_URL, or Sentinels, which know it (redis+sentinel://).`,
+  );
 }
 
 /**

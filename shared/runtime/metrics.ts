@@ -1,6 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { rightsKey } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
+import { isRefusal } from '../redis/script.ts';
 import { Exemplars } from './exemplars.ts';
 import { version } from './version.ts';
 import { countUnread } from './wire-version.ts';
@@ -126,6 +128,19 @@ export async function redisLag(redis: RedisClient, ms = readMs): Promise<number>
     ms,
   );
   return answered === undefined ? -1 : (performance.now() - started) / 1000;
+}
+
+/**
+ * Whether Redis takes work: `refusing` is one that answers and takes no writes for now, such as a replica, one whose disk is full
+ * or one without its replicas; `unavailable` is one without an answer within `ms`.
+ */
+export async function redisState(redis: RedisClient, ms = readMs): Promise<'ok' | 'refusing' | 'unavailable'> {
+  // It writes nothing, as there is no such key, and is refused as any write is.
+  const asked = redis.set(rightsKey, '', 'XX').then(
+    () => 'ok' as const,
+    (error) => (isRefusal(error) ? ('refusing' as const) : ('unavailable' as const)),
+  );
+  return (await withTimeout(asked, ms)) ?? 'unavailable';
 }
 
 /** A histogram of seconds. */

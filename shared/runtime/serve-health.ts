@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { RedisClient } from '../redis/redis.ts';
 import { listen } from './listen.ts';
-import { redisLag } from './metrics.ts';
+import { redisState } from './metrics.ts';
 import type { Scrapes } from './metrics-access.ts';
 import { answerScrape } from './serve-metrics.ts';
 
@@ -21,12 +21,13 @@ export async function serveHealth(
   setting: string,
 ): Promise<Server> {
   const server = createServer(async (request, response) => {
-    if (request.url === '/healthz') response.end('{"status":"ok"}');
-    else if (request.url === '/readyz') {
-      const isReady = (await redisLag(redis)) >= 0;
-      response.statusCode = isReady ? 200 : 503;
-      response.end(JSON.stringify({ status: isReady ? 'ok' : 'unavailable' }));
-    } else if (request.url === '/metrics') {
+    const path = request.url?.split('?')[0];
+    if (path === '/healthz') response.end('{"status":"ok"}');
+    else if (path === '/readyz') {
+      const state = await redisState(redis);
+      response.statusCode = state === 'ok' ? 200 : 503;
+      response.end(JSON.stringify({ status: state === 'ok' ? 'ok' : 'unavailable', checks: { redis: state } }));
+    } else if (path === '/metrics') {
       await answerScrape(request, response, scrapes, metricsToken);
     } else {
       response.statusCode = 404;

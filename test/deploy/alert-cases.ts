@@ -58,10 +58,12 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
   SluiceNoWorkers: {
     fires: {
       ...steady('sluice_queue_waiting{capability="image",instance="a:1"}', 0),
-      ...steady('sluice_queue_flex{capability="image",instance="a:1"}', 3),
+      ...steady('sluice_queue_waiting{capability="video",instance="a:1"}', 0),
+      // Between two polls: only a worker brings them back to their queue.
+      ...steady('sluice_queue_delayed{capability="video",instance="a:1"}', 3),
       ...steady('sluice_worker_slots{capability="chat"}', 500),
     },
-    labels: { capability: 'image' },
+    labels: { capability: 'video' },
     silent: {
       ...steady('sluice_queue_waiting{capability="chat",instance="a:1"}', 3),
       ...steady('sluice_queue_parked{capability="chat",instance="a:1"}', 3),

@@ -158,7 +158,7 @@ export class RouteBreakers {
     return result;
   }
 
-  /** Forgets routes that are not called any more. */
+  /** Forgets routes that nothing calls from now on. */
   forget(isGone: (route: string) => boolean): void {
     for (const route of [...this.#routes.keys()]) {
       if (!isGone(route)) continue;
