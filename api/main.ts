@@ -1,4 +1,4 @@
-import { StorageClaim } from '../shared/blobs/storage-claim.ts';
+import { claimStorage } from '../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { everyAddressNotice } from '../shared/config/own-addresses.ts';
 import { refuseArguments, startFailure } from '../shared/config/start-failure.ts';
@@ -84,9 +84,9 @@ async function start(): Promise<void> {
     }),
   );
   const secrets = new Secrets();
-  closers.use(await setUpDatabase({ config, tried, watch, secrets, log }));
+  closers.use(await setUpDatabase({ config, tried, redis: redis.client, watch, secrets, log }));
   const services = await openServices({ config, redis, db, database, secrets, watch, log }, closers);
-  closers.use(await StorageClaim.open(redis.client, services.blobs, log));
+  closers.use(await claimStorage(redis.client, services.blobs, log));
   closers.use(await Inbox.open(redis, readerOf(services.processId), services.readers, log));
   closers.use(await ProcessReports.open({ redis: redis.client, processId: services.processId, log }));
   closers.add(() => withTimeout(services.acceptedJobs.close(), acceptedMs));
@@ -113,7 +113,7 @@ async function start(): Promise<void> {
   );
   await server.listen();
   closers.add((signal) => server.drain(signal));
-  closers.add(reloadOnHangup({ log, apply: (changed) => services.catalogue.replace(changed) }));
+  closers.add(reloadOnHangup({ config, log, apply: (changed) => services.catalogue.replace(changed) }));
   closers.add(() => {
     isClosing = true;
   });

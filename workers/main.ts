@@ -157,6 +157,7 @@ async function start(): Promise<void> {
   // Before the message that it is ready: the launcher sends the signal on from then on.
   closers.add(
     reloadOnHangup({
+      config,
       log,
       apply: (changed) => {
         context.catalogue.replace(changed);

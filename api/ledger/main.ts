@@ -1,9 +1,10 @@
 /** `npm run ledger`: the ledger's work in a process of its own, for apis with `SLUICE_LEDGER=off`. */
 import { Blobs } from '../../shared/blobs/blobs.ts';
-import { StorageClaim } from '../../shared/blobs/storage-claim.ts';
+import { claimStorage } from '../../shared/blobs/storage-claim.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../../shared/config/config.ts';
 import { refuseArguments, startFailure } from '../../shared/config/start-failure.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { claimDatabase } from '../../shared/database/database-claim.ts';
 import { newProcessId } from '../../shared/ids.ts';
 import { ProcessReports } from '../../shared/queue/process-registry.ts';
 import { QueueShards } from '../../shared/queue/queue-shards.ts';
@@ -50,8 +51,9 @@ async function open(config: Config, log: Logger, closers: Closers) {
   const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
   // An api warns of what is not refused.
   await checkRedisMemory(redis.client, config.allowsEviction);
+  closers.use(await claimDatabase(redis.client, db, log));
   const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
-  closers.use(await StorageClaim.open(redis.client, blobs, log));
+  closers.use(await claimStorage(redis.client, blobs, log));
   const processId = newProcessId('ledger');
   closers.use(await ProcessReports.open({ redis: redis.client, processId, log }));
   const queues = openQueues(redis.client, closers.use(await QueueShards.open(config, redis, log)), closers);

@@ -1,8 +1,11 @@
 import { ensureApiKey } from '../../shared/accounts/api-keys.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { TriedDatabase } from '../../shared/database/database.ts';
+import { claimDatabase, claimSigning } from '../../shared/database/database-claim.ts';
 import type { Secrets } from '../../shared/database/secrets.ts';
+import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { SharedClaim } from '../../shared/runtime/shared-claim.ts';
 import { ensureOperator } from '../management/sign-in/ensure-operator.ts';
 import { DatabaseArrival } from './database-arrival.ts';
 import type { RedisWatch } from './redis-watch.ts';
@@ -11,9 +14,16 @@ import type { RedisWatch } from './redis-watch.ts';
 export interface StartContext {
   readonly config: Config;
   readonly tried: TriedDatabase;
+  readonly redis: RedisClient;
   readonly watch: RedisWatch;
   readonly secrets: Secrets;
   readonly log: Logger;
+}
+
+/** What this process has claimed; a step that is repeated claims it once. */
+interface Claims {
+  database?: SharedClaim;
+  signing?: SharedClaim;
 }
 
 /**
@@ -24,24 +34,38 @@ export interface StartContext {
 export async function setUpDatabase(context: StartContext): Promise<{ close(): Promise<void> }> {
   const { config, tried, watch, secrets, log } = context;
   const { db, absence, reach } = tried;
-  const done = { close: async () => undefined };
+  const claims: Claims = {};
+  let arrival: DatabaseArrival | undefined;
+  const done = {
+    close: async () => {
+      await arrival?.close();
+      for (const claim of [claims.database, claims.signing]) claim?.close();
+    },
+  };
   if (absence === undefined) {
-    await setUp(context);
+    await setUp(context, claims);
     return done;
   }
   if (!(await watch.trust())) throw absence;
   log.warn({ reason: absence.message }, 'starting without the database; what needs it gets 503 until it is there');
   if (config.secret !== undefined) await secrets.read(db, config);
-  return new DatabaseArrival({ reach, setUp: () => setUp(context), log });
+  arrival = new DatabaseArrival({ reach, setUp: () => setUp(context, claims), log });
+  return done;
 }
 
 /** Each step may be repeated. The first key and Redis come before all that may admit anything. */
-async function setUp({ config, tried: { db }, watch, secrets, log }: StartContext): Promise<void> {
+async function setUp(
+  { config, tried: { db }, redis, watch, secrets, log }: StartContext,
+  claims: Claims,
+): Promise<void> {
+  // Before anything is written, and before Redis is raised to what may be another ledger.
+  claims.database ??= await claimDatabase(redis, db, log);
   if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
     log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
   }
   await watch.raise();
   await secrets.read(db, config);
+  claims.signing ??= await claimSigning(redis, secrets, log);
   const operator = config.admin && (await ensureOperator(db, config.admin));
   if (operator === 'other_password') {
     log.warn('SLUICE_ADMIN_EMAIL is a user with another password, who therefore is not made an operator.');

@@ -43,14 +43,21 @@ export class Secrets {
   }
 }
 
-async function secretOfDatabase(db: Database, name: SecretName): Promise<Buffer> {
+function secretOfDatabase(db: Database, name: SecretName): Promise<Buffer> {
+  return valueOfDatabase(db, name, () => randomBytes(32));
+}
+
+/** A value that the database keeps under a name, the same for all its processes: the first one makes it. */
+export async function valueOfDatabase(db: Database, name: string, make: () => Buffer): Promise<Buffer> {
+  const read = db.selectFrom('secrets').select('value').where('name', '=', name);
+  const known = await read.executeTakeFirst();
+  if (known !== undefined) return Buffer.from(known.value);
   await db
     .insertInto('secrets')
-    .values({ name, value: randomBytes(32) })
+    .values({ name, value: make() })
     .onConflict((conflict) => conflict.column('name').doNothing())
     .execute();
-  const { value } = await db.selectFrom('secrets').select('value').where('name', '=', name).executeTakeFirstOrThrow();
-  return Buffer.from(value);
+  return Buffer.from((await read.executeTakeFirstOrThrow()).value);
 }
 
 /** Moves the secret of earlier versions from the database to the file, so that links stay valid; otherwise creates a new one. */

@@ -137,6 +137,10 @@ export const jobRetentionKey = `${root}:job-retention`;
 /** Name of the storage that holds the blobs of all processes, kept while one of them runs. */
 export const blobStorageKey = `${root}:blob-storage`;
 
+/** Identity of the database of all apis and ledgers, and of what they sign with, kept while one of them runs. */
+export const databaseKey = `${root}:database`;
+export const signingKey = `${root}:signing`;
+
 /** Job records rejected by the database (list), see api/ledger/outbox/quarantine.ts. */
 export const quarantineKey = `${root}:quarantine`;
 

@@ -1,13 +1,34 @@
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import type { Logger } from './log.ts';
 
+/** Limits of the configuration file, by their names in the settings: a process reads them only at its start. */
+const limits = {
+  queueLimit: 'queue_limit',
+  queueWaitMs: 'queue_wait_seconds',
+  keyConcurrency: 'key_concurrency',
+  deadlineMs: 'deadline_seconds',
+  backgroundDeadlineMs: 'background_deadline_seconds',
+  vendorSilenceMs: 'vendor_silence_seconds',
+} as const satisfies Partial<Record<keyof Config, string>>;
+
+/** Names of the limits that differ. */
+function changedLimits(before: Config, now: Config): string[] {
+  const names = Object.keys(limits) as (keyof typeof limits)[];
+  return names.filter((name) => before[name] !== now[name]).map((name) => limits[name]);
+}
+
 /**
  * Reads the settings again at every SIGHUP and passes them to `apply`. Invalid settings are logged, and the old ones stay as a
  * whole. Call it before a parent is notified that this process is ready: an unhandled SIGHUP ends a process.
  * @returns a function that stops this; SIGHUP is then ignored
  */
-export function reloadOnHangup(options: { log: Logger; apply: (config: Config) => void }): () => void {
-  const { log, apply } = options;
+export function reloadOnHangup(options: {
+  /** The settings of the process's start. */
+  config: Config;
+  log: Logger;
+  apply: (config: Config) => void;
+}): () => void {
+  const { config: started, log, apply } = options;
   let isStopped = false;
   process.on('SIGHUP', () => {
     if (isStopped) return;
@@ -16,6 +37,9 @@ export function reloadOnHangup(options: { log: Logger; apply: (config: Config) =
       apply(config);
       const [models, vendors] = [config.models.length, Object.keys(config.vendors).length];
       log.info({ models, vendors }, 'configuration reloaded');
+      const waiting = changedLimits(started, config);
+      if (waiting.length > 0)
+        log.warn({ limits: waiting }, 'changed limits take effect at the next start of the process');
     } catch (error) {
       if (error instanceof ConfigError) log.error(`The settings stay as they were. ${error.message}`);
       else log.error({ err: error }, 'reloading the configuration failed');

@@ -67,3 +67,34 @@ test('a vendor and a route that a reload removes leave no refused key and no ope
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+test('a reload tells which limits have changed, as they stay until the next start, and nothing if none has', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
+  const file = join(folder, 'sluice.yaml');
+  const write = (limits: object, alias: string) =>
+    writeFile(file, JSON.stringify({ limits, models: { [alias]: { alias_of: 'sandbox-chat' } } }));
+  await write({ queue_limit: 100, vendor_silence_seconds: 20 }, 'one');
+  const gateway = await TestGateway.start({ settings: { SLUICE_CONFIG: file } });
+  try {
+    const processes = [...gateway.apis, ...gateway.workers];
+    const reload = async (times: number) => {
+      for (const { child } of processes) child.kill('SIGHUP');
+      for (const { output } of processes) {
+        await eventually(() => assert.equal(output().match(/configuration reloaded/g)?.length, times));
+      }
+    };
+    await write({ queue_limit: 100, vendor_silence_seconds: 20 }, 'two');
+    await reload(1);
+    await write({ queue_limit: 200, vendor_silence_seconds: 20, deadline_seconds: 50 }, 'three');
+    await reload(2);
+    for (const { output } of processes) {
+      const told = output().match(/"limits":\[[^\]]*\],"msg":"changed limits take effect at the next start/g);
+      assert.deepEqual(told, [
+        '"limits":["queue_limit","deadline_seconds"],"msg":"changed limits take effect at the next start',
+      ]);
+    }
+  } finally {
+    await gateway.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
