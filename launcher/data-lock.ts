@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import Libsql from 'libsql';
 import { ConfigError } from '../shared/config/config.ts';
-import { sqliteReason } from '../shared/database/database.ts';
+import { sqliteReason } from '../shared/config/start-failure.ts';
 
 /**
  * Locks the data folder for this process; returns a function that unlocks it. The lock is the kernel's, held through an

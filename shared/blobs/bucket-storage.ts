@@ -7,6 +7,7 @@ import { GetObjectCommand, HeadObjectCommand, S3Client, S3ServiceException } fro
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
 import { ConfigError } from '../config/config.ts';
+import { fileReason } from '../config/start-failure.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { writeNewFile } from './write-new-file.ts';
@@ -75,7 +76,9 @@ export class BucketStorage implements BlobStorage {
     try {
       await mkdir(spoolFolder, { recursive: true });
     } catch (error) {
-      throw new ConfigError(`The data folder ${dataDir} cannot be written (${(error as NodeJS.ErrnoException).code}).`);
+      throw new ConfigError(
+        `The data folder ${dataDir} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`,
+      );
     }
     const storage = new BucketStorage(settings, spoolFolder);
     try {

@@ -3,6 +3,7 @@ import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, unli
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ConfigError } from '../config/config.ts';
+import { fileReason } from '../config/start-failure.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import { writeNewFile } from './write-new-file.ts';
 
@@ -30,7 +31,9 @@ export class FolderStorage implements BlobStorage {
       await access(folder, constants.W_OK);
       return new FolderStorage(folder, await readIdentity(folder));
     } catch (error) {
-      throw new ConfigError(`The data folder ${dataDir} cannot be written (${(error as NodeJS.ErrnoException).code}).`);
+      throw new ConfigError(
+        `The data folder ${dataDir} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`,
+      );
     }
   }
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
-import { fileReason } from '../config/start-failure.ts';
+import { fileReason, type SqliteFailure, sqliteReason } from '../config/start-failure.ts';
 import { DatabaseActivity } from './database-activity.ts';
 import { isDatabaseUnreachable } from './database-error.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
@@ -147,21 +147,4 @@ async function makeFolder(path: string): Promise<void> {
     await makeFolder(dirname(path));
     await mkdir(path, { mode: 0o700 });
   }
-}
-
-interface SqliteFailure {
-  readonly name: string;
-  readonly code?: string | undefined;
-  readonly message: string;
-}
-
-/** Why an SQLite file cannot be used, as a part of a sentence. */
-export function sqliteReason({ code, message }: SqliteFailure): string {
-  if (/^ConnectionFailed.*: 14"\)$/.test(message)) return 'it cannot be opened';
-  if (code === undefined) return message.replace(/^ConnectionFailed\("(.*)"\)$/, '$1');
-  if (code.startsWith('SQLITE_BUSY')) return 'another process keeps it locked';
-  if (code.startsWith('SQLITE_READONLY')) return 'it may not be written to';
-  if (code.startsWith('SQLITE_FULL')) return 'the disk is full';
-  if (code === 'SQLITE_NOTADB') return 'it is not an SQLite file';
-  return message;
 }

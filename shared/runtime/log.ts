@@ -77,7 +77,10 @@ class RepeatedLines implements DestinationStream {
     this.#timer = undefined;
     const alike = [...this.#alike];
     this.#alike.clear();
-    for (const [message, count] of alike) if (count > maxAlike) this.#onRepeated(message, count - maxAlike);
+    for (const [message, count] of alike) {
+      // As it stands in a line: its quotes are escaped.
+      if (count > maxAlike) this.#onRepeated(JSON.parse(`"${message}"`), count - maxAlike);
+    }
   }
 }
 

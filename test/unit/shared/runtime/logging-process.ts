@@ -18,8 +18,8 @@ process.on('message', (lines: number | { readonly failures: number }) => {
     for (let index = 0; index < lines; index++) log.info({ text: 'x'.repeat(1000) }, 'a line');
   } else {
     for (let index = 0; index < lines.failures; index++) {
-      log.warn({ err: new Error('away'), job: index }, 'vendor call failed');
-      if (index % 100 === 0) log.error({ job: index }, 'a "quoted" failure');
+      log.warn({ err: new Error('away'), job: index }, 'a "vendor" call failed');
+      if (index % 100 === 0) log.error({ job: index }, 'a rare failure');
       log.info({ job: index }, 'job');
     }
   }
