@@ -78,7 +78,7 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
     ),
     vendorCalls: counter(
       'sluice_vendor_calls_total',
-      'Calls of vendors, by outcome; repeated ones count again.',
+      'Calls of vendors, by outcome: answered, failed, rejected as their caller made a mistake, cancelled as the job had ended; repeated ones count again.',
       ...(['vendor', 'outcome'] as const),
     ),
     vendorRetries: counter(

@@ -63,3 +63,16 @@ export function isAnswer(error: unknown): boolean {
 export function isCancelled(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'cancelled';
 }
+
+/** A call's label in metrics. Those that end by their callers' doing are no sign of the vendor's health. */
+export type CallOutcome = 'answered' | 'failed' | 'rejected' | 'cancelled';
+
+/**
+ * The outcome of a call that was not answered.
+ * @param signal its job's; one whose reason is `overdue` has waited for its vendor until the deadline
+ */
+export function failedOutcome(error: unknown, signal: AbortSignal): Exclude<CallOutcome, 'answered'> {
+  if (signal.aborted) return signal.reason === 'overdue' ? 'failed' : 'cancelled';
+  if (isCancelled(error)) return 'cancelled';
+  return error instanceof ApiError && isCallersFault(error) ? 'rejected' : 'failed';
+}

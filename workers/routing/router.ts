@@ -11,7 +11,7 @@ import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import type { WorkerMetrics } from '../worker-metrics.ts';
 import { type AdmittedCall, admitCall, type CallDemand } from './admit-call.ts';
-import { type Failure, readFailure } from './failure.ts';
+import { type CallOutcome, type Failure, failedOutcome, readFailure } from './failure.ts';
 import { orderRoutes } from './order-routes.ts';
 import { isUnspent, Refusals, type RefusalsOptions } from './refusals.ts';
 import { RouteBreakers } from './route-breakers.ts';
@@ -217,7 +217,7 @@ export class Router {
     job.onCall(target, calls);
     const limits = limitsOf(job, route.firstByteMs, sink);
     const { signal } = limits;
-    let outcome = 'failed';
+    let outcome: CallOutcome = 'failed';
     let work: Promise<T> | undefined;
     const call = (): Promise<T> => {
       work = job.call(target, { signal, sink, silenceMs: route.idleMs ?? silenceMs });
@@ -233,7 +233,9 @@ export class Router {
       return answer as T;
     } catch (error) {
       // The time limit takes precedence over the error of the call that it aborted.
-      throw limits.late() ?? error;
+      const failure = limits.late() ?? error;
+      outcome = failedOutcome(failure, job.signal);
+      throw failure;
     } finally {
       limits.release();
       metrics.vendorCalls.inc({ vendor: route.vendor, outcome });
