@@ -186,12 +186,13 @@ async function listInputItems({ services, ctx, job, connection }: NamedResponse)
   const share = shareOfReply(services.bodies, ctx, job);
   const stored = await readInputItems({ services, connection, share }, job);
   if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
-  const items = withItemIds(stored, job.id).map((item) => asResource(withoutUnasked(item, included)));
+  const items = withItemIds(stored, job.id);
   const ordered = order === 'asc' ? items : items.reverse();
   const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
   if (after !== undefined && from === 0)
     throw invalidParameter('after', `Item with id '${shownId(String(after))}' not found.`);
-  ctx.body = pageOf(ordered.slice(from, from + limit + 1), limit);
+  const page = ordered.slice(from, from + limit + 1).map((item) => asResource(withoutUnasked(item, included)));
+  ctx.body = pageOf(page, limit);
 }
 
 /** An input item in OpenAI's list format, with defaults for optional fields. */
