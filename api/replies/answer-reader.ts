@@ -163,6 +163,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
       return;
     }
     if (this.#isBehind) {
+      if (this.#isPaused) this.#stored.keep(now).catch((error) => this.#readLater(error));
       this.catchUp();
       return;
     }

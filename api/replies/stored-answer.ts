@@ -5,6 +5,7 @@ import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/an
 import type { Batch } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
+import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { bytesInBlob, withBlobs } from './blob-frame.ts';
 
@@ -14,6 +15,11 @@ export interface StoredAnswerDependencies {
   readonly blobs: Blobs;
 }
 
+/** How long the log of an ended job stays while a client is slow to read it, how often that is looked after, and how many times. */
+const keptMs = 60_000;
+const keepingMs = 20_000;
+const maxKeeping = 12;
+
 /** What is stored of one job's answer: its log, page by page, the blobs of its large frames, and how far its job is. */
 export class StoredAnswer {
   readonly #job: Pick<JobIdentity, 'id' | 'account'>;
@@ -22,6 +28,8 @@ export class StoredAnswer {
   #page = maxPage;
   /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
   #isLastLook = false;
+  #keepAt = 0;
+  #keepings = 0;
 
   /** @param job whose account has the blobs of frames over 64 KiB */
   constructor(job: Pick<JobIdentity, 'id' | 'account'>, services: StoredAnswerDependencies) {
@@ -53,6 +61,21 @@ export class StoredAnswer {
       if (!(error instanceof MissingBlobError)) throw error;
       return undefined;
     }
+  }
+
+  /**
+   * Called while the client does not accept what the log has: that of an ended job would expire meanwhile. A client that reads nothing
+   * at all is disconnected, and one that reads forever gets no more than some minutes.
+   */
+  async keep(now: number): Promise<void> {
+    if (now < this.#keepAt || this.#keepings >= maxKeeping) return;
+    this.#keepAt = now + keepingMs;
+    const log = jobKeys.log(this.#job.id);
+    const leftMs = await this.#services.redis.pttl(log);
+    // While the job runs, or where its answer is kept, the log stays for longer.
+    if (leftMs < 0 || leftMs > keptMs - keepingMs) return;
+    this.#keepings++;
+    await this.#services.redis.pexpire(log, keptMs);
   }
 
   /** Whether the log has, or may have, more than a reader at this cursor got. */

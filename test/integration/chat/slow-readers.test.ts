@@ -4,6 +4,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { jobKeys } from '../../../shared/redis/keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { RawRequest } from '../../support/raw-request.ts';
@@ -75,6 +77,30 @@ describe('answers that their client reads slowly', () => {
       assert.match(request.text, /data: \[DONE\]/);
     });
   }
+
+  it('the log of an ended answer stays while its client is slow to read it', { timeout: 90_000 }, async () => {
+    const redis = new Redis(gateway.redisUrl);
+    const content = 'It is read slowly.';
+    const body = JSON.stringify({ model: 'vllm/m', stream: true, messages: [{ role: 'user', content }] });
+    const headers = { 'content-length': String(body.length), connection: 'close' };
+    const request = await RawRequest.open(gateway.url, { key: gateway.apiKey, headers });
+    request.socket.pause();
+    await request.send(body);
+    asked += 1;
+    const [log] = await eventually(async () => {
+      const { data } = (await (await gateway.fetch('/v1/jobs')).json()) as { data: { id: string; status: string }[] };
+      assert.equal(data.filter(({ status }) => status === 'completed').length, asked, 'it has not ended');
+      const id = data[0]?.id.slice('job_'.length) as string;
+      return [jobKeys.log(id)] as const;
+    });
+    // Time goes by: as if most of its minute were over.
+    assert.equal(await redis.pexpire(log, 35_000), 1);
+    await eventually(async () => assert.ok((await redis.pttl(log)) > 40_000, 'it is not kept'), 30_000);
+    request.socket.resume();
+    await request.closed;
+    assert.match(request.text, /data: \[DONE\]/);
+    redis.disconnect();
+  });
 
   it('a response socket gets a response that was complete in time to its end after the deadline', {
     timeout: 60_000,
