@@ -125,13 +125,14 @@ export class SocketReply implements FrameReceiver {
     if (frame.type === 'error') {
       this.error = ApiError.fromData(JSON.parse(frame.text) as ErrorData);
     }
-    const { view, events: fold } = this.#options;
-    const isFolded = this.error === undefined || view.showsErrors;
+    const { view, events: fold, resumeAfter } = this.#options;
+    // Of some failed answers only the error is stored: a client that has a part of one is not to get its beginning once more.
+    const hasBegun = this.#folded > 0 || resumeAfter === undefined;
+    const isFolded = this.error === undefined || (view.showsErrors && hasBegun);
     const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
     this.#folded += events.length;
     for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
     if (frame.type !== 'end' && frame.type !== 'error') return;
-    const { resumeAfter } = this.#options;
     if (isBeyondEnd(resumeAfter, frame.seq, events.length)) this.fail(beyondEnd(resumeAfter));
     else this.#closeCode = closeCodes.finished;
   }

@@ -150,6 +150,25 @@ describe('SocketReply', () => {
     assert.deepEqual(messages, ['{"id":null,"event":null,"data":"[DONE]"}']);
   });
 
+  it('SocketReply begins no second time for a client that has a part of an answer of which only its error is stored', async () => {
+    const answer = new SocketReply({
+      events: () => ['data: {"type":"begun"}', 'data: {"type":"failed"}'],
+      view: { showsErrors: true, errorEvent: (error) => `data: {"type":"error","code":"${error.code}"}` },
+      resumeAfter: { seq: 3, event: 0 },
+    });
+    server.once('upgrade', (request, stream, head) =>
+      sockets.handleUpgrade(request, stream, head, (webSocket) => answer.open(webSocket, stream as Socket)),
+    );
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const messages: string[] = [];
+    client.on('message', (data) => messages.push(String(data)));
+    await once(client, 'open');
+    answer.frame({ seq: 5, type: 'error', text: JSON.stringify(expired().toData()) });
+    answer.flush();
+    assert.equal((await once(client, 'close'))[0], 1000);
+    assert.deepEqual(messages, ['{"id":"5.0","event":null,"data":{"type":"error","code":"resume_expired"}}']);
+  });
+
   it('SocketReply ends a lost answer with its error and code 1011', async () => {
     const { answer, client } = await connect();
     const message = once(client, 'message');
