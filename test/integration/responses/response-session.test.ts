@@ -187,6 +187,30 @@ describe('ResponseSession', () => {
     assert.deepEqual(begun, ['running']);
   });
 
+  it('ResponseSession tells idle lanes at once that it ends, while those of others run on', async () => {
+    const { client, messages, begun, finish } = await connect({ lifetimeMs: 300, running: 1 });
+    create(client, 'running', { stream_id: 'a' });
+    create(client, 'waiting', { stream_id: 'b' });
+    const told = (): unknown[] =>
+      messages.map((message) => {
+        const { stream_id: lane, error } = message as { stream_id?: string; error: { code: string } };
+        return [lane, error.code];
+      });
+    const limit = 'websocket_connection_limit_reached';
+    await eventually(() => assert.deepEqual(told(), [['b', limit]]));
+    create(client, 'newcomer', { stream_id: 'c' });
+    create(client, 'in its turn', { stream_id: 'a' });
+    await eventually(() =>
+      assert.deepEqual(told(), [
+        ['b', limit],
+        ['c', limit],
+      ]),
+    );
+    finish('running');
+    assert.deepEqual((await once(client, 'close'))[0], 1001);
+    assert.deepEqual([told().at(-1), messages.length, begun], [[undefined, limit], 3, ['running']]);
+  });
+
   it('ResponseSession has a lifetime of an hour, which also ends an idle connection', async () => {
     assert.equal(sessionLimits.lifetimeMs, 3_600_000);
     const { client, messages } = await connect({ lifetimeMs: 100 });

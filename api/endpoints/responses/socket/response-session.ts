@@ -105,11 +105,15 @@ export class ResponseSession {
       .catch((error) => this.#fail(error));
   }
 
-  /** Lets running requests finish, accepts no others, then sends the reason and closes. */
+  /** Lets running requests finish, accepts no others, then sends the reason and closes. Lanes without one get it at once. */
   end(reason: ApiError): void {
     if (this.#ending !== undefined) return;
     this.#ending = reason;
-    for (const { bytes } of this.#waiting) this.#uncount(bytes);
+    for (const { envelope, bytes } of this.#waiting) {
+      const error = this.#tooLate(envelope);
+      if (error !== undefined) this.#connection.send([errorMessage(error, envelope.streamId)]);
+      this.#uncount(bytes);
+    }
     this.#waiting = [];
     this.#goOn();
   }
@@ -131,7 +135,7 @@ export class ResponseSession {
 
   #accept(parsed: ParsedMessage, bytes: number): void {
     const { envelope } = parsed.requirements;
-    const error = this.#refuse(envelope);
+    const error = this.#refuse(envelope) ?? this.#tooLate(envelope);
     if (error !== undefined) this.#connection.send([errorMessage(error, envelope.streamId)]);
     if (error !== undefined || envelope.type === 'response.cancel' || this.#ending !== undefined) this.#uncount(bytes);
     else this.#waiting.push({ envelope, parsed, bytes });
@@ -145,6 +149,11 @@ export class ResponseSession {
     if (this.#lanes.size >= this.#limits.lanes) return tooManyLanes(this.#limits);
     this.#lanes.add(streamId);
     return undefined;
+  }
+
+  /** The reason of the end, if nothing else would tell a lane of it until the running requests of the others have ended. */
+  #tooLate({ type, streamId }: SocketEnvelope): ApiError | undefined {
+    return type === 'response.create' && !this.#running.has(streamId) ? this.#ending : undefined;
   }
 
   #cancel({ streamId, responseId }: SocketEnvelope): ApiError | undefined {
