@@ -93,7 +93,7 @@ export class Launch {
       key,
       keyFile,
       operator: operator === 'environment' || (await this.#withDatabase(isFirstOperator)) ? operator : 'removed',
-      model: exampleModels(config.vendors, config.models).chat,
+      model: exampleModels(config).chat,
       sandbox,
       vendors: sandbox ? [...vendors, 'sandbox'] : vendors,
       redis: redis.description,

@@ -2,7 +2,6 @@ import type { Middleware } from 'koa';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { exampleModels } from '../../shared/catalogue/example-models.ts';
-import type { Config } from '../../shared/config/config.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import { type KeptFile, keepFile, sendKeptFile } from '../pages/kept-file.ts';
 import type { State } from '../state.ts';
@@ -14,7 +13,6 @@ import { referencePage, referencePagePolicy } from './reference-page.ts';
 /** Dependencies of the API reference. */
 export interface ServeReferenceDependencies {
   readonly baseUrls: BaseUrls;
-  readonly config: Config;
   readonly catalogue: Catalogue;
 }
 
@@ -37,7 +35,7 @@ export function referenceRoutes(
 }
 
 /**
- * Sends a text that is made on first use, once for each base URL (of which there are few).
+ * Sends a text that is made on first use, once for each base URL (of which there are few), and again once the models have changed.
  * @param write makes the text
  */
 function serve(
@@ -47,8 +45,12 @@ function serve(
   write: (facts: ReferenceFacts) => string,
 ): Middleware<State> {
   const files = new Map<string, KeptFile>();
+  let named: unknown;
   return async (ctx) => {
     ctx.state.endpoint = endpoint;
+    const { models } = services.catalogue.sources();
+    if (named !== models) files.clear();
+    named = models;
     const baseUrl = services.baseUrls.of(ctx.req);
     let file = files.get(baseUrl);
     if (file === undefined) {
@@ -60,11 +62,12 @@ function serve(
 }
 
 /** The models that the examples name: of the sandbox where it is on, else some that can be used. */
-function modelsOf({ config, catalogue }: ServeReferenceDependencies): ExampleModels {
-  const { chat, image, speech, video } = exampleModels(config.vendors, config.models);
+function modelsOf({ catalogue }: ServeReferenceDependencies): ExampleModels {
+  const sources = catalogue.sources();
+  const { chat, image, speech, video } = exampleModels(sources);
   const usable = catalogue.list();
   const one = (capability: Capability, sandbox: string, isLegacy?: true): string =>
-    config.vendors.sandbox === undefined
+    sources.vendors.sandbox === undefined
       ? (usable.find((model) => model.capability === capability && model.legacyCompletions === isLegacy)?.id ?? sandbox)
       : sandbox;
   return {

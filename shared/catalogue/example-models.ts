@@ -1,5 +1,4 @@
-import type { Config } from '../config/config.ts';
-import { createCatalogue } from './catalogue.ts';
+import { type CatalogueSources, createCatalogue } from './catalogue.ts';
 
 /** Ids of the models used in examples for newcomers. */
 export interface ExampleModels {
@@ -11,7 +10,7 @@ export interface ExampleModels {
 }
 
 /** OpenAI's models if it is enabled and has them, else the sandbox's; for a chat any other vendor's. */
-export function exampleModels(vendors: Config['vendors'], models?: Config['models']): ExampleModels {
+export function exampleModels({ vendors, models }: CatalogueSources): ExampleModels {
   const { sandbox, ...others } = vendors;
   const served = createCatalogue({ vendors: others, ...(models && { models }) }).list();
   const known = (id: string) => (vendors.openai && served.some((model) => model.id === id) ? id : undefined);

@@ -46,6 +46,7 @@ models: { first: { capability: chat, routes: [{ vendor: leaving, model: sandbox-
 
   it('SIGHUP reloads models and vendors, while a running stream of a removed vendor completes', async () => {
     assert.ok((await listed()).includes('first'));
+    for (const path of ['/', '/docs', '/openapi.json', '/llms.txt']) await (await gateway.fetch(path)).text();
     const body = JSON.stringify(streamed('WORDS:150@50', { model: 'first', user: 'goes-on' }));
     const stream = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     const events: WireEvent[] = [];
@@ -76,6 +77,14 @@ models:
     assert.ok(now.includes('second') && !now.includes('first') && !now.includes('sandbox-chat'), now.join());
     const gone = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     await assertErrorAnswer(gone, 404, 'model_not_found');
+  });
+
+  it('the start page and the reference name models of the configuration file as it was read last', async () => {
+    for (const path of ['/', '/docs', '/openapi.json', '/llms.txt']) {
+      const text = (await (await gateway.fetch(path)).text()).replaceAll('&quot;', '"');
+      assert.match(text, /model[^a-z]{1,16}second\b/, path);
+      assert.doesNotMatch(text, /model[^a-z]{1,16}first\b/, path);
+    }
   });
 
   it('SIGHUP keeps the settings when the configuration file is invalid, and logs the position of the mistake', async () => {

@@ -80,7 +80,7 @@ describe('the settings of vendors', () => {
   it('exampleModels suggests a chat model of a vendor that is on', () => {
     const chatOf = (environment: Record<string, string>) => {
       const { vendors } = readConfig(environment);
-      const { chat } = exampleModels(vendors);
+      const { chat } = exampleModels({ vendors });
       return [chat, createCatalogue({ vendors }).find(chat)?.routes[0]?.vendor];
     };
     assert.deepEqual(chatOf({ OPENAI_API_KEY: 'k', GROQ_API_KEY: 'k' }), ['gpt-4o-mini', 'openai']);
