@@ -55,10 +55,6 @@ const settings = z.object({
   PUBLIC_URL: publicUrls.default([]),
   TRUST_PROXY: trustedProxies.default(0),
   SLUICE_DATA_DIR: z.string().default('./data'),
-  DATABASE_URL: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
-    .optional(),
   ...redisSettings,
   BLOBS_URL: z.string().optional(),
   AWS_ACCESS_KEY_ID: z.string().optional(),

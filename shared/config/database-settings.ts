@@ -1,8 +1,31 @@
 import { z } from 'zod';
 import { ConfigError } from './config-error.ts';
 
-/** Settings of how processes use the database, as environment variables. */
+const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
+const tlsOptions = ['ssl', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'];
+
+/** The options behind an address's question mark. */
+export function optionsOf(url: string): URLSearchParams {
+  return new URLSearchParams(url.split(/\?(.*)/s)[1] ?? '');
+}
+
+/** Any other option of TLS would silently do nothing, and leave the connection without what it asks for. */
+function hasKnownTls(url: string): boolean {
+  const options = optionsOf(url);
+  const unknown = [...options.keys()].some((name) => /ssl|tls|cert/i.test(name) && !tlsOptions.includes(name));
+  return !unknown && tlsModes.includes(options.get('sslmode') ?? 'disable');
+}
+
+/** Settings of the database and of how processes use it, as environment variables. */
 export const databaseSettings = {
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .refine(
+      hasKnownTls,
+      `must have of TLS only ${tlsOptions.join(', ')} behind its question mark, and as sslmode one of ${tlsModes.join(', ')}`,
+    )
+    .optional(),
   SLUICE_MIGRATE_AT_START: z.enum(['on', 'off']).default('on'),
   SLUICE_LEDGER: z.enum(['on', 'off']).default('on'),
   SLUICE_JOBS_RETENTION_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),

@@ -1,3 +1,4 @@
+import { accessSync, constants } from 'node:fs';
 import {
   type Dialect,
   type PostgresCursor,
@@ -7,6 +8,7 @@ import {
   type PostgresQueryResult,
 } from 'kysely';
 import pg from 'pg';
+import { optionsOf } from '../config/database-settings.ts';
 import type { DatabaseActivity } from './database-activity.ts';
 
 /** Maximum number of connections per process. */
@@ -45,9 +47,10 @@ const numberTypes: ReadonlySet<number> = new Set([20, 1700]);
 
 /**
  * Settings shared by all connections to the server at a URL.
- * @throws TypeError for an invalid URL.
+ * @throws TypeError for an invalid URL, Error for a file of it that cannot be read.
  */
 export function connectionSettings(url: string): pg.ClientConfig {
+  requireTlsFiles(url);
   return {
     connectionString: url,
     application_name: 'sluice',
@@ -61,6 +64,20 @@ export function connectionSettings(url: string): pg.ClientConfig {
         format !== 'binary' && numberTypes.has(type) ? Number : pg.types.getTypeParser(type, format),
     },
   };
+}
+
+/** A certificate that is missing would be taken for a server that is: both have the code ENOENT. */
+function requireTlsFiles(url: string): void {
+  const options = optionsOf(url);
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+    const file = options.get(name);
+    if (!file) continue;
+    try {
+      accessSync(file, constants.R_OK);
+    } catch (error) {
+      throw new Error(`the file ${file} of its ${name} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  }
 }
 
 /** Postgres text cannot contain NUL. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
+import { readSchemaStatus } from '../../shared/database/schema-status.ts';
 import { databaseKey, signingKey } from '../../shared/redis/keys.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
@@ -49,4 +50,14 @@ describe('processes of one Redis with contradictory settings', () => {
     assert.doesNotMatch(one.output() + same.output(), /another SLUICE_SECRET/);
     assert.doesNotMatch(another.output(), /more than 32/);
   });
+});
+
+test('a file of DATABASE_URL that cannot be read is told by its name, and not taken for a server that is away', async () => {
+  const url = 'postgres://u:secret@127.0.0.1:1/name';
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) {
+    const databaseUrl = `${url}?${name}=/none.pem`;
+    const thrown = await readSchemaStatus({ databaseUrl, dataDir: '/none' }).catch((error: Error) => error);
+    const sentence = `The database of DATABASE_URL cannot be used: the file /none.pem of its ${name} cannot be read (ENOENT).`;
+    assert.equal((thrown as Error).message, sentence);
+  }
 });

@@ -63,6 +63,26 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('an option of TLS that DATABASE_URL does not have is refused, as it would silently do nothing', () => {
+    const refused = ['sslmod=require', 'sslmode=verify_full', 'sslcrl=/crl.pem', 'SSLMODE=require', 'sslmode=Require'];
+    for (const option of refused) {
+      const sentence = complaint({ DATABASE_URL: `postgres://u:secret@db/name?application_name=x&${option}` });
+      assert.match(
+        sentence ?? '',
+        /^DATABASE_URL must have of TLS only ssl, sslmode, .* as sslmode one of disable, .*\.$/,
+      );
+      assert.doesNotMatch(sentence ?? '', /secret|crl/);
+    }
+    const taken = [
+      '',
+      '?sslmode=verify-full&sslrootcert=/ca.pem',
+      '?host=/run/postgresql',
+      '?pgbouncer=true&channel_binding=require',
+    ];
+    for (const options of taken)
+      assert.equal(complaint({ DATABASE_URL: `postgres://u:p@db/name${options}` }), undefined);
+  });
+
   test('spaces around the name of a region do not make another one of it', () => {
     assert.equal(readConfig({ SLUICE_REGION: ' eu ' }).region, 'eu');
   });
