@@ -46,13 +46,13 @@ const busyMs = 1;
 /** How long open connections to vendors may take to close. */
 const vendorsCloseMs = 2000;
 
-/** The capabilities named on the command line; all of them if none is named. */
+/** The capabilities named on the command line, each once: twice it would run twice as many jobs. All of them if none is named. */
 function readCapabilities(names: string[]): readonly Capability[] {
   const unknown = names.find((name) => !isCapability(name));
   if (unknown !== undefined) {
     throw new ConfigError(`There is no capability "${unknown}": choose from ${capabilities.join(', ')}.`);
   }
-  return names.length === 0 ? capabilities : (names as Capability[]);
+  return names.length === 0 ? capabilities : [...new Set(names as Capability[])];
 }
 
 /** The parked jobs of the capabilities that this worker serves, by shard of their queues. */
