@@ -342,10 +342,10 @@ describe('jobs', () => {
   });
 });
 
-describe('jobs across processes', () => {
+describe('a queued job, without a worker', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start({ apis: 2, workers: 0 });
+    gateway = await TestGateway.start({ workers: 0 });
   });
   after(() => gateway.stop());
 
@@ -353,6 +353,7 @@ describe('jobs across processes', () => {
     const body = JSON.stringify(held('x'.repeat(100_000)));
     const headers = { prefer: 'respond-async' };
     const made = await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers });
+    assert.equal(made.status, 202, await made.clone().text());
     const { id } = (await made.json()) as JobObject;
     const folder = join(gateway.dataDir, 'blobs');
     const hours = (await readdir(folder)).filter((name) => /^\d{10}$/.test(name));
@@ -369,6 +370,14 @@ describe('jobs across processes', () => {
     assert.equal(cancelled.status, 200);
     assert.equal(((await cancelled.json()) as JobObject).status, 'cancelled');
   });
+});
+
+describe('jobs across processes', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ apis: 2, workers: 0 });
+  });
+  after(() => gateway.stop());
 
   it('a queued job shows its position in the queue, and once cancelled never reaches the vendor', async () => {
     const jobs: JobObject[] = [];
