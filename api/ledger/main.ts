@@ -17,6 +17,7 @@ import { createLogger, type Logger } from '../../shared/runtime/log.ts';
 import { createApiMetrics, createFaultCounter, createRegistry } from '../../shared/runtime/metrics.ts';
 import { Scrapes } from '../../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../../shared/runtime/private-files.ts';
+import { reloadOnHangup } from '../../shared/runtime/reload.ts';
 import { serveHealth } from '../../shared/runtime/serve-health.ts';
 import { closeOnSignal } from '../../shared/runtime/shutdown.ts';
 import { openLedger } from './open-ledger.ts';
@@ -36,6 +37,8 @@ async function start(): Promise<void> {
     faults: createFaultCounter(registry),
     close: (signal) => closers.close(signal),
   });
+  // It uses neither models nor vendors, but SIGHUP, which is sent to all processes, would end it; and changed limits are told.
+  closers.add(reloadOnHangup({ config, log, apply: () => undefined }));
   log.info('writing the records of jobs');
   // Whoever reads it may send signals at once.
   process.send?.({ type: 'writing' });

@@ -23,6 +23,8 @@ test('with SLUICE_LEDGER=off, records wait in Redis until ledger processes write
     await first.kill();
     await ask(10);
     const [second] = await Promise.all([gateway.startLedger(), gateway.startLedger()]);
+    // As to processes that read the configuration file again.
+    second?.child.kill('SIGHUP');
     await eventually(async () => assert.equal((await rows()).length, 30), 60_000);
     assert.ok((await rows()).every(({ outcome }) => outcome === 'completed'));
     assert.equal((await requests())?.requests, 30);
