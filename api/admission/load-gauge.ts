@@ -50,7 +50,7 @@ export class LoadGauge {
   readonly #queueLimit: number;
   readonly #waiting = new Map<Capability, number>(capabilities.map((capability) => [capability, 0]));
   readonly #active = new Map<Capability, number>();
-  /** Jobs of low priority by account, which wait beside the queue; only known while others wait. */
+  /** Jobs that wait beside the queue by account; only known while others wait in it. */
   readonly #beside = new Map<Capability, ReadonlyMap<string, number>>();
   readonly #oldestWaitMs = new Map<Capability, number>();
   readonly #forecasts: ReadonlyMap<Capability, QueueForecast>;
@@ -103,7 +103,7 @@ export class LoadGauge {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
-  /** Jobs of low priority of an account, which are not among the waiting ones; as last known, if others wait. */
+  /** An account's jobs of low priority, and those that wait for their vendors, which are not among the waiting ones; as last known, if others wait. */
   beside(capability: Capability, account: string): number {
     return this.#beside.get(capability)?.get(account) ?? 0;
   }
@@ -228,9 +228,9 @@ export class LoadGauge {
       admissions.before = Math.max(admissions.now, admissions.before / 2);
       admissions.now = 0;
     }
-    const nothing = { claimed: 0, lines: new Map(), highLines: new Map(), flexLines: new Map() };
-    const { flexLines, ...measured } = progress ?? nothing;
-    this.#beside.set(capability, flexLines);
+    const nothing = { claimed: 0, lines: new Map(), highLines: new Map(), beside: new Map() };
+    const { beside, ...measured } = progress ?? nothing;
+    this.#beside.set(capability, beside);
     this.#forecasts.get(capability)?.note({ at: performance.now(), isBackedUp, waiting, active, ...measured });
   }
 

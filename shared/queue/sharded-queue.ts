@@ -92,7 +92,7 @@ export class ShardedQueue {
       claimed: all.reduce((sum, { claimed }) => sum + claimed, 0),
       lines: sumOf(all.map(({ lines }) => lines)),
       highLines: sumOf(all.map(({ highLines }) => highLines)),
-      flexLines: sumOf(all.map(({ flexLines }) => flexLines)),
+      beside: sumOf(all.map(({ beside }) => beside)),
     };
   }
 

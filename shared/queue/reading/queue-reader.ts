@@ -37,8 +37,8 @@ export interface QueueProgress {
   readonly lines: ReadonlyMap<string, number>;
   /** The same of jobs of high priority, which are not among those. */
   readonly highLines: ReadonlyMap<string, number>;
-  /** The same of jobs of low priority, which wait beside the queue. */
-  readonly flexLines: ReadonlyMap<string, number>;
+  /** Number of jobs that wait beside the queue, by account: of low priority, and for their vendors' capacity. */
+  readonly beside: ReadonlyMap<string, number>;
 }
 
 /** Where a job waits. */
@@ -145,9 +145,15 @@ export class QueueReader {
 
   /** Number of jobs that wait for their vendors' capacity; see park-job.lua. */
   async parked(): Promise<number> {
+    const roots = await this.#parkedRoots();
+    const counts = await Promise.all(roots.map((root) => this.#redis.zcard(`${root}prioritized`)));
+    return sumOf(counts);
+  }
+
+  /** Starts of the keys of routes with parked jobs. */
+  async #parkedRoots(): Promise<string[]> {
     const routes = await this.#redis.zrange(`${this.#root}parked`, 0, String(maxRoutes - 1));
-    const counts = routes.map((route) => this.#redis.zcard(`${this.#root}parked:${route}:prioritized`));
-    return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+    return routes.map((route) => `${this.#root}parked:${route}:`);
   }
 
   /**
@@ -169,16 +175,28 @@ export class QueueReader {
     return { nextMs, aheadMs: ahead * Number(intervalMs ?? 0) };
   }
 
-  /** Returns what the drain of the queue, and what waits in it, are measured by. Three cheap commands, for admission. */
+  /** Returns what the drain of the queue, and what waits in it and beside it, are measured by. A few cheap commands, for admission. */
   async progress(): Promise<QueueProgress> {
-    const [[claimed, owed], lines, flexLines] = await Promise.all([
+    const [[claimed, owed], lines, beside] = await Promise.all([
       this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
       this.#lines(this.#root),
-      this.#lines(`${this.#root}flex:`),
+      this.#beside(),
     ]);
     // Most queues have never had jobs of high priority.
     const highLines = typeof owed === 'string' ? await this.#lines(`${this.#root}high:`) : new Map();
-    return { claimed: Number(claimed ?? 0), lines, highLines, flexLines };
+    return { claimed: Number(claimed ?? 0), lines, highLines, beside };
+  }
+
+  async #beside(): Promise<Map<string, number>> {
+    const parked = (await this.#parkedRoots()).flatMap((root) => [root, `${root}high:`]);
+    const beside = new Map<string, number>();
+    for (const lines of await Promise.all([`${this.#root}flex:`, ...parked].map((root) => this.#lines(root)))) {
+      for (const [line, waiting] of lines) {
+        const account = line.endsWith(lowEnding) ? line.slice(0, -lowEnding.length) : line;
+        beside.set(account, (beside.get(account) ?? 0) + waiting);
+      }
+    }
+    return beside;
   }
 
   async #lines(root: string): Promise<Map<string, number>> {

@@ -67,6 +67,20 @@ describe('parked jobs', () => {
     assert.equal(await queues.reader.parked(), 0);
   });
 
+  test("parked jobs wait beside the queue, of low priority or not, and take nothing of their account's share of it", async () => {
+    const [many, few] = [await queues.put(4, { account: 'many' }), await queues.put(2, { account: 'few' })];
+    await claim(10);
+    await parkAll(many.slice(0, 2), 'many', notDue);
+    await parkAll(many.slice(2), 'many', { ...notDue, route: 'vendor/other' });
+    await parkAll(few.slice(1), 'few', notDue);
+    await parkAll(few.slice(0, 1), 'few', { ...notDue, lowMs: 60_000 });
+    const { beside } = await queues.reader.progress();
+    assert.deepEqual([...beside].sort(), [
+      ['few', 2],
+      ['many', 4],
+    ]);
+  });
+
   test('an account that parks many jobs leaves room in the line for those of others', async () => {
     const [many, few] = [await queues.put(12, { account: 'many' }), await queues.put(1, { account: 'few' })];
     await claim(20);
