@@ -30,7 +30,7 @@ export function campaignFor({ faults, answers, size }: Defect): CampaignOptions 
 }
 
 /** The api's own code: with what it shares with the ledger's program. */
-const apiCode = /api\/main\.js$|bundles\/open-ledger-[^/]+\.js$/;
+const apiCode = /api\/main\.js$|bundles\/[^/]+\.js$/;
 
 /**
  * The places are named by text of the build that is least likely to change. Where a change of the product takes one away, the

@@ -84,7 +84,9 @@ describe('what the gateway keeps on disk', () => {
       const secrets = await db.selectFrom('secrets').selectAll().execute();
       assert.equal(sessions.length, 1);
       assert.ok(!JSON.stringify(sessions).includes(token), 'the token is not in the row');
-      if (!isOnPostgres) assert.deepEqual(secrets, []);
+      // The name of the database is none: each process of it tells the others.
+      const names = secrets.map(({ name: known }) => known).filter((known) => known !== 'database-id');
+      if (!isOnPostgres) assert.deepEqual(names, []);
       // Whoever has the signing secret as well, from a file or another place.
       const secret = (await readSecret(db, { ...gateway, secret: undefined }, 'sessions')).toString('hex');
       const sign = (text: string): string => createHmac('sha256', secret).update(text).digest('base64');
