@@ -11,8 +11,9 @@ import {
   type SchemaState,
 } from './migrations.ts';
 
-/** How long a statement waits for another process's lock, in milliseconds. */
+/** How long a statement waits for another process's lock, in milliseconds; and a start, while another one may be migrating. */
 const busyTimeoutMs = 5000;
+const startTimeoutMs = 30_000;
 
 /**
  * Opens the file, creates it if missing, and runs the migrations it lacks.
@@ -22,12 +23,13 @@ const busyTimeoutMs = 5000;
 export function openSqliteFile(path: string, migrations: readonly Migration[], isOff = false): Libsql.Database {
   // Before the file is opened, which would create it.
   if (isOff) requireMigrated(missingMigrations(migrations, readSqliteSchema(path)));
-  const file = new Libsql(path, { timeout: busyTimeoutMs });
+  const file = new Libsql(path, { timeout: startTimeoutMs });
   try {
     setWriteAheadLog(file);
     file.pragma('foreign_keys = ON');
     file.pragma('synchronous = NORMAL');
     migrate(file, migrations);
+    file.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return file;
   } catch (error) {
     file.close();
@@ -40,7 +42,7 @@ export function openSqliteFile(path: string, migrations: readonly Migration[], i
  * retry. The mode stays in the file: later starts find it.
  */
 function setWriteAheadLog(file: Libsql.Database): void {
-  const giveUpAt = Date.now() + busyTimeoutMs;
+  const giveUpAt = Date.now() + startTimeoutMs;
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (;;) {
     try {

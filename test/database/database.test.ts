@@ -5,8 +5,10 @@ import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
+import Libsql from 'libsql';
 import { ConfigError } from '../../shared/config/config.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
@@ -63,6 +65,22 @@ describe('the SQLite database', () => {
       .select((is) => is.fn.countAll<number>().as('count'))
       .executeTakeFirstOrThrow();
     assert.equal(count, 101);
+    await db.destroy();
+  });
+
+  test('a start waits for another process that migrates, longer than any later statement waits for a lock', async () => {
+    const dataDir = newFolder();
+    await (await openSqlite(dataDir)).destroy();
+    const migrating = new Libsql(join(dataDir, databaseFile));
+    migrating.exec('BEGIN IMMEDIATE');
+    const started = openSqlite(dataDir);
+    // Longer than statements wait.
+    await Promise.race([started, delay(6000)]);
+    migrating.exec('COMMIT');
+    migrating.close();
+    const db = await started;
+    const { rows } = await sql<{ timeout: number }>`pragma busy_timeout`.execute(db);
+    assert.deepEqual(rows, [{ timeout: 5000 }]);
     await db.destroy();
   });
 

@@ -222,6 +222,7 @@ describe('askAdmission', () => {
           refusal: () => undefined,
           flows: () => true,
           fill: () => ({ waiting: 0, active: 0 }),
+          beside: () => 0,
         },
       },
       ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },

@@ -247,7 +247,7 @@ describe('jobs of high priority in a queue', () => {
     assert.equal((await claim(2)).length, 2);
     const calls = await callsSince();
     assert.equal(calls.exists, 2);
-    assert.deepEqual([calls.zcount, calls.lindex, calls.zrevrange], [undefined, undefined, 1]);
+    assert.deepEqual([calls.zcount, calls.lindex, calls.zrevrange], [undefined, undefined, 2]);
   });
 
   describe('that are parked', () => {
