@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
@@ -67,6 +68,8 @@ describe('retries of client libraries', () => {
     const left = await jobsWith('left');
     const answer = attempt(0, body, { ...more, signal: controller.signal });
     await untilCalled(body.user as string);
+    // A worker may be faster than the reply to the admission; a caller that leaves before that leaves nothing for a retry.
+    await delay(200);
     controller.abort();
     await assert.rejects(answer);
     await untilMore('left', left);
