@@ -3,19 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { ConfigError, readConfig, readSettingNotices, settingNames } from '../../../../shared/config/config.ts';
+import { readSettingNotices, settingNames } from '../../../../shared/config/config.ts';
 import { everyAddressNotice, isEveryAddress, ownBaseUrls } from '../../../../shared/config/own-addresses.ts';
-
-/** What reading these settings says of them; undefined: they can be used. */
-function complaint(environment: Record<string, string>): string | undefined {
-  try {
-    readConfig(environment);
-    return undefined;
-  } catch (error) {
-    assert.ok(error instanceof ConfigError, String(error));
-    return error.message;
-  }
-}
+import { settingsComplaint } from '../../../support/settings-complaint.ts';
 
 const sentences = (environment: Record<string, string>) =>
   readSettingNotices(environment).map(({ sentence }) => sentence);
@@ -45,14 +35,14 @@ describe('invalid settings', () => {
       ],
       [{ SLUICE_SIGN_UP_CREDIT: '-5' }, 'SLUICE_SIGN_UP_CREDIT must be dollars, such as 5 or 0.50.'],
     ];
-    for (const [environment, sentence] of cases) assert.equal(complaint(environment), sentence);
+    for (const [environment, sentence] of cases) assert.equal(settingsComplaint(environment), sentence);
   });
 
   it("every invalid setting is reported in the gateway's own words and without its value", () => {
     const secret = 'sk secret/with spaces';
     const refused = settingNames.filter((name) => {
       for (const value of [secret, '-1', 'x'.repeat(1000), ',', '1e999']) {
-        const sentence = complaint({ [name]: value });
+        const sentence = settingsComplaint({ [name]: value });
         if (sentence === undefined || !sentence.startsWith(name)) continue;
         assert.doesNotMatch(sentence, /invalid|received|too (big|small)|pattern|regex|[<>]=|cannot be used\.$/i, name);
         assert.doesNotMatch(sentence, /secret\/|xxxx/, name);

@@ -3,25 +3,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { ConfigError, readConfig, settingNames } from '../../../../shared/config/config.ts';
-
-/** What reading these settings says of them; undefined: they can be used. */
-function complaint(environment: Record<string, string>): string | undefined {
-  try {
-    readConfig(environment);
-    return undefined;
-  } catch (error) {
-    assert.ok(error instanceof ConfigError, String(error));
-    return error.message;
-  }
-}
+import { readConfig, settingNames } from '../../../../shared/config/config.ts';
+import { settingsComplaint } from '../../../support/settings-complaint.ts';
 
 describe('values of settings that are no values', () => {
   test('a setting of spaces only is refused by its name, and never means 0 or its default', () => {
     for (const name of settingNames) {
       for (const value of [' ', '\t \n', ' '.repeat(40)]) {
         const sentence = `${name} consists of spaces only: give it a value, or leave it empty.`;
-        assert.equal(complaint({ [name]: value }), sentence);
+        assert.equal(settingsComplaint({ [name]: value }), sentence);
       }
     }
   });
@@ -30,11 +20,11 @@ describe('values of settings that are no values', () => {
     const sentence = 'must consist of letters, digits and signs of ASCII, without spaces.';
     for (const name of ['SLUICE_BOOTSTRAP_KEY', 'SLUICE_API_KEY', 'METRICS_TOKEN']) {
       for (const value of ['a-key-that-is-long-enough\n', 'a key that is long enough', '“a-key-that-is-long-enough”']) {
-        assert.equal(complaint({ [name]: value }), `${name} ${sentence}`);
+        assert.equal(settingsComplaint({ [name]: value }), `${name} ${sentence}`);
       }
     }
     for (const value of ['“sk-secret”', 'sk-one,sk-two\u200b', 'sk-one\nsk-two', 'sk-ключ']) {
-      const refused = complaint({ OPENAI_API_KEY: value });
+      const refused = settingsComplaint({ OPENAI_API_KEY: value });
       assert.equal(refused, 'OPENAI_API_KEY must be printable characters of ASCII.');
     }
   });
@@ -46,8 +36,8 @@ describe('values of settings that are no values', () => {
   test('a base URL of links has neither a login nor anything behind its path', () => {
     const sentence = 'PUBLIC_URL must be an address without a login, and without ? or # behind it.';
     for (const url of ['https://user:pw@a.example', 'https://a.example/?x=1', 'https://a.example/#top']) {
-      assert.equal(complaint({ PUBLIC_URL: url }), sentence);
-      assert.equal(complaint({ PUBLIC_URL: `https://b.example, ${url}` }), sentence);
+      assert.equal(settingsComplaint({ PUBLIC_URL: url }), sentence);
+      assert.equal(settingsComplaint({ PUBLIC_URL: `https://b.example, ${url}` }), sentence);
     }
   });
 
@@ -55,18 +45,18 @@ describe('values of settings that are no values', () => {
     const prefix = 'The setting BLOBS_URL cannot be used: ';
     for (const endpoint of ['http://:99x', 'http://a b', 'https://h:99999999']) {
       const url = `s3://bucket/?endpoint=${encodeURIComponent(endpoint)}`;
-      assert.equal(complaint({ BLOBS_URL: url }), `${prefix}its endpoint must be an http or https URL.`);
+      assert.equal(settingsComplaint({ BLOBS_URL: url }), `${prefix}its endpoint must be an http or https URL.`);
     }
     for (const url of ['s3://bucket/%zz', 's3://id%zz:secret@bucket', 's3://id:secret%@bucket']) {
       const sentence = `${prefix}it has a % that is followed by no two hexadecimal digits: write it as %25.`;
-      assert.equal(complaint({ BLOBS_URL: url }), sentence);
+      assert.equal(settingsComplaint({ BLOBS_URL: url }), sentence);
     }
   });
 
   test('an option of TLS that DATABASE_URL does not have is refused, as it would silently do nothing', () => {
     const refused = ['sslmod=require', 'sslmode=verify_full', 'sslcrl=/crl.pem', 'SSLMODE=require', 'sslmode=Require'];
     for (const option of refused) {
-      const sentence = complaint({ DATABASE_URL: `postgres://u:secret@db/name?application_name=x&${option}` });
+      const sentence = settingsComplaint({ DATABASE_URL: `postgres://u:secret@db/name?application_name=x&${option}` });
       assert.match(
         sentence ?? '',
         /^DATABASE_URL must have of TLS only ssl, sslmode, .* as sslmode one of disable, .*\.$/,
@@ -80,7 +70,7 @@ describe('values of settings that are no values', () => {
       '?pgbouncer=true&channel_binding=require',
     ];
     for (const options of taken)
-      assert.equal(complaint({ DATABASE_URL: `postgres://u:p@db/name${options}` }), undefined);
+      assert.equal(settingsComplaint({ DATABASE_URL: `postgres://u:p@db/name${options}` }), undefined);
   });
 
   test('spaces around the name of a region do not make another one of it', () => {
@@ -93,7 +83,7 @@ describe('values of settings that are no values', () => {
       const file = join(folder, 'sluice.yaml');
       const read = (keys: string[]) => {
         writeFileSync(file, JSON.stringify({ vendors: { openai: { api_keys: keys } } }));
-        return complaint({ SLUICE_CONFIG: file });
+        return settingsComplaint({ SLUICE_CONFIG: file });
       };
       assert.match(read(['sk-ключ']) ?? '', /vendors\.openai\.api_keys: expected printable characters of ASCII/);
       assert.doesNotMatch(read(['sk-ключ']) ?? '', /sk-/);
