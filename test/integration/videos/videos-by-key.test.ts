@@ -58,7 +58,7 @@ test(
     const counts = Object.fromEntries(ids.map((id) => [id, order.filter((one) => one === id).length]));
     assert.equal(counts['team few'], 4, JSON.stringify(counts));
     assert.equal(counts['alone few'], 0, JSON.stringify(counts));
-    // Ten calls at a time may overtake each other: those of one account all of the other's.
-    assert.ok(Math.abs((counts['alone many'] as number) - 12) <= 6, JSON.stringify(counts));
+    // Ten calls at a time may overtake each other: of the first 33 claims, half of them each account's, nine may be missing.
+    assert.ok(Math.abs((counts['alone many'] as number) - 12) <= 5, JSON.stringify(counts));
   },
 );
