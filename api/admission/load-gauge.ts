@@ -103,7 +103,10 @@ export class LoadGauge {
     return { waiting: this.#waiting.get(capability) ?? 0, active: this.#active.get(capability) ?? 0 };
   }
 
-  /** An account's jobs of low priority, and those that wait for their vendors, which are not among the waiting ones; as last known, if others wait. */
+  /**
+   * An account's jobs of low priority, and those that wait for their vendors, which are not among the waiting ones; as last known, if
+   * others wait.
+   */
   beside(capability: Capability, account: string): number {
     return this.#beside.get(capability)?.get(account) ?? 0;
   }

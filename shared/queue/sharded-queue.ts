@@ -3,7 +3,7 @@ import type { JobIdentity } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import type { Closers } from '../runtime/closers.ts';
 import { CapabilityQueue, shardOf } from './queue.ts';
-import type { QueueDepth, QueueProgress, QueueReader } from './reading/queue-reader.ts';
+import { type QueueDepth, type QueueProgress, type QueueReader, sumOfLines } from './reading/queue-reader.ts';
 
 /** The producer's side of one capability's queue with all its shards. What is read of it is the sum over them. */
 export class ShardedQueue {
@@ -90,9 +90,9 @@ export class ShardedQueue {
     const all = await Promise.all(this.all.map((queue) => queue.reader.progress()));
     return {
       claimed: all.reduce((sum, { claimed }) => sum + claimed, 0),
-      lines: sumOf(all.map(({ lines }) => lines)),
-      highLines: sumOf(all.map(({ highLines }) => highLines)),
-      beside: sumOf(all.map(({ beside }) => beside)),
+      lines: sumOfLines(all.map(({ lines }) => lines)),
+      highLines: sumOfLines(all.map(({ highLines }) => highLines)),
+      beside: sumOfLines(all.map(({ beside }) => beside)),
     };
   }
 
@@ -110,12 +110,6 @@ export class ShardedQueue {
     const counts = await Promise.all(this.all.map(({ reader }) => read(reader)));
     return counts.reduce((sum, count) => sum + count, 0);
   }
-}
-
-function sumOf(all: readonly ReadonlyMap<string, number>[]): Map<string, number> {
-  const sum = new Map<string, number>();
-  for (const lines of all) for (const [account, waiting] of lines) sum.set(account, (sum.get(account) ?? 0) + waiting);
-  return sum;
 }
 
 /** Opens the queues of all capabilities. */

@@ -13,7 +13,10 @@ import type { Consumer, JobConsumerOptions } from './consumer.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
-/** How long completed jobs wait for a claim to take them out of the queue: one that waits for jobs takes none. Their slots are free before. */
+/**
+ * How long completed jobs wait for a claim to take them out of the queue: one that waits for jobs takes none. Their slots are free
+ * before.
+ */
 const completionBatchMs = 20;
 /** From this many running jobs on, a successful claim is followed by a pause, so that the next one brings more jobs. */
 const busy = 8;

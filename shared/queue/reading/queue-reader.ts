@@ -59,6 +59,18 @@ export interface LineWait {
 
 const sumOf = (numbers: Iterable<number>): number => [...numbers].reduce((sum, number) => sum + number, 0);
 
+/** Adds up lines by account. @param accountOf the account of a line, if that is not its name */
+export function sumOfLines(
+  all: readonly ReadonlyMap<string, number>[],
+  accountOf = (line: string): string => line,
+): Map<string, number> {
+  const sum = new Map<string, number>();
+  for (const lines of all) {
+    for (const [line, waiting] of lines) sum.set(accountOf(line), (sum.get(accountOf(line)) ?? 0) + waiting);
+  }
+  return sum;
+}
+
 /** Ends the name of an account's line of low priority, in which each job weighs as much as so many others; as in lines.lua. */
 const [lowEnding, lowWeight] = [' low', 16];
 
@@ -175,7 +187,10 @@ export class QueueReader {
     return { nextMs, aheadMs: ahead * Number(intervalMs ?? 0) };
   }
 
-  /** Returns what the drain of the queue, and what waits in it and beside it, are measured by. A few cheap commands, for admission. */
+  /**
+   * Returns what the drain of the queue, and what waits in it and beside it, are measured by. A few cheap commands, for admission:
+   * five, and two for each route with parked jobs.
+   */
   async progress(): Promise<QueueProgress> {
     const [[claimed, owed], lines, beside] = await Promise.all([
       this.#redis.hmget(`${this.#root}fairness`, 'claimed', 'owed'),
@@ -189,14 +204,8 @@ export class QueueReader {
 
   async #beside(): Promise<Map<string, number>> {
     const parked = (await this.#parkedRoots()).flatMap((root) => [root, `${root}high:`]);
-    const beside = new Map<string, number>();
-    for (const lines of await Promise.all([`${this.#root}flex:`, ...parked].map((root) => this.#lines(root)))) {
-      for (const [line, waiting] of lines) {
-        const account = line.endsWith(lowEnding) ? line.slice(0, -lowEnding.length) : line;
-        beside.set(account, (beside.get(account) ?? 0) + waiting);
-      }
-    }
-    return beside;
+    const accountOf = (line: string): string => (line.endsWith(lowEnding) ? line.slice(0, -lowEnding.length) : line);
+    return sumOfLines(await Promise.all([`${this.#root}flex:`, ...parked].map((root) => this.#lines(root))), accountOf);
   }
 
   async #lines(root: string): Promise<Map<string, number>> {
