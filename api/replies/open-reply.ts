@@ -4,6 +4,7 @@ import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { releaseMemory } from '../../shared/runtime/collections.ts';
 import { groupBy } from '../../shared/runtime/group-by.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
@@ -105,10 +106,12 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   return { receiver, canBeResumed: () => false, finished };
 }
 
-/** The body of a held answer; as bytes if they need no decoding. */
+/** The body of a held answer; as bytes if they need no decoding. The frames are not read again. */
 function heldBody(view: View, viewed: ViewedJob, frames: readonly Frame[]): string | Buffer {
   const end = frames.at(-1)?.bytes;
-  return (end && view.heldBytes?.(viewed, end)) ?? view.held(viewed, frames);
+  const body = (end && view.heldBytes?.(viewed, end)) ?? view.held(viewed, frames);
+  if (end !== undefined && (typeof body === 'string' || body.buffer !== end.buffer)) releaseMemory(end);
+  return body;
 }
 
 /** The job's events as they arrive. */

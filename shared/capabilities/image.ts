@@ -121,9 +121,12 @@ export interface PlacedImageJob extends Omit<ImageJob, 'images' | 'mask'> {
   readonly takes_response_format: boolean;
 }
 
-/** One image of an `end` frame: base64, a stored file, or (for a stream that requested links) both. */
-export interface ImageResult {
-  readonly b64_json?: string;
+/**
+ * One image of an `end` frame: base64, a stored file, or (for a stream that requested links) both. Base64 that is written as its
+ * vendor has sent it is in bytes.
+ */
+export interface ImageResult<Base64 extends string | Buffer = string> {
+  readonly b64_json?: Base64;
   /** Id of the stored file's blob, with its media type and size. */
   readonly file?: string;
   readonly type?: string;
@@ -135,10 +138,10 @@ export interface ImageResult {
 }
 
 /** An `end` frame: OpenAI's `ImagesResponse` with images as above. */
-export interface ImageEnd {
+export interface ImageEnd<Base64 extends string | Buffer = string> {
   /** Seconds since 1970. */
   readonly created: number;
-  readonly data: readonly ImageResult[];
+  readonly data: readonly ImageResult<Base64>[];
   readonly usage?: Readonly<Record<string, unknown>>;
   /** `background`, `output_format`, `quality`, `size`, and other fields from the vendor. */
   readonly [field: string]: unknown;
@@ -146,11 +149,29 @@ export interface ImageEnd {
 
 const wireMark = '{"is_wire":true,';
 
-/** The text of an `end` frame. If its images are only base64, it is marked as ready for the wire, which saves parsing megabytes. */
-export function formatImageEnd(end: ImageEnd): string {
-  const isWire = end.data.every(({ file, usage }) => file === undefined && usage === undefined);
-  const text = JSON.stringify(end);
-  return isWire ? wireMark + text.slice(1) : text;
+/**
+ * An `end` frame. If its images are only base64, it is marked as ready for the wire, which saves parsing megabytes; if some of that
+ * is in bytes, so is the frame, in parts.
+ */
+export function formatImageEnd(end: ImageEnd): string;
+export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonly Buffer[];
+export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonly Buffer[] {
+  const start = end.data.every(({ file, usage }) => file === undefined && usage === undefined) ? wireMark : '{';
+  if (!end.data.some(({ b64_json: base64 }) => Buffer.isBuffer(base64))) return start + JSON.stringify(end).slice(1);
+  const { data, ...rest } = end;
+  const parts: Buffer[] = [Buffer.from(`${start}${fieldsOf(rest)}"data":[`)];
+  for (const [index, { b64_json: base64, ...image }] of data.entries()) {
+    const before = `${index === 0 ? '' : ','}{${fieldsOf(image)}"b64_json":`;
+    if (Buffer.isBuffer(base64)) parts.push(Buffer.from(`${before}"`), base64, Buffer.from('"}'));
+    else parts.push(Buffer.from(`${before}${JSON.stringify(base64 ?? null)}}`));
+  }
+  return [...parts, Buffer.from(']}')];
+}
+
+/** The JSON text of an object's fields, each with a comma behind it. */
+function fieldsOf(object: object): string {
+  const fields = JSON.stringify(object).slice(1, -1);
+  return fields === '' ? '' : `${fields},`;
 }
 
 /** The wire body in an `end` frame, or undefined if its images must first be linked. */

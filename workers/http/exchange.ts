@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
-import { GatheredChunks } from '../../shared/runtime/collections.ts';
+import { GatheredChunks, releaseMemory } from '../../shared/runtime/collections.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
 import { keepToldLimits } from './told-limits.ts';
 
@@ -59,6 +59,11 @@ export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>
 
 export type ConnectionError = Error & { code?: string };
 
+/** Releases a chunk that was copied, once undici, which is still reading it, has returned. */
+function releaseLater(chunk: Buffer): void {
+  setImmediate(releaseMemory, chunk);
+}
+
 /** One request and its answer: undici's handler, which avoids a Readable and its events for every chunk. */
 export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private readonly options: HttpClientOptions;
@@ -76,7 +81,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private status = 0;
   private headers: Record<string, string | string[] | undefined> = {};
   private onChunk: HttpRequest['onChunk'];
-  private readonly gathered = new GatheredChunks();
+  private readonly gathered = new GatheredChunks(releaseLater);
   private bytes = 0;
 
   constructor(

@@ -84,6 +84,9 @@ export type JobAnswer = VendorAnswer<AnswerBody>;
 /** One method of a vendor. @throws ApiError for every failure, including an answer that broke off. */
 export type VendorMethod = (call: VendorCall, sink: FrameSink) => Promise<VendorAnswer>;
 
+/** A method for images, whose answers may be long. @throws ApiError for every failure. */
+export type ImageMethod = (call: VendorCall, sink: FrameSink) => Promise<JobAnswer>;
+
 /** The vectors of an embedding call in the order of its inputs: JSON without white space, as text or in UTF-8. */
 export interface VendorEmbeddings {
   readonly vectors: readonly (string | Buffer)[];
@@ -106,7 +109,7 @@ export interface Vendor {
   /** Embeddings of the request's inputs, at most as many as the model's `batch`. */
   readonly embed?: EmbeddingMethod;
   /** Creates or edits images; request and frame shapes in capabilities/image. */
-  readonly image?: VendorMethod;
+  readonly image?: ImageMethod;
   /** Transcribes, or translates, speech; request and frame shapes in capabilities/transcription. */
   readonly transcribe?: VendorMethod;
   /** Speaks a text; request and frame shapes in capabilities/speech. */

@@ -9,6 +9,7 @@ import { audioOf, speech, transcription } from '../contracts/audio-vendor-contra
 import { describeChatVendor } from '../contracts/chat-vendor-contract.ts';
 import { failureOf } from '../contracts/failure-of.ts';
 import {
+  bodyText,
   callOf,
   collect,
   type FixtureVendor,
@@ -196,7 +197,8 @@ describe('the Azure OpenAI vendor', () => {
   it('Azure returns vectors, images, text, audio, responses and videos as it received them', async () => {
     assert.deepEqual((await vendor.embed(held({ input: 'Hello' }))).vectors, ['[0.5,-0.25]']);
     assert.match((await vendor.complete(held({ prompt: 'Hello' }), collect())).body, /"prompt_filter_results":\[\{/);
-    const image = JSON.parse((await vendor.image(picture({ response_format: 'b64_json' }), collect())).body);
+    const { body: images } = await vendor.image(picture({ response_format: 'b64_json' }), collect());
+    const image = JSON.parse(bodyText(images));
     assert.equal(image.data[0].b64_json, png.toString('base64'));
     assert.equal(image.data[0].content_filter_results.profanity.filtered, false);
     assert.equal(JSON.parse((await vendor.transcribe(transcription(model), collect())).body).text, 'Good day.');
@@ -323,7 +325,7 @@ describe('the Azure OpenAI vendor', () => {
     const { files, saved } = memoryFiles();
     const { body } = await vendor.image(picture({ response_format: 'url' }, { files }), collect());
     assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? ''), { model, prompt: 'A lighthouse' });
-    assert.equal(JSON.parse(body).data[0].file, 'file-1');
+    assert.equal(JSON.parse(bodyText(body)).data[0].file, 'file-1');
     assert.ok(saved[0]?.content.equals(png));
   });
 

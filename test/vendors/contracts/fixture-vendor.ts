@@ -2,7 +2,15 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { withUploads } from '../../../workers/run/call-files.ts';
-import type { AnswerBody, CallFiles, FrameSink, VendorCall, VendorFrame } from '../../../workers/vendors/vendor.ts';
+import type {
+  AnswerBody,
+  CallFiles,
+  FrameSink,
+  JobAnswer,
+  VendorAnswer,
+  VendorCall,
+  VendorFrame,
+} from '../../../workers/vendors/vendor.ts';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -118,6 +126,11 @@ const noFiles: CallFiles = {
 /** An answer's body as text. */
 export function bodyText(body: AnswerBody): string {
   return typeof body === 'string' ? body : Buffer.concat(body).toString();
+}
+
+/** An answer with its body as text. */
+export function inText(answer: JobAnswer): VendorAnswer {
+  return { ...answer, body: bodyText(answer.body) };
 }
 
 /** A call. Uploads may be written into its request, as the release before has queued them: `{file, name, type, bytes}`. */

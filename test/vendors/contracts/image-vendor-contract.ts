@@ -6,7 +6,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { readFailure } from '../../../workers/routing/failure.ts';
 import type { Offering, VendorAnswer, VendorCall } from '../../../workers/vendors/vendor.ts';
 import { failureOf } from './failure-of.ts';
-import { callOf, collect, sendJson } from './fixture-vendor.ts';
+import { callOf, collect, inText, sendJson } from './fixture-vendor.ts';
 import { memoryFiles } from './memory-files.ts';
 import { VendorBench } from './vendor-bench.ts';
 
@@ -45,10 +45,10 @@ export abstract class ImageBench extends VendorBench<Offering<'image'>> {
   abstract answerCreation(answer: (response: ServerResponse) => void): void;
 
   /** Makes an image. */
-  make(call: Partial<VendorCall> = {}): Promise<VendorAnswer> {
+  async make(call: Partial<VendorCall> = {}): Promise<VendorAnswer> {
     const { model } = this;
     const whole = callOf({ model, stream: false, request: imageJob(), files: memoryFiles().files, ...call });
-    return this.vendor.image(whole, collect());
+    return inText(await this.vendor.image(whole, collect()));
   }
 
   /** The error of an image that is not made. */

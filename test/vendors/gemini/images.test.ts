@@ -11,7 +11,14 @@ import { geminiImages } from '../../../workers/vendors/gemini/images.ts';
 import type { CallFiles, Offering } from '../../../workers/vendors/vendor.ts';
 import { pngBytes } from '../../support/image-files.ts';
 import { routedModel } from '../../support/routed-model.ts';
-import { callOf, collect, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import {
+  bodyText,
+  callOf,
+  collect,
+  type FixtureVendor,
+  sendJson,
+  startFixtureVendor,
+} from '../contracts/fixture-vendor.ts';
 
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
 const picture = pngBytes(8);
@@ -92,7 +99,7 @@ describe('images of Gemini', () => {
       contents: [{ role: 'user', parts: [{ text: 'A cat.' }] }],
       generationConfig: { responseModalities: ['IMAGE'] },
     });
-    const { created, ...wire } = JSON.parse(wireBodyOf(body) ?? '');
+    const { created, ...wire } = JSON.parse(wireBodyOf(bodyText(body)) ?? '');
     assert.ok(Math.abs(created - Date.now() / 1000) < 60);
     assert.deepEqual(wire, { data: [{ b64_json: base64 }], output_format: 'png', usage });
     assert.deepEqual(counted, usage);
@@ -100,7 +107,9 @@ describe('images of Gemini', () => {
 
   it('Gemini images are stored when a link is wanted', async () => {
     const { body } = await paint({}, { response_format: 'url' });
-    assert.deepEqual(parseImageEnd(body).data, [{ file: 'blob-1', type: 'image/png', bytes: picture.length }]);
+    assert.deepEqual(parseImageEnd(bodyText(body)).data, [
+      { file: 'blob-1', type: 'image/png', bytes: picture.length },
+    ]);
     assert.deepEqual(saved, [{ type: 'image/png', content: picture }]);
   });
 

@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { imageView } from '../../../api/endpoints/images/image-view.ts';
-import type { ImageJob, ImageResult } from '../../../shared/capabilities/image.ts';
+import { type ImageJob, type ImageResult, parseImageEnd, wireBodyOf } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/frames.ts';
 import { executeImage } from '../../../workers/execute/execute-image.ts';
@@ -20,6 +20,7 @@ import {
   collect,
   cut,
   type FixtureVendor,
+  inText,
   sendJson,
   sendStream,
   startFixtureVendor,
@@ -103,9 +104,9 @@ describe('images of the OpenAI dialect', () => {
   }
 
   /** Runs an image job against what the server answers, as a worker does. */
-  function ask({ job, responseFormat = true, call, sink = collect() }: Asked = {}): Promise<VendorAnswer> {
+  async function ask({ job, responseFormat = true, call, sink = collect() }: Asked = {}): Promise<VendorAnswer> {
     const whole = callOf({ model: 'painter-1', stream: false, request: jobText(job), ...call });
-    return executeImage({
+    const answer = await executeImage({
       vendor,
       row: rowWith(responseFormat),
       endpoint: 'images.generations',
@@ -113,6 +114,7 @@ describe('images of the OpenAI dialect', () => {
       call: whole,
       sink,
     });
+    return inText(answer);
   }
 
   const answerJson = (body: object) =>
@@ -152,6 +154,37 @@ describe('images of the OpenAI dialect', () => {
     const data = [{ file: 'file-1', type: 'image/png', bytes: png.length }];
     assert.deepEqual(endOf(linked), { isWire: undefined, end: { ...answered, data, usage } });
     assert.deepEqual(saved, [{ type: 'image/png', content: png }]);
+  });
+
+  it('OpenAI images passes base64 on as it came, with what else its vendor says, and stores it for a link', async () => {
+    const painted = { b64_json: png.toString('base64'), revised_prompt: 'A “tall” lighthouse' };
+    const said = { created: 7, data: [painted, { b64_json: 'QUJDRA', is_wire: true }], output_format: 'png' };
+    server.answer((response) => sendJson(response, 200, JSON.stringify(said, null, 2)));
+    const { body, quantities } = await ask({ responseFormat: false });
+    assert.deepEqual(JSON.parse(wireBodyOf(body) ?? ''), said);
+    assert.equal(body.includes('\n'), false);
+    assert.equal(quantities?.images, 2);
+    const { files, saved } = memoryFiles();
+    answerJson({ data: [painted] });
+    await ask({ job: { response_format: 'url' }, call: { files } });
+    assert.ok(saved[0]?.content.equals(png));
+  });
+
+  it('OpenAI images reads base64 whose JSON is escaped, has a prefix or line breaks, and lets none of its vendor break the answer', async () => {
+    const base64 = Buffer.concat([png, Buffer.alloc(300, 7)]).toString('base64');
+    const escaped = `{"data":[{"b64_json":"${base64.replace('A', '\\u0041')}"},{"b64_json":"data:image/png;base64,${base64}"}]}`;
+    server.answer((response) => sendJson(response, 200, escaped));
+    const { body } = await ask({ responseFormat: false });
+    assert.deepEqual(parseImageEnd(body).data, [{ b64_json: base64 }, { b64_json: base64 }]);
+    for (const broken of [`${base64}\\n`, `${base64}\\",\\"usage\\":{},\\"x\\":\\"`]) {
+      server.answer((response) => sendJson(response, 200, `{"data":[{"b64_json":"${broken}"}]}`));
+      const { data } = parseImageEnd((await ask({ responseFormat: false })).body);
+      assert.deepEqual(data, [{ b64_json: JSON.parse(`"${broken}"`) }]);
+    }
+    for (const number of [0, 7, -1]) {
+      answerJson({ data: [{ b64_json: number }] });
+      await assert.rejects(ask({ responseFormat: false }), /an image that is empty/);
+    }
   });
 
   it('OpenAI images fetches and stores linked images, and keeps the links private', async () => {

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { createDownloader } from '../../../workers/http/download.ts';
 import { deliverImages, ImageDelivery } from '../../../workers/vendors/support/image-delivery.ts';
-import { type Answer, callOf, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import { type Answer, bodyText, callOf, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 import { memoryFiles } from '../contracts/memory-files.ts';
 
 const png = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(200_000, 7)]);
@@ -27,7 +27,7 @@ async function deliverFrom(answers: readonly Answer[], wanted: 'b64_json' | 'url
     const delivery = new ImageDelivery(callOf({ files }), wanted, createDownloader({ trustedOrigin: origin }));
     const delivered = deliverImages({ data: [{ url: `${origin}/1.png` }] }, delivery);
     const outcome = await delivered.then(
-      ({ body }) => JSON.parse(body).data[0],
+      ({ body }) => JSON.parse(bodyText(body)).data[0],
       (error) => error,
     );
     return { outcome, saved, asked: server.requests.length };
@@ -92,7 +92,7 @@ describe('ImageDelivery', () => {
       const download = async () => ({ content: Readable.from(parts), type: 'application/octet-stream' });
       const delivery = new ImageDelivery(callOf({ files }), wanted, download);
       const { body } = await deliverImages({ data: [{ url: 'https://vendor.example/1' }] }, delivery);
-      const [image] = JSON.parse(body).data;
+      const [image] = JSON.parse(bodyText(body)).data;
       if (wanted === 'url') assert.deepEqual(saved, [{ type: 'image/png', content: png }]);
       else assert.equal(image.b64_json, png.toString('base64'));
     });
@@ -107,7 +107,7 @@ describe('ImageDelivery', () => {
     assert.deepEqual(saved, [{ type: 'image/png', content: unknown }]);
     const b64_json = unknown.toString('base64');
     const { body } = await deliverImages({ data: [{ b64_json }] }, new ImageDelivery(callOf({}), 'b64_json', download));
-    assert.equal(JSON.parse(body).data[0].b64_json, b64_json);
+    assert.equal(JSON.parse(bodyText(body)).data[0].b64_json, b64_json);
   });
 
   it('ImageDelivery stores a drawing in which scripts may run as a file that browsers only save', async () => {
@@ -123,6 +123,6 @@ describe('ImageDelivery', () => {
     const delivery = new ImageDelivery(callOf({}), 'b64_json', () => assert.fail('it is no link'));
     const b64_json = `data:image/png;base64,${png.toString('base64')}`;
     const { body } = await deliverImages({ data: [{ b64_json }] }, delivery);
-    assert.equal(JSON.parse(body).data[0].b64_json, png.toString('base64'));
+    assert.equal(JSON.parse(bodyText(body)).data[0].b64_json, png.toString('base64'));
   });
 });

@@ -10,7 +10,7 @@ import { openAiTranscriptions } from '../openai/transcriptions.ts';
 import { openAiVideos } from '../openai/videos.ts';
 import { requestText } from '../request-body.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import type { Offering, VendorMethod } from '../vendor.ts';
+import type { ImageMethod, Offering } from '../vendor.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 import { AzureAnswerReader } from './answer-reader.ts';
 import { azureChat } from './chat.ts';
@@ -73,7 +73,7 @@ function withQuery(http: HttpClient, query: string): HttpClient {
  * Azure has only generations and edits. `response_format`, which some of its models refuse, is never sent, since a deployment's
  * name does not reveal its model: any answer is converted to what the caller requested.
  */
-function azureImages(image: VendorMethod): VendorMethod {
+function azureImages(image: ImageMethod): ImageMethod {
   return async (call, sink) => {
     const job = JSON.parse(requestText(call.request)) as PlacedImageJob;
     if (job.task === 'variation') throw unsupportedField('model', 'its vendor makes no variations');

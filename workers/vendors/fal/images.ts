@@ -6,7 +6,7 @@ import { commonShape } from '../support/image-shape.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, contentRefused } from '../support/vendor-task-calls.ts';
-import type { VendorCall, VendorMethod } from '../vendor.ts';
+import type { ImageMethod, VendorCall } from '../vendor.ts';
 import { FalQueue, isCompleted } from './queue.ts';
 
 /*
@@ -33,7 +33,7 @@ const shapeOnly = /imagen|nano-banana|gemini|ultra|kontext/;
 const manyInputs = /nano-banana|gemini|flux-2|flux-3|multi|seedream\/v[4-9]|qwen-image-edit-(plus|2)/;
 
 /** Images by fal's queue: a request per call, awaited inside it. */
-export function falImages(http: HttpClient, download: Downloader): VendorMethod {
+export function falImages(http: HttpClient, download: Downloader): ImageMethod {
   const queue = new FalQueue(http);
   return async (call) => {
     const request = readImageRequest(call);

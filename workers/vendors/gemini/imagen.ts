@@ -7,7 +7,7 @@ import { nearestResolution, nearestShape } from '../support/image-shape.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { beginTask, contentRefused } from '../support/vendor-task-calls.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { ImageMethod } from '../vendor.ts';
 import { modelPath } from './request.ts';
 
 /*
@@ -37,7 +37,7 @@ export function isImagen(model: string): boolean {
 }
 
 /** Images by Imagen, all of a request by one call. It always returns base64. */
-export function geminiImagen(http: HttpClient, download: Downloader): VendorMethod {
+export function geminiImagen(http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
     const { model, signal, silenceMs } = call;
     const request = readImageRequest(call);

@@ -7,7 +7,7 @@ import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-del
 import { type ImageRequest, readImageRequest } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { ImageMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { isBlocked } from './candidate.ts';
 import { toImageConfig } from './image-size.ts';
@@ -18,7 +18,7 @@ import { modelPath } from './request.ts';
  * Images of the models that paint by `generateContent` (https://ai.google.dev/gemini-api/docs/image-generation): one image per
  * call, made from the prompt and, for an edit, the images before it. Gemini always returns base64.
  */
-export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
+export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): ImageMethod {
   return async (call) => {
     const { model, signal, silenceMs } = call;
     const request = readImageRequest(call);

@@ -5,7 +5,7 @@ import { type ImageRequest, readImageRequest } from '../support/image-request.ts
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { awaitTask } from '../support/vendor-task-calls.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { ImageMethod } from '../vendor.ts';
 import { createGeneration, generationRequest, lumaRatio, readAssets } from './generation.ts';
 
 /*
@@ -29,7 +29,7 @@ const formats = new Map([
 ]);
 
 /** Images by Luma's generations. */
-export function lumaImages(http: HttpClient, download: Downloader): VendorMethod {
+export function lumaImages(http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
     const request = readImageRequest(call);
     const id = await createGeneration(http, 'image', composeFields(call.model, request), call);

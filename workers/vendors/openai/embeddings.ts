@@ -2,11 +2,13 @@ import type { EmbeddingJob } from '../../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
+import { isBase64 } from '../support/base64-text.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
 import type { EmbeddingMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { composeRequest } from './request.ts';
+import { takeValues } from './take-values.ts';
 
 const path = '/embeddings';
 
@@ -35,7 +37,7 @@ function readEmbeddings(
   bytes: Buffer,
   answerReader: OpenAiAnswerReader,
 ): { vectors: (string | Buffer)[]; usage: JsonObject | null } {
-  const { found, rest } = takeVectors(bytes);
+  const { found, rest } = takeValues(bytes, 'embedding', readVector);
   const answer = answerReader.answer(rest);
   if (!Array.isArray(answer.data) || answer.data.length === 0) throw unusable();
   const vectors = new Array<string | Buffer>(answer.data.length);
@@ -49,47 +51,10 @@ function readEmbeddings(
   return { vectors, usage: isObject(answer.usage) ? answer.usage : null };
 }
 
-/** Quotes inside strings are escaped, so this and a colon are never text but a key. */
-const key = Buffer.from('"embedding"');
-const [quote, openingBracket, closingBracket, colon, space] = [0x22, 0x5b, 0x5d, 0x3a, 0x20];
-
-/** The vectors where they stand, and the text around them, in which each is replaced by its number. */
-function takeVectors(bytes: Buffer): { found: (string | Buffer)[]; rest: string } {
-  const found: (string | Buffer)[] = [];
-  let rest = '';
-  let from = 0;
-  for (let at = bytes.indexOf(key); at >= 0; at = bytes.indexOf(key, at + key.length)) {
-    const start = startOfValue(bytes, at + key.length);
-    const end = endOfVector(bytes, start);
-    const vector = end === undefined ? undefined : readVector(bytes.subarray(start, end));
-    if (end === undefined || vector === undefined) continue;
-    rest += `${bytes.toString('utf8', from, at)}"embedding":${found.push(vector) - 1}`;
-    from = end;
-  }
-  return { found, rest: rest + bytes.toString('utf8', from) };
-}
-
-/** Index of the first byte of the value whose key ends before `at`; -1 if it was no key. */
-function startOfValue(bytes: Buffer, at: number): number {
-  let [index, hasColon] = [at, false];
-  for (; (bytes[index] as number) <= space || (!hasColon && bytes[index] === colon); index++) {
-    hasColon ||= bytes[index] === colon;
-  }
-  return hasColon ? index : -1;
-}
-
-/** Index behind a list or a string that starts at `start`; undefined for anything else. */
-function endOfVector(bytes: Buffer, start: number): number | undefined {
-  const first = start < 0 ? undefined : bytes[start];
-  if (first !== quote && first !== openingBracket) return undefined;
-  const last = bytes.indexOf(first === quote ? quote : closingBracket, start + 1);
-  return last < 0 ? undefined : last + 1;
-}
-
 /** A vector: a list of numbers as text, or base64 as it is. Undefined for anything else, which its caller could not read. */
 function readVector(bytes: Buffer): string | Buffer | undefined {
   const text = bytes.toString('latin1');
-  if (/^"[A-Za-z0-9+/=_-]*"$/.test(text)) return bytes;
+  if (text.startsWith('"')) return isBase64(text.slice(1, -1)) ? bytes : undefined;
   return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
 }
 

@@ -5,12 +5,14 @@ import type { Downloader } from '../../http/download.ts';
 import { maxBody } from '../../http/exchange.ts';
 import { type FormFile, formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
+import { isBase64 } from '../support/base64-text.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { readImageJob } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import type { CallFiles, VendorCall, VendorMethod } from '../vendor.ts';
+import type { CallFiles, ImageMethod, VendorCall } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { OpenAiImageStream } from './image-stream.ts';
+import { takeValues } from './take-values.ts';
 
 const paths: Record<ImageTask, string> = {
   generation: '/images/generations',
@@ -22,17 +24,19 @@ const paths: Record<ImageTask, string> = {
  * Images (https://platform.openai.com/docs/api-reference/images): one creation per call. The vendor's links or base64 are
  * converted to the format that the caller requested; a link of the vendor never reaches the caller.
  */
-export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): VendorMethod {
+export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): ImageMethod {
   return async (call, sink) => {
     const { path, body, wanted, count } = await composePost(call);
     const { signal, silenceMs } = call;
     const delivery = new ImageDelivery(call, wanted, download);
     const stream = new OpenAiImageStream(answerReader, sink, count);
     try {
-      const onChunk = call.stream ? { onChunk: (bytes: Buffer) => stream.read(bytes) } : {};
-      const post = http.post({ path, body, signal, silenceMs, ...onChunk });
-      const text = await (call.stream ? post.catch((error) => stream.keepMade(error, signal)) : post);
-      const answer = text === null ? stream.end() : readAnswer(answerReader, text);
+      const request = { path, body, signal, silenceMs };
+      if (!call.stream)
+        return await deliverImages(readAnswer(answerReader, await http.postForBytes(request)), delivery);
+      const post = http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
+      const text = await post.catch((error) => stream.keepMade(error, signal));
+      const answer = text === null ? stream.end() : readAnswer(answerReader, Buffer.from(text));
       return await deliverImages(answer, delivery);
     } catch (error) {
       throw stream.failure(error);
@@ -115,10 +119,18 @@ async function openUploads(
   }
 }
 
-/** An answer without streaming, its images checked. */
-function readAnswer(answerReader: OpenAiAnswerReader, text: string): JsonObject & { data: JsonObject[] } {
-  const answer = answerReader.answer(text);
+/** An answer without streaming, its images checked. Their base64, megabytes of it, is passed on as it came, and never parsed. */
+function readAnswer(answerReader: OpenAiAnswerReader, bytes: Buffer): JsonObject & { data: JsonObject[] } {
+  const { found, rest } = takeValues(bytes, 'b64_json', readBase64);
+  const answer = answerReader.answer(rest);
   const data = Array.isArray(answer.data) ? answer.data.filter(isObject) : [];
   if (data.length === 0) throw new ApiError('server_error', "The model's vendor answered without images.");
+  for (const image of data) if (typeof image.b64_json === 'number') image.b64_json = found[image.b64_json];
   return Object.assign(answer, { data });
+}
+
+/** The base64 of a string, without its quotes; undefined for anything else, such as a data URL. */
+function readBase64(value: Buffer): Buffer | undefined {
+  const base64 = value.subarray(1, -1);
+  return value[0] === 0x22 && isBase64(base64.toString('latin1')) ? base64 : undefined;
 }

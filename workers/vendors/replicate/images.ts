@@ -6,7 +6,7 @@ import { commonShape } from '../support/image-shape.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, type DiscardLimits } from '../support/vendor-task-calls.ts';
-import type { VendorCall, VendorMethod } from '../vendor.ts';
+import type { ImageMethod, VendorCall } from '../vendor.ts';
 import { cancelPrediction, createPrediction, getPrediction, readOutput } from './prediction.ts';
 
 /*
@@ -43,7 +43,7 @@ const inputFields: readonly { model: RegExp; field: string; isList: boolean }[] 
  * Images at Replicate: a prediction per call, awaited inside it.
  * @param waiting the client for which the vendor delays its answer briefly, in case the image is ready soon
  */
-export function replicateImages(waiting: HttpClient, http: HttpClient, download: Downloader): VendorMethod {
+export function replicateImages(waiting: HttpClient, http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
     const request = readImageRequest(call);
     const { id, output } = await createPrediction(waiting, call.model, await composeInput(call, request), call);

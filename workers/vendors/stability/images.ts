@@ -11,11 +11,11 @@ import { type InlineFile, InlineMedia } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { toBlackAndWhite } from '../support/png-mask.ts';
 import { beginTask, contentRefused } from '../support/vendor-task-calls.ts';
-import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
+import type { ImageMethod, JobAnswer, VendorCall } from '../vendor.ts';
 import { composeStabilityFields, type StabilityService, stabilityService } from './service.ts';
 
 /** Images by Stability AI: a form per call, answered once the image is made. For the translation of OpenAI's fields see service.ts. */
-export function stabilityImages(http: HttpClient, download: Downloader): VendorMethod {
+export function stabilityImages(http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
     const request = readImageRequest(call, { masks: true });
     const service = stabilityService(call.model);
@@ -69,7 +69,7 @@ async function deliver(
   { image, finish_reason: reason, seed }: JsonObject,
   { format = 'png' }: ImageRequest,
   delivery: ImageDelivery,
-): Promise<VendorAnswer> {
+): Promise<JobAnswer> {
   // The vendor blurs filtered images.
   if (reason === 'CONTENT_FILTERED') throw contentRefused();
   if (typeof image !== 'string') throw new ApiError('server_error', "The model's vendor answered without images.");

@@ -9,7 +9,7 @@ import {
 import { ApiError } from '../../../shared/errors.ts';
 import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import { type Downloader, isPassingFailure } from '../../http/download.ts';
-import type { VendorAnswer, VendorCall } from '../vendor.ts';
+import type { JobAnswer, VendorCall } from '../vendor.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import { refuseText } from './refuse-text.ts';
 
@@ -29,8 +29,8 @@ const maxLost = 10;
 export async function deliverImages(
   { created, data, ...rest }: JsonObject & { data: JsonObject[] },
   delivery: ImageDelivery,
-): Promise<VendorAnswer> {
-  const results: ImageResult[] = [];
+): Promise<JobAnswer> {
+  const results: ImageResult<string | Buffer>[] = [];
   const failures: unknown[] = [];
   // Sequential: at most one image is in memory beside the answer itself.
   for (const image of data) {
@@ -76,22 +76,24 @@ export class ImageDelivery {
   }
 
   /** One image of the vendor as a result. @throws ApiError for anything but an image: it is not charged */
-  async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject): Promise<ImageResult> {
-    if (typeof base64 === 'string' && base64 !== '') return { ...rest, ...(await this.fromBase64(base64)) };
+  async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject): Promise<ImageResult<string | Buffer>> {
+    if ((typeof base64 === 'string' || Buffer.isBuffer(base64)) && base64.length > 0)
+      return { ...rest, ...(await this.fromBase64(base64)) };
     if (typeof url === 'string' && url !== '') return { ...rest, ...(await this.fromLink(url)) };
     throw new ApiError('server_error', "The model's vendor answered with an image that is empty.");
   }
 
-  private async fromBase64(said: string): Promise<ImageResult> {
+  private async fromBase64(said: string | Buffer): Promise<ImageResult<string | Buffer>> {
     // Some vendors send a data URL.
-    const base64 = said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
-    if (!/^[\w+/-]+=*\s*$/.test(base64.slice(0, 2 * headBytes))) throw notAnImage();
-    const type = typeOfBytes(Buffer.from(base64.slice(0, 2 * headBytes), 'base64'));
+    const base64 = typeof said === 'string' && said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
+    const head = textOf(base64, 2 * headBytes);
+    if (!/^[\w+/-]+=*\s*$/.test(head)) throw notAnImage();
+    const type = typeOfBytes(Buffer.from(head, 'base64'));
     if (this.wanted === 'b64_json') return { b64_json: base64 };
     if (type === undefined) {
       throw new ApiError('server_error', "The model's vendor answered with an image of an unknown kind.");
     }
-    const stored = await this.call.files.save(Buffer.from(base64, 'base64'), type);
+    const stored = await this.call.files.save(Buffer.from(textOf(base64), 'base64'), type);
     // The completed event of a stream always holds base64: clients rely on it.
     return { ...(this.call.stream && { b64_json: base64 }), ...stored };
   }
@@ -137,6 +139,11 @@ export class ImageDelivery {
       yield chunk;
     }
   }
+}
+
+/** Base64 as text, or its first characters. */
+function textOf(base64: string | Buffer, end?: number): string {
+  return typeof base64 === 'string' ? base64.slice(0, end) : base64.toString('latin1', 0, end);
 }
 
 /** Bytes that tell an image from anything else. */
@@ -204,7 +211,7 @@ export async function deliverLinks(
   links: readonly unknown[],
   delivery: ImageDelivery,
   format: string | undefined,
-): Promise<VendorAnswer> {
+): Promise<JobAnswer> {
   if (links.length === 0) throw new ApiError('server_error', "The model's vendor answered without images.");
   const data = links.map((link) => {
     const [head] = /^data:[^,]*;base64,/.exec(String(link)) ?? [];

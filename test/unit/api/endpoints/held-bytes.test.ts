@@ -37,6 +37,24 @@ describe('held answers from blobs', () => {
     assert.deepEqual(JSON.parse(ofText), end);
   });
 
+  it('images whose base64 is still in bytes have the same body as those in text', () => {
+    const image = { revised_prompt: 'zwölf Boote 🚤', b64_json: 'QUJD' };
+    const more = { created: 1, output_format: 'png', usage: { total_tokens: 3 } };
+    const inBytes = { ...image, b64_json: Buffer.from('QUJD') };
+    for (const data of [[inBytes], [inBytes, image, { b64_json: Buffer.from('QQ==') }], [{ ...inBytes, usage: {} }]]) {
+      const parts = formatImageEnd({ ...more, data });
+      assert.ok(Array.isArray(parts));
+      const { ofBytes, ofText } = bodies(imageView('image_generation'), Buffer.concat(parts).toString());
+      assert.equal(ofBytes ?? ofText, ofText);
+      // Usage of one image is for streams only.
+      const shown = data.map(({ usage: _, ...image }: Record<string, unknown>) => ({
+        ...image,
+        b64_json: String(image.b64_json),
+      }));
+      assert.deepEqual(JSON.parse(ofText), { ...more, data: shown });
+    }
+  });
+
   it('images that are files are made of text, because they need their links', () => {
     const { ofBytes, ofText } = bodies(
       imageView('image_generation'),
