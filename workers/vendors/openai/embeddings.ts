@@ -51,10 +51,11 @@ function readEmbeddings(
   return { vectors, usage: isObject(answer.usage) ? answer.usage : null };
 }
 
-/** A vector: a list of numbers as text, or base64 as it is. Undefined for anything else, which its caller could not read. */
+/** A vector as it is, base64 or numbers; as text if it has white space. Undefined for anything else, which its caller could not read. */
 function readVector(bytes: Buffer): string | Buffer | undefined {
   const text = bytes.toString('latin1');
   if (text.startsWith('"')) return isBase64(text.slice(1, -1)) ? bytes : undefined;
+  if (/^\[[\d,.eE+-]*\]$/.test(text)) return bytes;
   return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
 }
 
