@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { GetObjectCommand, HeadObjectCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
@@ -13,7 +14,7 @@ import type { BucketSettings } from './bucket-settings.ts';
 import { writeNewFile } from './write-new-file.ts';
 
 const connectMs = 5000;
-/** From the start of a request, including its upload, to the response headers. */
+/** From the start of a request, including its upload, to the response headers; and from these to the end of what is read at once. */
 const requestMs = 120_000;
 /** Timeout for a download whose reader reads nothing. */
 const silenceMs = 300_000;
@@ -110,7 +111,15 @@ export class BucketStorage implements BlobStorage {
 
   async readBytes(id: string): Promise<Buffer> {
     const { Body } = await this.#get(id);
-    return Buffer.from((await Body?.transformToByteArray()) ?? []);
+    const content = Body as Readable;
+    const late = setTimeout(() => content.destroy(new Error('the store has stopped sending')), requestMs);
+    try {
+      return await buffer(content);
+    } catch (error) {
+      throw new BlobStorageError(error);
+    } finally {
+      clearTimeout(late);
+    }
   }
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {

@@ -170,6 +170,17 @@ describe('the blob bucket', () => {
     }
   }
 
+  test('a blob whose download breaks off is of a storage that is away, not a shorter blob and not an error of its own', async () => {
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      if (request.url?.includes('list-type')) response.end('<ListBucketResult></ListBucketResult>');
+      else response.writeHead(200, { 'content-length': '1000' }).write('half', () => response.destroy());
+    };
+    await withStore(handle, async (blobs) => {
+      const id = `2026010100/${randomUUID()}`;
+      await assert.rejects(blobs.ofRecords('own').bytes(id), { name: 'BlobStorageError' });
+    });
+  });
+
   test('a bucket keeps no spool file of a rejected upload, and sweeps those of killed processes', async () => {
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       request.resume();
