@@ -8,14 +8,19 @@ type CustomTool = Extract<MessageTool, { input_schema: unknown }>;
 /** Fields of a tool that are hints for Anthropic's model. */
 const hintFields = ['input_examples', 'eager_input_streaming', 'allowed_callers'];
 
+/** Anthropic's own search for tools, which finds the deferred ones on its servers: `tool_search_tool_bm25_20251119`. */
+const ownSearch = /^tool_search_tool_/;
+
 /**
  * Converts the tools of a request, and the tool choice, to chat fields. Tools defined (and mostly run) by Anthropic are
- * omitted. Deferred tools (`defer_loading`) are omitted, as at Anthropic, until a turn names them.
+ * omitted. Deferred tools (`defer_loading`) are omitted, as at Anthropic, until a turn names them; but all of them are offered
+ * if Anthropic's own search would find them, which is omitted: nothing else could.
  * @throws ApiError 400 if the choice forces a tool that is omitted or missing.
  */
 export function toChatTools({ tools, messages, tool_choice: choice }: MessageInput, notes: MessageNotes): object {
   const every = [...(tools ?? []), ...addedTools(messages)];
-  const named = every.some(isDeferred) ? namedTools(messages, choice) : undefined;
+  const isSearched = every.some(({ type }) => type != null && ownSearch.test(type));
+  const named = !isSearched && every.some(isDeferred) ? namedTools(messages, choice) : undefined;
   const all = named === undefined ? every : every.filter((tool) => !isDeferred(tool) || named.has(tool.name));
   const offered = all.filter(isCustom);
   for (const tool of all) if (!isCustom(tool)) notes.ignored.add(`tools.${tool.type}`);

@@ -127,6 +127,19 @@ describe('requests of published Anthropic clients', () => {
       }
     });
 
+    it("POST /v1/messages offers deferred tools from the start if Anthropic's own search for tools, which it lacks, is to find them", async () => {
+      for (const kind of ['regex', 'bm25']) {
+        const own = { type: `tool_search_tool_${kind}_20251119`, name: `tool_search_tool_${kind}` };
+        const request = message('Please deploy the rocket', { tools: [own, deferred] }) as Held;
+        const { data, response } = await client.messages.create(request).withResponse();
+        assert.deepEqual(
+          callsOf(data).map(({ name }) => name),
+          ['deploy_rocket'],
+        );
+        assert.equal(response.headers.get('x-sluice-ignored'), `tools.${own.type}`);
+      }
+    });
+
     it('POST /v1/messages offers a deferred tool that tool_choice forces', async () => {
       const answer = await ask({ tool_choice: { type: 'tool', name: 'deploy_rocket' } });
       assert.deepEqual(
