@@ -119,7 +119,14 @@ export type SystemBlock = z.infer<typeof systemBlock>;
 const message = z.discriminatedUnion('role', [
   z.looseObject({ role: z.literal('user'), content: z.union([z.string(), z.array(userBlock).min(1)]) }),
   z.looseObject({ role: z.literal('assistant'), content: z.union([z.string(), z.array(assistantBlock)]) }),
-  z.looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(systemBlock).min(1)]) }),
+  z.looseObject({
+    role: z.literal('system'),
+    // It may only change the effort from here on.
+    content: z.union([z.string(), z.array(systemBlock)]).nullish(),
+    /** `next_user_message`: it counts until a later message of the user. */
+    clear_at: z.string().nullish(),
+    output_config: z.looseObject({}).nullish(),
+  }),
 ]);
 
 /** One turn; agents also insert instructions (`system`). */

@@ -43,8 +43,9 @@ export function toChatTurns({ system, messages }: MessageInput, notes: MessageNo
   const turns: ChatTurn[] = [];
   if (system != null && system.length > 0) turns.push(systemTurn(system, notes));
   const calls = new Set<string>();
+  const lastOfUser = messages.findLastIndex(({ role }) => role === 'user');
   for (const [index, turn] of messages.entries()) {
-    if (turn.role === 'system') turns.push(systemTurn(turn.content, notes));
+    if (turn.role === 'system') turns.push(...systemTurns(turn, index < lastOfUser, notes));
     else if (turn.role === 'assistant') turns.push(assistantTurn(turn, calls, notes));
     else if (typeof turn.content === 'string') turns.push({ role: 'user', content: turn.content });
     else turns.push(...userTurns(turn.content, index, calls, notes));
@@ -52,7 +53,17 @@ export function toChatTurns({ system, messages }: MessageInput, notes: MessageNo
   return turns;
 }
 
-function systemTurn(content: Extract<MessageTurn, { role: 'system' }>['content'], notes: MessageNotes): ChatTurn {
+type SystemTurn = Extract<MessageTurn, { role: 'system' }>;
+
+/** Instructions between the turns; none if they counted until a message of the user that has come, or are no text. */
+function systemTurns(turn: SystemTurn, isAnswered: boolean, notes: MessageNotes): ChatTurn[] {
+  const { content, clear_at: clearAt, output_config: config } = turn;
+  if (config != null && Object.keys(config).length > 0) notes.ignored.add('messages.output_config');
+  const isCleared = clearAt === 'next_user_message' && isAnswered;
+  return isCleared || content == null || content.length === 0 ? [] : [systemTurn(content, notes)];
+}
+
+function systemTurn(content: NonNullable<SystemTurn['content']>, notes: MessageNotes): ChatTurn {
   const parts = typeof content === 'string' ? content : contentOf(content.map((block) => systemPart(block, notes)));
   return { role: 'system', content: parts };
 }

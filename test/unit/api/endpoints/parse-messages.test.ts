@@ -58,6 +58,27 @@ describe('parseMessages', () => {
     assert.deepEqual(turnsOf(turns), [...turns.slice(0, 3), { role: 'system', content: 'x' }]);
   });
 
+  it('parseMessages leaves out system messages that only change the effort, and those that counted until the next user message', () => {
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'system', content: 'Now.', clear_at: 'next_user_message' },
+      { role: 'assistant', content: 'Ho' },
+      { role: 'system', content: 'Always.', clear_at: 'never' },
+      { role: 'user', content: 'Hm' },
+      { role: 'system', content: 'Now again.', clear_at: 'next_user_message' },
+      { role: 'system', content: [], output_config: { effort: 'low' } },
+      { role: 'system', output_config: { effort: 'low' } },
+    ];
+    assert.deepEqual(turnsOf(messages), [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Ho' },
+      { role: 'system', content: 'Always.' },
+      { role: 'user', content: 'Hm' },
+      { role: 'system', content: 'Now again.' },
+    ]);
+    assert.deepEqual(parse({ messages }).requirements.ignored, ['messages.output_config']);
+  });
+
   it('parseMessages announces added and removed tools as text, and offers the tools that are defined there', () => {
     const tool = { name: 'added', input_schema: { type: 'object' } };
     const named = { type: 'tool_reference', name: 'look_up' };
