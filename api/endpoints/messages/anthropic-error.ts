@@ -26,13 +26,26 @@ const types: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
-/** Converts an error to Anthropic's shape. It has no field for the parameter at fault, so the message names it. */
+/** Converts an error to Anthropic's shape. */
 export function toAnthropicError(error: ApiError): AnthropicError {
   const { status } = errorTable[error.code];
   const type = types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
-  const isNamed = error.param === null || error.message.includes(error.param);
-  const message = isNamed ? error.message : `${error.param}: ${error.message}`;
+  const message = messageOf(error);
   return { type: 'error', error: { type, message, ...(error.details && { details: error.details }) } };
+}
+
+/** Anthropic's own messages for a prompt beyond the context window. */
+const tooLong = /prompt is too long|input length and `max_tokens` exceed context limit/i;
+
+/**
+ * The message, which also has what Anthropic's shape has no field for: the parameter at fault, and that the prompt is too long.
+ * Anthropic's clients read the latter from its words, whichever vendor says it: Claude Code shortens the conversation then.
+ */
+function messageOf({ code, vendorCode, message, param }: ApiError): string {
+  if (code === 'context_length_exceeded' || vendorCode === 'context_length_exceeded') {
+    return tooLong.test(message) ? message : `prompt is too long: ${message}`;
+  }
+  return param === null || message.includes(param) ? message : `${param}: ${message}`;
 }
 
 /** The body of an error response. */

@@ -215,6 +215,23 @@ describe('errors of POST /v1/messages', () => {
     }
   });
 
+  it("a prompt beyond the context window is refused in Anthropic's words, whichever vendor says so", async () => {
+    const openAis =
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+    const anthropics = 'prompt is too long: 209123 tokens > 200000 maximum';
+    for (const [said, shown] of [
+      [openAis, `prompt is too long: ${openAis}`],
+      [anthropics, anthropics],
+    ] as const) {
+      for (const stream of [false, true]) {
+        const fault = { kind: 'error', status: 400, message: said, code: 'context_length_exceeded' };
+        const refused = client.messages.create({ ...failing(fault), stream });
+        const error = await errorOf(refused, Anthropic.BadRequestError, 400, 'invalid_request_error');
+        assert.equal(error.apiMessage, shown);
+      }
+    }
+  });
+
   for (const kind of ['reset', 'eof', 'malformed', 'silence']) {
     it(`a message stream broken by ${kind} ends with the event error, after the text so far`, async () => {
       const request = failing({ kind, after_tokens: 5 });
