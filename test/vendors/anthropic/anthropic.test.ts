@@ -292,4 +292,28 @@ describe('the Anthropic vendor', () => {
     bench.server.answer((response) => sendJson(response, 200, '{"tokens": 1}'));
     await assert.rejects(bench.vendor.countTokens(callOf({ stream: false }), collect()), { code: 'server_error' });
   });
+
+  it('Anthropic is told the betas that fields of a chat belong to, in chats and in counts of tokens', async () => {
+    bench.server.answer((response, { url }) => {
+      const body = url?.endsWith('/count_tokens') ? { input_tokens: 1 } : messageOf([text('Hi')]);
+      sendJson(response, 200, JSON.stringify(body));
+    });
+    const betasOf = async (fields: object): Promise<unknown[]> => {
+      const messages = [{ role: 'user', content: '"task_budget": "display":"updates"' }];
+      const call = callOf({
+        stream: false,
+        model: 'claude-opus-5-5',
+        request: JSON.stringify({ messages, ...fields }),
+      });
+      await bench.vendor.chat(call, collect());
+      await bench.vendor.countTokens(call, collect());
+      return bench.server.requests.slice(-2).map(({ headers }) => headers['anthropic-beta']);
+    };
+    const budget = { output_config: { task_budget: { type: 'tokens', total: 64_000 } } };
+    const thinking = { type: 'adaptive', display: 'updates', block_binding: {} };
+    const both = 'task-budgets-2026-03-13,thinking-display-updates-2026-08-18,thinking-binding-controls-2026-08-01';
+    assert.deepEqual(await betasOf({ output_config: { effort: 'low' } }), [undefined, undefined]);
+    assert.deepEqual(await betasOf(budget), ['task-budgets-2026-03-13', 'task-budgets-2026-03-13']);
+    assert.deepEqual(await betasOf({ ...budget, thinking }), [both, both]);
+  });
 });

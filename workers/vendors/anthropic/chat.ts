@@ -3,14 +3,15 @@ import type { HttpClient } from '../../http/http-client.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readMessage, toHeldAnswer } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
-import { toCountRequest, toMessageRequest } from './request.ts';
+import { betaHeaders, toCountRequest, toMessageRequest } from './request.ts';
 import { AnthropicStream } from './stream.ts';
 
 /** Chats as messages (https://docs.anthropic.com/en/api/messages). */
 export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
   return async (call, sink) => {
     const { signal, silenceMs } = call;
-    const request = { path: '/messages', body: toMessageRequest(call), signal, silenceMs };
+    const body = toMessageRequest(call);
+    const request = { path: '/messages', body, signal, silenceMs, ...betaHeaders(body) };
     if (!call.stream) {
       const text = await post(http, errors, request);
       return toHeldAnswer(readMessage(errors.answer(text)));
@@ -31,7 +32,10 @@ export function anthropicTokenCount(http: HttpClient, errors: AnthropicErrors): 
   return async (call) => {
     const { signal, silenceMs } = call;
     const body = toCountRequest(call);
-    const text = await post(http, errors, { path: '/messages/count_tokens', body, signal, silenceMs });
+    const text = await post(http, errors, {
+      ...{ path: '/messages/count_tokens', body, signal, silenceMs },
+      ...betaHeaders(body),
+    });
     const { input_tokens: tokens } = errors.answer(text);
     if (!Number.isInteger(tokens)) {
       throw new ApiError('server_error', "The model's vendor answered without a count of tokens.");

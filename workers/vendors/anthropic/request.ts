@@ -40,6 +40,23 @@ export function toMessageRequest({
   });
 }
 
+/** What Anthropic takes only with the name of its beta (https://platform.claude.com/docs/en/api/beta-headers). */
+const betas: readonly (readonly [part: string, beta: string])[] = [
+  ['"task_budget":', 'task-budgets-2026-03-13'],
+  ['"display":"updates"', 'thinking-display-updates-2026-08-18'],
+  ['"block_binding":', 'thinking-binding-controls-2026-08-01'],
+];
+
+/**
+ * The headers that a request needs beside those of every call. The names are looked for anywhere in it: a beta too many, for a tool
+ * with a parameter of such a name, changes nothing.
+ * @param body as of `toMessageRequest` or `toCountRequest`
+ */
+export function betaHeaders(body: string): { readonly headers?: Readonly<Record<string, string>> } {
+  const needed = betas.filter(([part]) => body.includes(part)).map(([, beta]) => beta);
+  return needed.length === 0 ? {} : { headers: { 'anthropic-beta': needed.join(',') } };
+}
+
 /**
  * The part of a chat that counts as input, as a request for its count of tokens
  * (https://docs.anthropic.com/en/api/messages-count-tokens).
