@@ -11,7 +11,7 @@ const counter = new TokenCounter();
 export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
   const request = toVendorsMessage(withoutHints(requestText(call.request), row), row);
   try {
-    return await methodOf(vendor, 'chat')({ ...call, request }, sink);
+    return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true }, sink);
   } catch (error) {
     throw inCallersNames(error, messageNames);
   }

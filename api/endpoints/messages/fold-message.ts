@@ -46,7 +46,7 @@ export class MessageFold {
     const events: MessageEvent[] = [];
     if (!this.#isStarted) {
       this.#isStarted = true;
-      events.push({ type: 'message_start', message: this.#emptyMessage(tier) });
+      events.push({ type: 'message_start', message: this.#emptyMessage(tier, frame.type === 'delta' ? usage : null) });
     }
     for (const choice of choices ?? []) {
       if (Number(choice.index ?? 0) !== 0) continue;
@@ -106,7 +106,8 @@ export class MessageFold {
     return isSigned && text !== '' ? this.#blocks.say({ kind: 'thinking', text }) : [];
   }
 
-  #emptyMessage(tier: unknown): Message {
+  /** @param usage what the vendor has counted at the start, if it says so: the input. The output is counted at the end. */
+  #emptyMessage(tier: unknown, usage: unknown): Message {
     return {
       id: `msg_${this.#job.id}`,
       type: 'message',
@@ -119,8 +120,9 @@ export class MessageFold {
       container: null,
       diagnostics: null,
       usage: {
-        ...toUsage(null),
         cache_creation: null,
+        ...toUsage(usage),
+        ...{ output_tokens: 0, output_tokens_details: null },
         inference_geo: null,
         service_tier: tiers.get(tier) ?? null,
         speed: null,

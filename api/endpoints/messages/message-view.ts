@@ -101,7 +101,7 @@ function joinFrames(frames: readonly Frame[]): readonly Frame[] {
   };
   const joined = (said.length === 0 ? [{}] : said).map((delta, at, { length }) => ({
     choices: [{ index: 0, delta, ...(at === length - 1 && finish) }],
-    ...(at === 0 && { service_tier: chunks[0]?.service_tier }),
+    ...(at === 0 && { service_tier: chunks[0]?.service_tier, usage: chunks[0]?.usage }),
   }));
   // Without a reduction the original frames are kept, whose numbers clients have seen.
   if (joined.length >= deltas.length) return [...deltas, end];
@@ -118,4 +118,5 @@ interface Chunk {
     readonly stop_details?: unknown;
   }[];
   readonly service_tier?: unknown;
+  readonly usage?: unknown;
 }

@@ -10,6 +10,7 @@ import {
 } from '../../../api/endpoints/messages/parse-messages.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
 import type { ViewedJob } from '../../../api/replies/view.ts';
+import type { Frame } from '../../../shared/jobs/frames.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
@@ -17,7 +18,7 @@ import { toCountRequest, toMessageRequest } from '../../../workers/vendors/anthr
 import { madeUpModel } from '../../support/routed-model.ts';
 import { throughLog } from '../../support/through-log.ts';
 import { callOf, collect, sendJson, sendStream, startFixtureVendor } from '../contracts/fixture-vendor.ts';
-import { eventsOf, recorded, toWire } from '../recorded/recorded-anthropic.ts';
+import { eventsOf, messageOf, recorded, text, toWire } from '../recorded/recorded-anthropic.ts';
 
 type Request = Anthropic.MessageCreateParamsNonStreaming;
 type Fields = Record<string, unknown>;
@@ -307,6 +308,28 @@ async function shown(message: Anthropic.Message, isStream: boolean, viewOptions:
 
 /** Without what the gateway says itself. */
 function said({
+/** The frames of a streamed message, made by a job of the Messages endpoint, and the job. */
+async function streamed(message: Anthropic.Message): Promise<{ frames: Frame[]; job: ViewedJob<MessageViewOptions> }> {
+  const server = await startFixtureVendor();
+  const vendor = createAnthropic({ name: 'anthropic', baseUrl: server.baseUrl, apiKey: 'sk-ant-test-0123456789' });
+  server.answer((response) => sendStream(response, [toWire(eventsOf(message))]));
+  const sink = collect();
+  const end = await executeChat({ vendor, row, endpoint: 'messages', keep: false, call: callOf(), sink });
+  await vendor.close();
+  await server.close();
+  const viewOptions = { hidesThinking: false, stopSequences: [] };
+  return {
+    frames: throughLog([...sink.frames, { type: 'end', text: String(end.body) }], [1]),
+    job: {
+      id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b',
+      model: message.model,
+      createdAt: 0,
+      viewOptions,
+      link: (file) => file,
+    },
+  };
+}
+
   content,
   stop_reason,
   stop_sequence,
@@ -346,6 +369,24 @@ describe('answers of Anthropic through the Messages endpoint', () => {
 
   it('the Messages endpoint keeps signatures of omitted thinking, and nothing of disabled thinking', async () => {
     const [, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
+  it("a streamed message begins with the counts of its input, as Anthropic's own does, also if it is read again once it is stored", async () => {
+    const message = messageOf([text('One, two, three.')]);
+    const { frames, job } = await streamed(message);
+    const read = (all: readonly Frame[]): Anthropic.RawMessageStreamEvent[] =>
+      all.flatMap(messages.view.stream(job)).map((event) => JSON.parse(event.slice(event.indexOf('{'))));
+    assert.ok(messages.view.final);
+    for (const all of [frames, messages.view.final(frames, job)]) {
+      const [first, ...rest] = read(all);
+      assert.ok(first?.type === 'message_start');
+      const { usage } = message;
+      const { inference_geo: _geo, ...told } = first.message.usage;
+      const { inference_geo: _own, ...expected } = { ...usage, output_tokens: 0, output_tokens_details: null };
+      assert.deepEqual(told, expected);
+      const last = rest.find((event) => event.type === 'message_delta');
+      assert.deepEqual([last?.usage.input_tokens, last?.usage.output_tokens], [usage.input_tokens, 300]);
+    }
+  });
+
     assert.ok(message);
     const isThought = ({ type }: { type: string }) => type === 'thinking' || type === 'redacted_thinking';
     const signed = message.content.map((block) => (block.type === 'thinking' ? { ...block, thinking: '' } : block));

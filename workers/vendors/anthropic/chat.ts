@@ -9,14 +9,14 @@ import { AnthropicStream } from './stream.ts';
 /** Chats as messages (https://docs.anthropic.com/en/api/messages). */
 export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
   return async (call, sink) => {
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, beginsWithCounts } = call;
     const body = toMessageRequest(call);
     const request = { path: '/messages', body, signal, silenceMs, ...betaHeaders(body) };
     if (!call.stream) {
       const text = await post(http, errors, request);
       return toHeldAnswer(readMessage(errors.answer(text)));
     }
-    const stream = new AnthropicStream(errors, sink);
+    const stream = new AnthropicStream(errors, sink, { beginsWithCounts });
     try {
       const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
       if (text !== null) stream.writeMessage(text);

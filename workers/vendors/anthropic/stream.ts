@@ -30,6 +30,7 @@ const textStart = /"delta":\s*\{\s*"type":\s*"text_delta",\s*"text":\s*/;
  */
 export class AnthropicStream extends DeltaStream {
   private readonly errors: AnthropicErrors;
+  private readonly beginsWithCounts: boolean;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
@@ -43,9 +44,14 @@ export class AnthropicStream extends DeltaStream {
   private hasContent = false;
   private template: TokenTemplate | undefined;
 
-  constructor(errors: AnthropicErrors, sink: FrameSink) {
+  constructor(
+    errors: AnthropicErrors,
+    sink: FrameSink,
+    { beginsWithCounts = false }: { readonly beginsWithCounts?: boolean | undefined } = {},
+  ) {
     super(sink);
     this.errors = errors;
+    this.beginsWithCounts = beginsWithCounts;
   }
 
   /** A whole message, sent in answer to a streamed request, becomes a single chunk. */
@@ -191,7 +197,12 @@ export class AnthropicStream extends DeltaStream {
     const isFirst = this.frames === 0;
     this.hasContent ||= delta.content !== undefined || delta.tool_calls !== undefined;
     const chunk = toChunk(isFirst ? { role: 'assistant', ...delta } : delta, end);
-    this.write(JSON.stringify(isFirst ? { ...chunk, ...this.tier } : chunk));
+    if (!isFirst) {
+      this.write(JSON.stringify(chunk));
+      return;
+    }
+    const counts = this.beginsWithCounts && this.usage !== null && { usage: this.usage };
+    this.write(JSON.stringify({ ...chunk, ...this.tier, ...counts }));
   }
 }
 
