@@ -22,6 +22,7 @@ const document = z.looseObject({
   type: z.literal('document'),
   source: z.discriminatedUnion('type', [
     z.looseObject({ type: z.literal('base64'), media_type: z.literal('application/pdf'), data: z.string().min(1) }),
+    z.looseObject({ type: z.literal('url'), url: z.url({ protocol: /^https?$/ }) }),
     z.looseObject({ type: z.literal('text'), media_type: z.literal('text/plain'), data: z.string() }),
     z.looseObject({
       type: z.literal('content'),

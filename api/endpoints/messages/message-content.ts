@@ -11,6 +11,8 @@ export interface MessageNotes {
   hasMedia: boolean;
   /** The images and documents themselves. */
   readonly media: InputMedia;
+  /** Whether it contains a link to a document. */
+  linksDocument: boolean;
 }
 
 /** A part of a chat message. */
@@ -58,7 +60,7 @@ export function contentOf<Part extends ChatPart>(parts: readonly Part[]): string
 }
 
 /**
- * Converts a block to parts. A document of text becomes text under its title and context, one in PDF a file; a search result
+ * Converts a block to parts. A document of text becomes text under its title and context, one in PDF a file, or a link to it; a search result
  * becomes text under its title and source.
  */
 export function toParts(block: ShownBlock, notes: MessageNotes): ChatPart[] {
@@ -94,11 +96,13 @@ function documentParts(block: Extract<ShownBlock, { type: 'document' }>, notes: 
   noteCitations(block, notes);
   const mark = cacheMark(block, notes);
   const heading = [title, context].filter((line) => line != null && line !== '').join('\n');
-  if (source.type === 'base64') {
-    notes.hasMedia = true;
+  if (source.type === 'base64' || source.type === 'url') {
+    if (source.type === 'base64') notes.hasMedia = true;
+    else notes.linksDocument = true;
     const filename = title ? `${title.replace(/\.pdf$/i, '')}.pdf` : 'document.pdf';
-    const file = { filename, file_data: `data:application/pdf;base64,${source.data}` };
-    notes.media.addDocument(file.file_data);
+    const data = source.type === 'url' ? source.url : `data:application/pdf;base64,${source.data}`;
+    const file = { filename, file_data: data };
+    notes.media.addDocument(data);
     return [...(context ? [asText(context)] : []), { type: 'file', file, ...mark }];
   }
   const content = source.type === 'text' ? source.data : source.content;

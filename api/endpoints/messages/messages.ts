@@ -1,4 +1,5 @@
 import { acceptsAnthropicFields } from '../../../shared/vendors/field-support.ts';
+import type { Dialect } from '../../../shared/vendors/vendors.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
@@ -16,6 +17,9 @@ const messageFieldNames: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
 };
 
+/** Dialects of vendors that fetch a linked document, or whose adapters do. */
+const readsLinks: ReadonlySet<Dialect> = new Set(['anthropic', 'bedrock', 'gemini']);
+
 /** Refuses models that are not for chats, and returns fields that the vendor would refuse, which its worker omits. */
 export const checkMessages: Check<MessageRequirements> = ({ requirements }, model, unsupported) => {
   const { id, legacyCompletions, chat } = model;
@@ -25,8 +29,14 @@ export const checkMessages: Check<MessageRequirements> = ({ requirements }, mode
       `The model \`${id}\` is not a chat model, so it cannot be used with /v1/messages: use /v1/completions.`,
     );
   }
-  const { ignored, hints, foreign, effort, chatFields, limits } = requirements;
+  const { ignored, hints, foreign, effort, chatFields, limits, linkedDocument } = requirements;
   if (limits) checkModelLimits(limits, model);
+  if (linkedDocument !== undefined && !readsLinks.has(model.vendorRow.dialect)) {
+    throw invalidParameter(
+      linkedDocument,
+      `Invalid '${linkedDocument}': the vendor of \`${id}\` takes no links to documents: send the document itself, in base64.`,
+    );
+  }
   const chatFieldNames = { ...messageFieldNames, reasoning_effort: effort[0] ?? 'thinking' };
   return [
     ...ignored,

@@ -31,6 +31,8 @@ export interface MessageRequirements {
   readonly effort: readonly string[];
   /** Fields of the resulting chat. */
   readonly chatFields: readonly string[];
+  /** Path of the first document that is given as a link, if there is one. */
+  readonly linkedDocument?: string | undefined;
   /** Undefined if nothing is to be generated. */
   readonly limits?: ModelLimits;
 }
@@ -114,7 +116,7 @@ function longToolNames(chat: object): { readonly longNames?: readonly string[] }
 }
 
 function newNotes(): MessageNotes {
-  return { ignored: new Set(), hints: new Set(), hasMedia: false, media: new InputMedia() };
+  return { ignored: new Set(), hints: new Set(), hasMedia: false, media: new InputMedia(), linksDocument: false };
 }
 
 function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object): MessageRequirements {
@@ -133,9 +135,22 @@ function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object):
     chatFields,
   };
 }
+    ...(notes.linksDocument && { linkedDocument: findLink(input.messages, 'messages') }),
 
 /** Settings of thinking and output that neither an effort nor a format can express. */
 function foreignWords({ thinking, output_config: config }: MessageInput): string[] {
+/** Path of the first link to a document in a list of turns, or of blocks. */
+function findLink(list: unknown, path: string): string | undefined {
+  if (!Array.isArray(list)) return undefined;
+  for (const [index, { type, source, content }] of list.entries()) {
+    const at = `${path}[${index}]`;
+    if (type === 'document' && source.type === 'url') return `${at}.source.type`;
+    const inner = findLink(content, `${at}.content`);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
   const { effort: _, format: __, ...others } = config ?? {};
   return [
     ...(thinking?.type === 'between_tools' ? ['thinking'] : []),

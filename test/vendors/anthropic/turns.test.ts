@@ -129,7 +129,7 @@ describe('chat messages as Anthropic messages', () => {
     }
   });
 
-  it('images reach Anthropic by URL or in base64, and PDFs and texts as documents', () => {
+  it('images and PDFs reach Anthropic by URL or in base64, and texts as documents', () => {
     const file = (filename: string | undefined, type: string, data: string): Fields => ({
       type: 'file',
       file: { ...(filename !== undefined && { filename }), file_data: `data:${type};base64,${data}` },
@@ -142,6 +142,7 @@ describe('chat messages as Anthropic messages', () => {
       file('report.pdf', 'application/pdf', 'JVBERi0='),
       file(undefined, 'application/pdf', 'JVBERi0='),
       file('notes.txt', 'text/plain;charset=utf-8', text),
+      { type: 'file', file: { filename: 'linked.pdf', file_data: 'https://example.com/a.pdf' } },
     ];
     const pdf = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' };
     const sent = turnsOf([{ role: 'user', content }]).messages;
@@ -157,6 +158,7 @@ describe('chat messages as Anthropic messages', () => {
           source: { type: 'text', media_type: 'text/plain', data: 'Zażółć' },
           title: 'notes.txt',
         },
+        { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' }, title: 'linked' },
       ),
     ]);
   });

@@ -247,6 +247,26 @@ describe('chat messages as Bedrock messages', () => {
     await web.close();
   });
 
+  it("Bedrock chat fetches a linked PDF, unless the link leads into the gateway's own network", async () => {
+    const web = await startFixtureVendor();
+    const link = `${web.baseUrl}/a.pdf`;
+    const turns = [user([file(link, 'a.pdf'), { type: 'text', text: 'What is this?' }])];
+    await refuses(turns, 'messages[0].content[0].file.file_data');
+    assert.equal(web.requests.length, 0);
+    const download = createCallerDownloader({ trustedOrigin: new URL(link).origin });
+    const call = callOf({ model: claude, request: JSON.stringify({ messages: turns }) });
+    web.answer((response) => response.writeHead(200, { 'content-type': 'application/pdf' }).end('%PDF-1.7'));
+    const { messages } = JSON.parse(await toConverseRequest(call, new InlineMedia(call, download)));
+    const bytes = Buffer.from('%PDF-1.7').toString('base64');
+    assert.deepEqual(messages, [
+      {
+        role: 'user',
+        content: [{ document: { format: 'pdf', name: 'a', source: { bytes } } }, { text: 'What is this?' }],
+      },
+    ]);
+    await web.close();
+  });
+
   it('Bedrock chat omits the thinking budget after results of calls made without signed thinking', async () => {
     const after = async (more: Fields) => {
       const turns = [

@@ -236,6 +236,17 @@ describe('chat messages as Gemini contents', () => {
     assert.equal(web.requests.at(-1)?.headers['x-goog-api-key'], undefined);
   });
 
+  it('Gemini chat fetches linked PDFs itself, and nothing else by such a link', async () => {
+    const file = { type: 'file', file: { file_data: `${web.baseUrl}/a.pdf` } };
+    web.answer((response) => response.writeHead(200, { 'content-type': 'application/pdf' }).end('%PDF-1.7'));
+    const { contents } = await send([{ role: 'user', content: [file] }]);
+    const data = Buffer.from('%PDF-1.7').toString('base64');
+    assert.deepEqual(contents, [user({ inlineData: { mimeType: 'application/pdf', data } })]);
+    web.answer((response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>'));
+    const refused = { status: 400, param: 'messages[0].content[0].file.file_data' };
+    await assert.rejects(send([{ role: 'user', content: [file] }]), refused);
+  });
+
   it('a link that leads to no image is a 400 with the field and without the link', async () => {
     const param = 'messages[0].content[0].image_url.url';
     const asked = server.requests.length;

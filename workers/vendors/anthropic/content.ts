@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
+import { isLink } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
@@ -64,12 +65,12 @@ function imageSource(url: string, path: string): JsonObject {
     const type = inline.type === 'image/jpg' ? 'image/jpeg' : inline.type;
     return { type: 'base64', media_type: type, data: inline.data };
   }
-  if (!/^https?:\/\//i.test(url)) throw unsupportedField(path, 'use an https URL or a data URL in base64');
+  if (!isLink(url)) throw unsupportedField(path, 'use an https URL or a data URL in base64');
   return { type: 'url', url };
 }
 
 /**
- * A PDF, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). Its title is the file's name
+ * A PDF, a link to one, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). Its title is the file's name
  * without the extension, unless that is generic.
  */
 function documentBlock(file: PartOf<'file'>['file'], path: string): AnthropicBlock {
@@ -82,6 +83,7 @@ function documentBlock(file: PartOf<'file'>['file'], path: string): AnthropicBlo
   const inline = readDataUrl(file.file_data);
   const title = (file.filename ?? '').replace(/\.pdf$/i, '');
   const named = title === '' || title === 'document' ? {} : { title };
+  if (isLink(file.file_data)) return { type: 'document', source: { type: 'url', url: file.file_data }, ...named };
   if (inline?.type === 'application/pdf') {
     return { type: 'document', source: { type: 'base64', media_type: inline.type, data: inline.data }, ...named };
   }
@@ -89,7 +91,7 @@ function documentBlock(file: PartOf<'file'>['file'], path: string): AnthropicBlo
     const data = Buffer.from(inline.data, 'base64').toString();
     return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...named };
   }
-  throw unsupportedField(`${path}.file_data`, 'use a data URL in base64 of a PDF or of text');
+  throw unsupportedField(`${path}.file_data`, 'use a link to a PDF, or a data URL in base64 of a PDF or of text');
 }
 
 function readDataUrl(url: string): { readonly type: string; readonly data: string } | undefined {

@@ -3,7 +3,7 @@ import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
 import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } from '../anthropic/turns.ts';
-import type { InlineMedia } from '../support/inline-media.ts';
+import { type InlineMedia, isLink } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { type BedrockModelFamily, hasCachePoints, hasResultStatus } from './model-family.ts';
@@ -39,7 +39,7 @@ const imageFormats: Readonly<Record<string, string>> = {
  * - Without tools Converse refuses calls and their results. If a request offers none, earlier ones become text, and the thoughts
  *   before them, whose signatures are bound to their tools, are left out.
  * - Signed thoughts return to Claude, which signed them; other models take none.
- * - Linked images are fetched, because Converse takes no links to the web.
+ * - Linked images and documents are fetched, because Converse takes no links to the web.
  * @throws ApiError 400 naming content that Converse does not support.
  */
 export async function toConverseConversation(
@@ -47,7 +47,7 @@ export async function toConverseConversation(
   { family, hasTools }: { readonly family: BedrockModelFamily; readonly hasTools: boolean },
   media: InlineMedia,
 ): Promise<ConverseConversation> {
-  const given = toAnthropicConversation(await withImages(messages, media), { systemTurns: false });
+  const given = toAnthropicConversation(await withFiles(messages, media), { systemTurns: false });
   const turns = hasTools ? given.messages : withoutCalls(given.messages);
   const writer = new BlockWriter(family);
   const merged: ConverseTurn[] = [];
@@ -64,8 +64,10 @@ export async function toConverseConversation(
   };
 }
 
-/** The messages with the images themselves instead of links to them. */
-async function withImages(messages: readonly ChatMessage[], media: InlineMedia): Promise<ChatMessage[]> {
+type UserPart = Exclude<Extract<ChatMessage, { role: 'user' }>['content'], string>[number];
+
+/** The messages with images and documents themselves instead of links to them. */
+async function withFiles(messages: readonly ChatMessage[], media: InlineMedia): Promise<ChatMessage[]> {
   const all: ChatMessage[] = [];
   // Sequential: everything fetched counts towards one bound.
   for (const [index, message] of messages.entries()) {
@@ -73,20 +75,25 @@ async function withImages(messages: readonly ChatMessage[], media: InlineMedia):
       all.push(message);
       continue;
     }
-    const content: typeof message.content = [];
+    const content: UserPart[] = [];
     for (const [at, part] of message.content.entries()) {
-      if (part.type !== 'image_url') {
-        content.push(part);
-        continue;
-      }
-      const path = `messages[${index}].content[${at}].image_url.url`;
-      const { type, data } = await media.fromImageUrl(part.image_url.url, path);
-      if (!Object.hasOwn(imageFormats, type)) throw unsupportedField(path, 'use a PNG, JPEG, GIF or WebP image');
-      content.push({ ...part, image_url: { url: `data:${type};base64,${data}` } });
+      content.push(await withFile(part, `messages[${index}].content[${at}]`, media));
     }
     all.push({ ...message, content });
   }
   return all;
+}
+
+async function withFile(part: UserPart, path: string, media: InlineMedia): Promise<UserPart> {
+  if (part.type === 'image_url') {
+    const param = `${path}.image_url.url`;
+    const { type, data } = await media.fromImageUrl(part.image_url.url, param);
+    if (!Object.hasOwn(imageFormats, type)) throw unsupportedField(param, 'use a PNG, JPEG, GIF or WebP image');
+    return { ...part, image_url: { url: `data:${type};base64,${data}` } };
+  }
+  if (part.type !== 'file' || part.file.file_data === undefined || !isLink(part.file.file_data)) return part;
+  const { type, data } = await media.fromPdfLink(part.file.file_data, `${path}.file.file_data`);
+  return { ...part, file: { ...part.file, file_data: `data:${type};base64,${data}` } };
 }
 
 function isAboutTools({ type }: AnthropicBlock): boolean {

@@ -139,7 +139,7 @@ class ConversationBuilder {
         if (part.file.file_data === undefined) {
           throw unsupportedField(`${path}.file.file_id`, 'give the file itself, as a data URL in file_data');
         }
-        return this.media.fromDataUrl(part.file.file_data, `${path}.file.file_data`);
+        return await this.media.fromDocument(part.file.file_data, `${path}.file.file_data`);
     }
   }
 

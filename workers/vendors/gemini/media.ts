@@ -1,6 +1,6 @@
 import type { Upload } from '../../../shared/blobs/upload.ts';
 import type { Downloader } from '../../http/download.ts';
-import { type InlineFile, InlineMedia } from '../support/inline-media.ts';
+import { type InlineFile, InlineMedia, isLink } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { VendorCall } from '../vendor.ts';
 
@@ -12,9 +12,9 @@ export class GeminiMedia {
     this.files = new InlineMedia(call, download);
   }
 
-  /** The part of a data URL. @throws ApiError 400 naming `param` if it is invalid. */
-  fromDataUrl(url: string, param: string): JsonObject {
-    return toPart(this.files.fromDataUrl(url, param));
+  /** The part of a document: a data URL as it is, a link to a PDF fetched. @throws ApiError 400 naming `param` if it is neither. */
+  async fromDocument(url: string, param: string): Promise<JsonObject> {
+    return toPart(isLink(url) ? await this.files.fromPdfLink(url, param) : this.files.fromDataUrl(url, param));
   }
 
   fromBase64(data: string, mimeType: string): JsonObject {

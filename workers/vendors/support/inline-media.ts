@@ -12,6 +12,11 @@ const dataUrl = /^data:([\w.+-]+\/[\w.+-]+)(?:;[\w-]+=[^;,]*)*;base64,/i;
 
 const mediaType = /^[\w.+-]+\/[\w.+-]+$/;
 
+/** Whether it is a link to the web. */
+export function isLink(url: string): boolean {
+  return /^https?:\/\//i.test(url);
+}
+
 function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
 }
@@ -46,6 +51,13 @@ export class InlineMedia {
   async fromImageUrl(url: string, param: string): Promise<InlineFile> {
     if (/^data:/i.test(url)) return this.fromDataUrl(url, param);
     return await this.fromLink(url, param, 'image');
+  }
+
+  /** A PDF that a link leads to. */
+  async fromPdfLink(url: string, param: string): Promise<InlineFile> {
+    const file = await this.fromLink(url, param, undefined);
+    if (file.type === 'application/pdf') return file;
+    throw invalid(param, 'the server of the link does not say that it is a PDF');
   }
 
   /** The file that a link leads to. @param kind `image`, `video` or `audio`; undefined: any */

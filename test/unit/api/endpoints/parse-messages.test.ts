@@ -327,6 +327,26 @@ describe('withoutHints and checkMessages', () => {
     }
   });
 
+  it('checkMessages refuses a linked document where nobody fetches it, by its path', () => {
+    const document = { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' }, title: 'a.pdf' };
+    const asked = { role: 'assistant', content: [call] };
+    const results = [{ type: 'tool_result', tool_use_id: 'toolu_1', content: [document] }];
+    for (const [content, path] of [
+      [[{ type: 'text', text: 'Hi' }, document], 'messages[1].content[1].source.type'],
+      [results, 'messages[1].content[0].content[0].source.type'],
+    ] as const) {
+      const parsed = parse({ messages: [asked, { role: 'user', content }] });
+      const file = { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' };
+      assert.deepEqual(JSON.parse(textOf(parsed.request)).messages.at(-1).content.at(-1), { type: 'file', file });
+      assert.deepEqual([parsed.hasMedia, parsed.extent?.documents], [false, 1]);
+      for (const vendor of ['anthropic', 'bedrock', 'gemini']) {
+        assert.deepEqual(checkMessages(parsed, madeUpModel({ id: 'm', capability: 'chat' }, vendor)), []);
+      }
+      const refuses = () => checkMessages(parsed, madeUpModel({ id: 'm', capability: 'chat' }, 'groq'));
+      assert.throws(refuses, { code: 'invalid_request_error', param: path });
+    }
+  });
+
   it('checkMessages returns the names of the fields that are left out', () => {
     const parsed = parse({
       ...cached,
