@@ -169,7 +169,8 @@ const countRequest = z.looseObject(counted);
 
 const createRequest = z.looseObject({
   ...counted,
-  max_tokens: z.int().min(1),
+  /** 0 only writes the prompt cache. */
+  max_tokens: z.int().min(0),
   metadata: z.looseObject({ user_id: z.string().nullish() }).nullish(),
   service_tier: z.enum(['auto', 'standard_only']).nullish(),
   // As many as a chat accepts. Their length is bounded because they are stored with the job.

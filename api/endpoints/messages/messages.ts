@@ -31,6 +31,12 @@ export const checkMessages: Check<MessageRequirements> = ({ requirements }, mode
   }
   const { ignored, hints, foreign, effort, chatFields, limits, linkedDocument } = requirements;
   if (limits) checkModelLimits(limits, model);
+  if (limits?.most?.tokens === 0 && !acceptsAnthropicFields(model.vendorRow)) {
+    throw invalidParameter(
+      'max_tokens',
+      `Invalid 'max_tokens': expected a value >= 1 with \`${id}\`. Only Anthropic writes its prompt cache without an answer.`,
+    );
+  }
   if (linkedDocument !== undefined && !readsLinks.has(model.vendorRow.dialect)) {
     throw invalidParameter(
       linkedDocument,

@@ -140,6 +140,8 @@ describe('requests through the Messages endpoint to Anthropic', () => {
       { cache_control: { type: 'ephemeral', ttl: '1h' } },
       { thinking: { type: 'disabled' } },
       { stream: true },
+      // It only writes the prompt cache.
+      { max_tokens: 0 },
     ];
     for (const more of requests) {
       const request = { ...base, ...more } as Request;
@@ -306,8 +308,6 @@ async function shown(message: Anthropic.Message, isStream: boolean, viewOptions:
   return JSON.parse(messages.view.held(job, frames));
 }
 
-/** Without what the gateway says itself. */
-function said({
 /** The frames of a streamed message, made by a job of the Messages endpoint, and the job. */
 async function streamed(message: Anthropic.Message): Promise<{ frames: Frame[]; job: ViewedJob<MessageViewOptions> }> {
   const server = await startFixtureVendor();
@@ -330,6 +330,8 @@ async function streamed(message: Anthropic.Message): Promise<{ frames: Frame[]; 
   };
 }
 
+/** Without what the gateway says itself. */
+function said({
   content,
   stop_reason,
   stop_sequence,
@@ -367,8 +369,6 @@ describe('answers of Anthropic through the Messages endpoint', () => {
     });
   }
 
-  it('the Messages endpoint keeps signatures of omitted thinking, and nothing of disabled thinking', async () => {
-    const [, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
   it("a streamed message begins with the counts of its input, as Anthropic's own does, also if it is read again once it is stored", async () => {
     const message = messageOf([text('One, two, three.')]);
     const { frames, job } = await streamed(message);
@@ -387,6 +387,8 @@ describe('answers of Anthropic through the Messages endpoint', () => {
     }
   });
 
+  it('the Messages endpoint keeps signatures of omitted thinking, and nothing of disabled thinking', async () => {
+    const [, message] = Object.entries(recorded).find(([, { content }]) => content[0]?.type === 'thinking') ?? [];
     assert.ok(message);
     const isThought = ({ type }: { type: string }) => type === 'thinking' || type === 'redacted_thinking';
     const signed = message.content.map((block) => (block.type === 'thinking' ? { ...block, thinking: '' } : block));
