@@ -1,5 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
+import { anthropicModelTraits } from '../vendors/anthropic/models.ts';
+import { bedrockModelFamily } from '../vendors/bedrock/model-family.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 
@@ -12,15 +14,16 @@ const anthropicFields = ['thinking', 'output_config'];
 const hint = new RegExp(`"(${hints.join('|')})":`);
 const anthropicField = new RegExp(`"(${anthropicFields.join('|')})":`);
 
-type Target = Pick<RoutedModel, 'chat' | 'vendorRow'>;
+type Target = Pick<RoutedModel, 'chat' | 'vendorRow' | 'route'>;
 
 /**
  * The request of a message without fields that its vendor would refuse: OpenAI returns 400 for unknown fields, and for an effort
  * if a model does not reason; Anthropic's own fields go only to vendors that support them. Only a request that may contain such a
  * field is parsed.
  */
-export function withoutHints(request: string, { chat, vendorRow }: Target): string {
-  const isStrict = refusesHints({ chat, vendorRow });
+export function withoutHints(request: string, target: Target): string {
+  const { chat, vendorRow } = target;
+  const isStrict = refusesHints(target);
   const isAnthropic = acceptsAnthropicFields(vendorRow);
   const mayHoldForeign =
     (!isAnthropic && anthropicField.test(request)) ||
@@ -28,7 +31,11 @@ export function withoutHints(request: string, { chat, vendorRow }: Target): stri
     (isStrict && hint.test(request));
   if (!mayHoldForeign) return request;
   const fields = JSON.parse(request) as Fields;
-  if (!isAnthropic) for (const name of anthropicFields) delete fields[name];
+  if (!isAnthropic) {
+    const { thinking } = fields;
+    for (const name of anthropicFields) delete fields[name];
+    if (thinksOnlyIfAsked(fields, thinking, target)) fields.thinking = thinking;
+  }
   // OpenAI's reasoning models cannot be told not to reason, except some of the newest.
   if (chat?.effort === false || (isStrict && fields.reasoning_effort === 'none')) delete fields.reasoning_effort;
   if (!isStrict) return JSON.stringify(fields);
@@ -37,6 +44,18 @@ export function withoutHints(request: string, { chat, vendorRow }: Target): stri
     messages: messagesWithout(fields, vendorRow),
     ...(fields.tools !== undefined && { tools: listOf(fields.tools).map(without) }),
   });
+}
+
+/**
+ * Whether adaptive thinking was requested without an effort, which alone says so in a chat, of a Claude at Bedrock: other models
+ * that think by themselves need no word for it.
+ */
+function thinksOnlyIfAsked({ reasoning_effort: effort }: Fields, thinking: unknown, target: Target): boolean {
+  const { vendorRow, route } = target;
+  if (vendorRow.dialect !== 'bedrock' || effort !== undefined) return false;
+  if ((thinking as Fields | undefined)?.type !== 'adaptive' || bedrockModelFamily(route.model) !== 'claude')
+    return false;
+  return anthropicModelTraits(route.model).thinking === 'adaptive';
 }
 
 /** The chat of a response without the fields that its vendor would refuse in earlier turns, which another vendor may have produced. */
@@ -63,7 +82,7 @@ export function withoutThoughts(call: VendorCall, { vendorRow }: Target): Vendor
   return { ...call, request: JSON.stringify({ ...fields, messages: messagesWithout(fields, vendorRow) }) };
 }
 
-function refusesHints({ chat, vendorRow }: Target): boolean {
+function refusesHints({ chat, vendorRow }: Pick<Target, 'chat' | 'vendorRow'>): boolean {
   return chat?.hints === false || vendorRow.chat?.hints === false;
 }
 

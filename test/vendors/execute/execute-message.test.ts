@@ -134,6 +134,36 @@ describe("messages at vendors with other limits than Anthropic's", () => {
   });
 });
 
+describe('thinking of messages at Bedrock', () => {
+  const converse = { output: { message: { role: 'assistant', content: [{ text: 'Hm.' }] } }, stopReason: 'end_turn' };
+  const thinking = { type: 'adaptive' as const, display: 'summarized' as const };
+  const sentFor = async (model: string, more: object): Promise<unknown[]> => {
+    const asked = { model, max_tokens: 4000, messages: [{ role: 'user' as const, content: 'Hi' }], ...more };
+    const [sent] = await ask('bedrock', asked, () => converse);
+    return [sent.additionalModelRequestFields, sent.outputConfig];
+  };
+
+  it('adaptive thinking of a Claude at Bedrock, which thinks only if that is requested, is requested', async () => {
+    for (const model of ['us.anthropic.claude-opus-4-6-v1', 'global.anthropic.claude-opus-4-8']) {
+      assert.deepEqual(await sentFor(model, { thinking }), [{ thinking }, undefined]);
+    }
+    assert.deepEqual(await sentFor('us.anthropic.claude-opus-4-6-v1', { thinking, output_config: { effort: 'low' } }), [
+      { thinking },
+      { effort: 'low' },
+    ]);
+  });
+
+  it('adaptive thinking is left out for a model at Bedrock that does not have it', async () => {
+    for (const model of [
+      'us.anthropic.claude-haiku-4-5-20251001-v1:0',
+      'us.amazon.nova-2-lite-v1:0',
+      'an-own-profile',
+    ]) {
+      assert.deepEqual(await sentFor(model, { thinking }), [undefined, undefined]);
+    }
+  });
+});
+
 it("a vendor's error about a field of the chat names the caller's own field, in messages and in completions", async () => {
   const server = await startFixtureVendor();
   const vendor = createVendor('openai', vendorSettings('openai', server.baseUrl, apiKey), apiKey);
