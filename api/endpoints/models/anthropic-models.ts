@@ -10,10 +10,12 @@ export interface AnthropicModel {
   readonly created_at: string;
   readonly max_input_tokens: number | null;
   readonly max_tokens: number | null;
-  readonly lifecycle: 'active';
+  /** Deprecated: the day on which its vendor shuts it down is known. */
+  readonly lifecycle: 'active' | 'deprecated';
   readonly capabilities: null;
   readonly deprecated_at: null;
-  readonly retires_at: null;
+  /** RFC 3339. */
+  readonly retires_at: string | null;
   readonly line: null;
 }
 
@@ -30,19 +32,28 @@ type Query = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Converts a model to Anthropic's shape. */
 export function anthropicModel(model: Model): AnthropicModel {
+  const { id, created, contextWindow, maxOutputTokens, deprecatedAt } = model;
   return {
     type: 'model',
-    id: model.id,
-    display_name: model.id,
-    created_at: new Date(model.created * 1000).toISOString(),
-    max_input_tokens: model.contextWindow ?? null,
-    max_tokens: model.maxOutputTokens ?? null,
-    lifecycle: 'active',
+    id,
+    display_name: id,
+    created_at: dateOf(created),
+    max_input_tokens: contextWindow ?? null,
+    max_tokens: maxOutputTokens ?? null,
+    lifecycle: lifecycleOf(model),
     capabilities: null,
     deprecated_at: null,
-    retires_at: null,
+    retires_at: deprecatedAt === undefined ? null : dateOf(deprecatedAt),
     line: null,
   };
+}
+
+function lifecycleOf({ deprecatedAt }: Model): AnthropicModel['lifecycle'] {
+  return deprecatedAt === undefined ? 'active' : 'deprecated';
+}
+
+function dateOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString();
 }
 
 /**
@@ -56,8 +67,8 @@ export function anthropicModelList(models: readonly Model[], query: Query): Anth
     throw invalidParameter('before_id', "'after_id' and 'before_id' cannot be used together.");
   }
   const wanted = [query.lifecycle, query['lifecycle[]']].flat().filter((state) => state !== undefined);
-  const isWanted = wanted.length === 0 || wanted.includes('active');
-  const sorted = isWanted ? [...models].sort((one, other) => other.created - one.created) : [];
+  const listed = wanted.length === 0 ? [...models] : models.filter((model) => wanted.includes(lifecycleOf(model)));
+  const sorted = listed.sort((one, other) => other.created - one.created);
   const start = query.after_id === undefined ? 0 : placeOf(sorted, query.after_id, 'after_id') + 1;
   const end = query.before_id === undefined ? undefined : placeOf(sorted, query.before_id, 'before_id');
   const page = end === undefined ? sorted.slice(start, start + limit) : sorted.slice(Math.max(0, end - limit), end);
