@@ -36,6 +36,8 @@ export interface ParsedRequest<Requirements = unknown, ViewOptions extends objec
   readonly vendorIds?: readonly VendorId[];
   /** Whether the caller has set `cache_control` anywhere, earlier turns included: then it gets no breakpoints besides. */
   readonly marksCache?: boolean;
+  /** Whether it wants any input kept in its vendor's cache for longer than usual, which costs more. */
+  readonly wantsHourCache?: boolean;
   /** The uploads of a form. */
   readonly files?: readonly Upload[];
   /** What a chat shares with those that a vendor's prompt cache can serve with it; see `cacheAffinity`. */

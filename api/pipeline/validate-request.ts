@@ -2,6 +2,7 @@ import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalo
 import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { pricesAt, tierName } from '../../shared/money/service-tier.ts';
+import type { Dialect } from '../../shared/vendors/vendors.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import { assertInScope, type Caller } from '../auth/caller.ts';
 import { serverName } from '../http/request-report.ts';
@@ -132,10 +133,11 @@ export function checkRequest(
 function findUnpriced(
   catalogue: Catalogue,
   { extras }: ParsedRequest,
-  { route: { vendor }, prices }: RoutedModel,
+  routed: RoutedModel,
   ignored: readonly string[],
 ): BilledExtra | undefined {
   if (extras === undefined) return undefined;
+  const { vendor } = routed.route;
   const { vendors } = catalogue.sources();
   const free = Object.hasOwn(vendors, vendor) ? (vendors[vendor]?.unbilled ?? []) : [];
   return extras.find(
@@ -143,11 +145,16 @@ function findUnpriced(
       !ignored.includes(extra.name) &&
       !ignored.includes(extra.param) &&
       !free.includes(extra.name) &&
-      !hasPrice(prices, extra),
+      !hasPrice(routed, extra),
   );
 }
 
-function hasPrice(prices: RoutedModel['prices'], { coveredBy: covering, name }: BilledExtra): boolean {
+/** Dialects of vendors that count what is written to their caches by its lifetimes. */
+const tellsLifetimes: ReadonlySet<Dialect> = new Set(['anthropic', 'bedrock']);
+
+function hasPrice({ prices, vendorRow }: RoutedModel, { coveredBy: covering, name }: BilledExtra): boolean {
+  // Others do not tell what they have written for how long.
+  if (covering === 'hour_cache') return tellsLifetimes.has(vendorRow.dialect) && prices?.cacheWrite !== undefined;
   if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
   if (covering === 'tier') return pricesAt(prices, tierName(name.slice(tierPrefix.length)) ?? '') !== undefined;
   // A flat price per request does not state the price of a search context.

@@ -144,8 +144,11 @@ export interface BilledExtra {
   readonly param: string;
   /** Its name for operators: a field, `service_tier.priority`, the type of a tool. */
   readonly name: string;
-  /** The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images; `tier`, of its name. */
-  readonly coveredBy?: 'search' | 'hd' | 'tier';
+  /**
+   * The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images; `tier`, of its name;
+   * `hour_cache`, of writes to a cache.
+   */
+  readonly coveredBy?: 'search' | 'hd' | 'tier' | 'hour_cache';
 }
 
 /** Start of the names of service tiers. */
@@ -154,14 +157,21 @@ export const tierPrefix = 'service_tier.';
 /** A request's fields. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** Facts on the operator's accounts at vendors; see `ParsedRequest`. */
+export interface VendorFacts {
+  readonly extras?: readonly BilledExtra[];
+  readonly vendorIds?: readonly VendorId[];
+  readonly marksCache?: true;
+  readonly wantsHourCache?: true;
+}
+
 /** Facts on the operator's accounts at vendors: extras that may be billed, referenced ids, and breakpoints of their caches. */
-export function vendorFacts(
-  request: object,
-  extras: readonly BilledExtra[],
-): { readonly extras?: readonly BilledExtra[]; readonly vendorIds?: readonly VendorId[]; readonly marksCache?: true } {
+export function vendorFacts(request: object, extras: readonly BilledExtra[]): VendorFacts {
   const { vendorIds, longCache, marksCache } = readVendorFields(request);
-  const all = longCache === undefined ? extras : [...extras, { param: longCache, name: 'cache_control' }];
+  const ofHour = { param: longCache ?? '', name: 'cache_control', coveredBy: 'hour_cache' } as const;
+  const all = longCache === undefined ? extras : [...extras, ofHour];
   return {
+    ...(longCache !== undefined && { wantsHourCache: true }),
     ...(all.length > 0 && { extras: all }),
     ...(vendorIds.length > 0 && { vendorIds }),
     ...(marksCache && { marksCache }),

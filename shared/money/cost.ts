@@ -64,11 +64,12 @@ export function savedBy(prices: Prices | undefined, counts: Pick<TokenCounts, 'i
 }
 
 function costOfTokens(prices: Prices, counts: TokenCounts): bigint {
-  const { input, cached, written, audio, pictures, output, images } = counts;
+  const { input, cached, written, writtenForHour, audio, pictures, output, images } = counts;
   const price = tokenPrices(prices, priceAbove(prices, input));
   return (
     (product(cached, price.cachedInput) +
-      product(written, price.cacheWrite) +
+      product(written - writtenForHour, price.cacheWrite) +
+      product(writtenForHour, price.hourCacheWrite) +
       product(audio, price.audioInput) +
       product(pictures, price.imageInput) +
       product(input - cached - written - audio - pictures, price.input) +
@@ -120,11 +121,19 @@ export interface TokenPrices {
   readonly input: number;
   readonly cachedInput: number;
   readonly cacheWrite: number;
+  /** Input that is kept in the cache for an hour. */
+  readonly hourCacheWrite: number;
   readonly audioInput: number;
   readonly imageInput: number;
   readonly output: number;
   readonly imageOutput: number;
 }
+
+/**
+ * Writing to Claude's cache for an hour costs twice the price of input, and for five minutes, which `cacheWrite` is the price of, 1.25
+ * times (https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing).
+ */
+const hourCacheWrite = (cacheWrite: number): number => Math.ceil((cacheWrite * 8) / 5);
 
 /**
  * Token prices for a request with missing ones filled in: input of all kinds costs as much as input, images in the answer as
@@ -134,10 +143,12 @@ export interface TokenPrices {
 export function tokenPrices(prices: Prices, above?: NonNullable<Prices['above']>[number]): TokenPrices {
   const input = above?.input ?? prices.input ?? 0;
   const output = above?.output ?? prices.output ?? 0;
+  const cacheWrite = above?.cacheWrite ?? prices.cacheWrite;
   return {
     input,
     cachedInput: above?.cachedInput ?? prices.cachedInput ?? input,
-    cacheWrite: above?.cacheWrite ?? prices.cacheWrite ?? input,
+    cacheWrite: cacheWrite ?? input,
+    hourCacheWrite: cacheWrite === undefined ? input : hourCacheWrite(cacheWrite),
     audioInput: prices.audioInput ?? input,
     imageInput: prices.imageInput ?? input,
     output,
@@ -162,6 +173,8 @@ export interface FeeFacts {
   readonly imageQuality?: string | undefined;
   /** The requested service tier, or `auto`, as `tierName` returns it; left out: the standard one. */
   readonly tier?: string | undefined;
+  /** Whether it wants some of its input kept in the cache for an hour. */
+  readonly hourCache?: true | undefined;
 }
 
 type RequestPrice = NonNullable<Prices['request']>;

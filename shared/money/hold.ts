@@ -83,6 +83,8 @@ interface HighestPrices {
   readonly tiers: readonly {
     readonly above: number | undefined;
     readonly input: number;
+    /** The same for requests that want some of it kept in the cache for an hour. */
+    readonly hourInput: number;
     readonly output: number;
   }[];
   /** Tokens per image in the request. */
@@ -106,7 +108,7 @@ const known = new WeakMap<readonly RoutedModel[], HighestPrices>();
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
   const { images = 0, characters = 0, choices = 1, fee = {} } = facts;
-  const { requests = 1, searchContext = 'low', tier: serviceTier } = fee;
+  const { requests = 1, searchContext = 'low', tier: serviceTier, hourCache } = fee;
   const seconds = secondsOf(facts);
   const highest = serviceTier === undefined ? highestPrices(routes) : highestPricesAt(routes, serviceTier);
   const { tiers, image, imageKinds, second, character, request } = highest;
@@ -115,7 +117,7 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   for (const tier of tiers) {
     // Tokens are fewer than bytes, so prices of lower tiers may apply, too.
     if (tier.above !== undefined && input <= tier.above) continue;
-    inputPrice = Math.max(inputPrice, tier.input);
+    inputPrice = Math.max(inputPrice, hourCache ? tier.hourInput : tier.input);
     outputPrice = Math.max(outputPrice, tier.output);
   }
   const fixed =
@@ -221,10 +223,12 @@ function imageTokensOf({ route }: RoutedModel): number {
 }
 
 function tierOf(above: number | undefined, prices: TokenPrices): HighestPrices['tiers'][number] {
-  const { input, cachedInput, cacheWrite, audioInput, imageInput, output, imageOutput } = prices;
+  const { cachedInput, cacheWrite, hourCacheWrite, audioInput, imageInput, output, imageOutput } = prices;
+  const input = Math.max(prices.input, cachedInput, cacheWrite, audioInput, imageInput);
   return {
     above,
-    input: Math.max(input, cachedInput, cacheWrite, audioInput, imageInput),
+    input,
+    hourInput: Math.max(input, hourCacheWrite),
     output: Math.max(output, imageOutput),
   };
 }

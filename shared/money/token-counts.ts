@@ -7,6 +7,8 @@ export interface TokenCounts {
   /** Parts of `input`, never more than it. */
   readonly cached: number;
   readonly written: number;
+  /** The part of `written` that is kept for an hour. */
+  readonly writtenForHour: number;
   readonly audio: number;
   readonly pictures: number;
   /** All output together, including reasoning. */
@@ -37,12 +39,14 @@ export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts
   const output = Math.min(maxAmount, (reportedOutput ?? 0) + beside.reasoning);
   const cached = Math.min(input, number(inputDetails.cached_tokens) ?? cachedElsewhere(usage) ?? 0);
   const written = Math.min(input - cached, number(inputDetails.cache_write_tokens) ?? 0);
+  const { ephemeral_1h_input_tokens: forHour } = firstObject(inputDetails.cache_creation_token_details);
+  const writtenForHour = Math.min(written, number(forHour) ?? 0);
   // Without details, nearly all input of a transcription is audio.
   const audioInput = number(inputDetails.audio_tokens) ?? (usage.type === 'tokens' ? input : 0);
   const audio = Math.min(input - cached - written, audioInput);
   const pictures = Math.min(input - cached - written - audio, number(inputDetails.image_tokens) ?? 0);
   const images = Math.min(output, number(outputDetails.image_tokens) ?? (isOfImages ? output : 0));
-  return { input, cached, written, audio, pictures, output, images };
+  return { input, cached, written, writtenForHour, audio, pictures, output, images };
 }
 
 /** The cached tokens of a usage under a vendor-specific name (DeepSeek, Moonshot, older answers of Mistral); undefined if absent. */

@@ -97,12 +97,14 @@ export const parseMessageCount: Parse<MessageRequirements> = (body) => {
   const notes = newNotes();
   const chat = toChat(input, notes);
   const { model } = input;
+  // Nothing is billed for a count.
+  const { extras: _, ...facts } = vendorFacts(chat, []);
   return {
     ...{ model, stream: false, request: stringifyExact(chat), viewOptions: {} },
     hasMedia: notes.hasMedia,
     // No output is generated, and the chat itself is not run.
     extent: { ...extentOf(0), ...notes.media.extent, ...feeExtent({}, 0) },
-    ...vendorFacts(chat, []),
+    ...facts,
     requirements: requirementsOf(input, notes, chat),
   };
 };
@@ -133,12 +135,10 @@ function requirementsOf(input: MessageInput, notes: MessageNotes, chat: object):
     foreign: foreignWords(input),
     effort: from,
     chatFields,
+    ...(notes.linksDocument && { linkedDocument: findLink(input.messages, 'messages') }),
   };
 }
-    ...(notes.linksDocument && { linkedDocument: findLink(input.messages, 'messages') }),
 
-/** Settings of thinking and output that neither an effort nor a format can express. */
-function foreignWords({ thinking, output_config: config }: MessageInput): string[] {
 /** Path of the first link to a document in a list of turns, or of blocks. */
 function findLink(list: unknown, path: string): string | undefined {
   if (!Array.isArray(list)) return undefined;
@@ -151,6 +151,8 @@ function findLink(list: unknown, path: string): string | undefined {
   return undefined;
 }
 
+/** Settings of thinking and output that neither an effort nor a format can express. */
+function foreignWords({ thinking, output_config: config }: MessageInput): string[] {
   const { effort: _, format: __, ...others } = config ?? {};
   return [
     ...(thinking?.type === 'between_tools' ? ['thinking'] : []),

@@ -66,6 +66,8 @@ const plain: readonly (readonly [path: string, body: object])[] = [
   ['/v1/chat/completions', { ...chat, service_tier: 'default', user: 'u', seed: 1, prompt_cache_key: 'k', top_k: 4 }],
   ['/v1/chat/completions', { ...chat, modalities: ['text'], logit_bias: {} }],
   ['/v1/messages', { ...chat, service_tier: 'standard_only', thinking: { type: 'disabled' } }],
+  // Nothing is billed for a count.
+  ['/v1/messages/count_tokens', { model: 'sandbox-chat', messages: cached }],
   ['/v1/completions', { model: 'sandbox-instruct', prompt: 'Hello', best_of: 2, echo: true, suffix: 'b' }],
   [
     '/v1/responses',

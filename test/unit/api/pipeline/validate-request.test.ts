@@ -9,7 +9,7 @@ import { vendorsOn } from '../../../support/vendor-settings.ts';
 
 /** The scopes of a key that may use every model. */
 const everything = { capabilities: undefined, models: undefined };
-const vendors = vendorsOn('openai', 'groq', 'mistral', 'gemini');
+const vendors = vendorsOn('openai', 'groq', 'mistral', 'gemini', 'anthropic', 'bedrock');
 
 function chatModel(id: string, routes: Model['routes'], more: Partial<Model> = {}): Model {
   return { id, created: 1, ownedBy: 'maker', capability: 'chat', routes, ...more };
@@ -80,6 +80,21 @@ describe('checkRequest', () => {
     assert.equal(ignoredByAll(differing), undefined);
     assert.equal(ignoredByAll(check(models, {})), '');
     assert.equal(ignoredByAll(check([chatModel('m', [viaGroq, viaMistral])], { store: true })), 'store');
+  });
+
+  it('checkRequest takes a cache of an hour for priced where writes have a price, and are told by their lifetimes', () => {
+    const cached = { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const messages = [{ role: 'user', content: [cached] }];
+    const priced = { input: 4, cacheWrite: 5, output: 9 };
+    const unpriced = (prices: Model['prices'], ...routes: Model['routes']): string | undefined =>
+      check([chatModel('m', routes, { prices })], { messages }).unpriced?.param;
+    const param = 'messages[0].content[0].cache_control.ttl';
+    for (const vendor of ['anthropic', 'bedrock']) {
+      assert.equal(unpriced(priced, { vendor, model: 'c' }), undefined, vendor);
+      assert.equal(unpriced({ input: 4, output: 9 }, { vendor, model: 'c' }), param, vendor);
+    }
+    assert.equal(unpriced(priced, viaOpenAi), param);
+    assert.equal(unpriced(priced, { vendor: 'anthropic', model: 'c' }, { ...viaOpenAi, prices: priced }), param);
   });
 
   it('checkRequest excludes no route for fields that the key lets it drop, but does for limits', () => {

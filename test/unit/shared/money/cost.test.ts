@@ -64,6 +64,31 @@ const chatCases: readonly Case[] = [
     cost: 30_000 + 75_000 + 20_000 + 8000,
   },
   {
+    of: 'a cache that keeps some of it for an hour, which costs twice the price of input',
+    prices: cached,
+    usage: {
+      ...{ prompt_tokens: 100, completion_tokens: 1 },
+      prompt_tokens_details: {
+        ...{ cached_tokens: 60, cache_write_tokens: 30 },
+        cache_creation_token_details: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+      },
+    },
+    // 60 × 500 + 10 × 2,500 + 20 × 4,000 + 10 × 2,000 + 8,000
+    cost: 30_000 + 25_000 + 80_000 + 20_000 + 8000,
+  },
+  {
+    of: 'a cache that claims to keep more for an hour than was written',
+    prices: cached,
+    usage: {
+      prompt_tokens: 10,
+      prompt_tokens_details: {
+        ...{ cached_tokens: 0, cache_write_tokens: 5 },
+        cache_creation_token_details: { ephemeral_1h_input_tokens: 50 },
+      },
+    },
+    cost: 5 * 4000 + 5 * 2000,
+  },
+  {
     of: 'a cache without prices of its own',
     prices: plain,
     usage: { prompt_tokens: 100, prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } },

@@ -33,6 +33,15 @@ describe('holdOf', () => {
     assert.deepEqual([costOf(prices, usage), amount], [3_900_000, 3_900_000]);
   });
 
+  it('holdOf covers a prompt that is kept for an hour whole, if the request wants that', () => {
+    const prices = { input: 3_000_000, cachedInput: 300_000, cacheWrite: 3_750_000, output: 15_000_000 };
+    const claude = madeUpModel({ id: 'claude', capability: 'chat', prices });
+    const details = { cache_write_tokens: 1000, cache_creation_token_details: { ephemeral_1h_input_tokens: 1000 } };
+    const usage = { prompt_tokens: 1000, completion_tokens: 10, prompt_tokens_details: details };
+    const facts = { bytes: 1000, outputTokens: 10, fee: { hourCache: true as const } };
+    assert.deepEqual([costOf(prices, usage), amountOf(holdOf([claude], facts), 10)], [6_150_000, 6_150_000]);
+  });
+
   it('holdOf takes the prices of longer requests only when the request may be one', () => {
     assert.equal(holdOf([dear], { bytes: 1000 }).outputPrice, 1_000_000);
     const longer = holdOf([dear], { bytes: 1001 });
@@ -165,6 +174,7 @@ describe('holdOf', () => {
       ...{ searchContext: fc.constantFrom(undefined, ...searchContextSizes), requests: fc.nat(9) },
       ...{ imageSize: fc.constantFrom(undefined, '1x1', '2x2'), imageQuality: fc.constantFrom(undefined, 'hd', 'low') },
       tier: fc.constantFrom(undefined, 'auto', ...tierNames),
+      hourCache: fc.constantFrom(undefined, true as const),
     }),
     shares: fc.tuple(share, share, share, share, share, share, share),
   });
@@ -182,6 +192,9 @@ describe('holdOf', () => {
           prompt_tokens_details: {
             ...{ cached_tokens: part(input, 2), cache_write_tokens: part(input, 3), audio_tokens: part(input, 4) },
             image_tokens: part(input, 6),
+            ...(facts.fee.hourCache && {
+              cache_creation_token_details: { ephemeral_1h_input_tokens: part(input, 5) },
+            }),
           },
           completion_tokens_details: { image_tokens: part(output, 5) },
         };
