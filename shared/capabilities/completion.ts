@@ -4,6 +4,9 @@ import { compiledOnUse } from './compiled-on-use.ts';
 import { completionFields } from './completion-fields.ts';
 import { brokenTextRule, type TextOrTokens } from './text-or-tokens.ts';
 
+/** OpenAI's own default of `max_tokens`, of which a chat and some vendors' completions have none. */
+export const defaultMaxTokens = 16;
+
 const fields = z.looseObject({
   model: z.string().min(1).max(256),
   prompt: z.union([z.string(), z.array(z.unknown())]).nullable(),

@@ -25,6 +25,8 @@ export interface RequestFacts {
   readonly outputTokens?: number | undefined;
   /** Number of requested choices (`n`, `best_of`), times the prompts of a legacy completion. */
   readonly choices?: number | undefined;
+  /** Chats that stand in for the prompts of a legacy completion. */
+  readonly chats?: number | undefined;
   readonly images?: number | undefined;
   /** Maximum seconds of audio input, or of generated video. */
   readonly seconds?: number | undefined;
@@ -58,6 +60,8 @@ const tokensPerImageInputOf: readonly (readonly [model: RegExp, tokens: number])
 ];
 /** Input tokens assumed for a request with documents if the model's context window is unknown. */
 const defaultContextWindow = 1_000_000;
+/** A prompt that becomes a chat is held as one: vendors count tokens beside its text. */
+const bytesOfChat = '{"messages":[{"role":"user","content":""}]}'.length;
 /** OpenAI counts 10 tokens per second of audio, Google 32. */
 const tokensPerSecond = 40;
 /** Output tokens assumed for a model with an unknown maximum. */
@@ -154,9 +158,9 @@ function highestKindPrice(priced: readonly Prices[], usual: bigint, fee: FeeFact
 
 /** The maximum number of input tokens. */
 function inputTokens(routes: readonly RoutedModel[], facts: RequestFacts): number {
-  const { bytes, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
+  const { bytes, chats = 0, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
   // An image's data reduces the text by at most its own bytes.
-  const text = Math.max(0, bytes - Math.max(0, imageBytes));
+  const text = Math.max(0, bytes - Math.max(0, imageBytes)) + bytesOfChat * chats;
   const input = text + highestPrices(routes).imageTokens * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
   if (documents === 0) return input;
   return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? defaultContextWindow));

@@ -1,10 +1,7 @@
-import type { CompletionRequest } from '../../shared/capabilities/completion.ts';
+import { type CompletionRequest, defaultMaxTokens } from '../../shared/capabilities/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 
 type Fields = Record<string, unknown>;
-
-/** OpenAI's own default for legacy completions; a chat has no such limit. */
-const defaultMaximum = 16;
 
 /** The chat that implements the completion of one prompt: JSON text of a chat request. */
 export function toChatRequest(job: CompletionRequest, prompt: string): string {
@@ -21,7 +18,8 @@ export function toChatRequest(job: CompletionRequest, prompt: string): string {
     ...rest,
     messages: [{ role: 'user', content: prompt }],
     // The newer of its two names: OpenAI's reasoning models take no other.
-    max_completion_tokens: maximum ?? defaultMaximum,
+    // Only the release before has queued jobs without a limit.
+    max_completion_tokens: maximum ?? defaultMaxTokens,
     ...(logprobs != null && { logprobs: true, top_logprobs: logprobs }),
   });
 }

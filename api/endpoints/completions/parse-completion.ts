@@ -1,4 +1,8 @@
-import { type CompletionRequest, completionRequest } from '../../../shared/capabilities/completion.ts';
+import {
+  type CompletionRequest,
+  completionRequest,
+  defaultMaxTokens,
+} from '../../../shared/capabilities/completion.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
@@ -24,7 +28,9 @@ export interface CompletionRequirements extends ChatFieldRequirements {
 /** Parses `POST /v1/completions`. */
 export const parseCompletion: Parse<CompletionRequirements, CompletionViewOptions> = (body) => {
   const input = readRequestFields(completionRequest, parseJson(body));
-  const { model, stream, stream_options: streamOptions, ...request } = input;
+  const { model, stream, stream_options: streamOptions, ...given } = input;
+  // What is held bounds the answer, whatever its vendor's own default is.
+  const request = { max_tokens: defaultMaxTokens, ...given };
   const { prompt: _, ...fields } = request;
   return {
     model,
@@ -35,7 +41,8 @@ export const parseCompletion: Parse<CompletionRequirements, CompletionViewOption
     ...requestTags(input.metadata),
     ...vendorFacts(fields, completionExtras(givenChatFields(fields), fields)),
     extent: {
-      ...extentOf((input as CompletionRequest).max_tokens, choices(input as CompletionRequest)),
+      ...extentOf(request.max_tokens, choices(input as CompletionRequest)),
+      chats: promptCount(input as CompletionRequest),
       ...feeExtent(fields, promptCount(input as CompletionRequest)),
     },
     requirements: {
