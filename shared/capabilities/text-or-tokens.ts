@@ -11,6 +11,8 @@ interface TextRules {
   readonly name: string;
   /** Whether a text may be empty. */
   readonly emptyTexts: boolean;
+  /** Whether a single text as tokens may be longer than a list. */
+  readonly longTokens: boolean;
 }
 
 /**
@@ -21,7 +23,7 @@ export function brokenTextRule(value: string | readonly unknown[], rules: TextRu
   const path = [rules.name];
   if (typeof value === 'string') return brokenText(value, path, rules);
   if (value.length === 0) return { path, message: `${rules.name} cannot be an empty array` };
-  if (value.length > maxList) {
+  if (value.length > maxList && !(rules.longTokens && typeof value[0] === 'number')) {
     return { path, message: `array too long. Expected at most ${maxList} items, but got ${value.length}` };
   }
   const brokenItem = itemRule(value[0], rules);

@@ -209,6 +209,7 @@ for (const model of [native, overChat]) {
       ['a missing prompt', { prompt: undefined }, 'prompt', /Missing required parameter/],
       ['a number as prompt', { prompt: 1 }, 'prompt'],
       ['an empty list of prompts', { prompt: [] }, 'prompt', /cannot be an empty array/],
+      ['2,049 prompts', { prompt: Array.from({ length: 2049 }, () => 'x') }, 'prompt', /at most 2048 items/],
       ['an object among prompts', { prompt: ['a', {}] }, 'prompt[1]'],
       ['a token with a fraction', { prompt: [[1], [1, 1.5]] }, 'prompt[1][1]'],
       ['0 as n', { n: 0 }, 'n'],
@@ -280,6 +281,8 @@ describe('POST /v1/completions with a native completions model only', () => {
       ],
     );
     assert.equal(tokens.usage?.prompt_tokens, 3);
+    const long = await held(native, { prompt: Array.from({ length: 3000 }, () => 13), max_tokens: 1 });
+    assert.equal(long.usage?.prompt_tokens, 3000);
     const inserted = await held(native, { prompt: 'Once', suffix: 'the end', max_tokens: 50 });
     assert.match(inserted.choices[0]?.text ?? '', /to stand before "the end"/);
     const all = await held(native, { prompt: 'Hello', n: 4, max_tokens: 50 });
