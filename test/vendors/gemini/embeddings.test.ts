@@ -89,7 +89,14 @@ describe('embeddings of Gemini', () => {
 
   it("Gemini embeddings fail with a clear error for a senseless answer, and with the vendor's own error", async () => {
     const bodies = ['', '<html>', '[]', '{}', '{"embeddings":{}}', answerOf([]), answerOf([[1], [2]])];
-    bodies.push(answerOf([['a']]), answerOf([null]), answerOf([5]), '{"embeddings":[5]}', answerOf([[1]]).slice(0, -3));
+    bodies.push(
+      answerOf([[]]),
+      answerOf([['a']]),
+      answerOf([null]),
+      answerOf([5]),
+      '{"embeddings":[5]}',
+      answerOf([[1]]).slice(0, -3),
+    );
     for (const body of bodies) {
       server.answer((response) => sendJson(response, 200, body));
       await assert.rejects(

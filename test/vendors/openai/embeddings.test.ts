@@ -134,6 +134,9 @@ describe('embeddings of the OpenAI dialect', () => {
         { code: 'server_error', message: /^The model's vendor answered/ },
         body,
       );
+      JSON.stringify({ data: [{ ...item, embedding: [] }] }),
+      JSON.stringify({ data: [{ ...item, embedding: '' }] }),
+      JSON.stringify({ data: [{ ...item, embedding: Buffer.alloc(8 + 3).toString('base64') }] }),
     }
     server.answer((response) => sendJson(response, 200, answerOf([[1], [2]])));
     for (const input of ['a', [1, 2], ['a', 'b', 'c'], ['a', 'b', 'c', 'd', 'e']]) {
@@ -144,7 +147,7 @@ describe('embeddings of the OpenAI dialect', () => {
   });
 
   it('OpenAI embeddings in base64 go through as the bytes that the vendor sent, whatever else the answer has', async () => {
-    const vectors = ['AACAPw==', '', 'x'.repeat(100_000)];
+    const vectors = ['AACAPw==', 'AAAAAA', 'x'.repeat(100_000)];
     const more = { note: '世界 "embedding":[9] \\', object: 'embedding', embedding: { nested: 'embedding' } };
     server.answer((response) => sendJson(response, 200, answerOf(vectors, more)));
     const { vectors: found, usage } = await vendor.embed(

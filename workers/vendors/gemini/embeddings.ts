@@ -53,7 +53,7 @@ function textsOf(fields: EmbeddingFields): string[] {
 }
 
 /** Quotes inside strings are escaped, so a match is never text but a key and its numbers. */
-const valuesMember = /"values"\s*:\s*(\[[\d\s,.eE+-]*\])/g;
+const valuesMember = /"values"\s*:\s*(\[[\d\s,.eE+-]*\d\s*\])/g;
 
 /** The vectors as JSON texts: they are extracted before the rest is parsed, as no code here needs their numbers. */
 function readVectors(

@@ -51,12 +51,22 @@ function readEmbeddings(
   return { vectors, usage: isObject(answer.usage) ? answer.usage : null };
 }
 
-/** A vector as it is, base64 or numbers; as text if it has white space. Undefined for anything else, which its caller could not read. */
+/**
+ * A vector as it is, base64 or numbers; as text if it has white space. Undefined for anything else, which its caller could not read, and
+ * for an empty one, which some servers answer where they have failed.
+ */
 function readVector(bytes: Buffer): string | Buffer | undefined {
   const text = bytes.toString('latin1');
-  if (text.startsWith('"')) return isBase64(text.slice(1, -1)) ? bytes : undefined;
-  if (/^\[[\d,.eE+-]*\]$/.test(text)) return bytes;
-  return /^\[[\d\s,.eE+-]*\]$/.test(text) ? withoutSpace(text) : undefined;
+  if (text.startsWith('"')) return areFloats(text.slice(1, -1)) ? bytes : undefined;
+  if (/^\[[\d,.eE+-]*\d\]$/.test(text)) return bytes;
+  return /^\[[\d\s,.eE+-]*\d\s*\]$/.test(text) ? withoutSpace(text) : undefined;
+}
+
+const bytesOfFloat = 4;
+
+/** Whether a text is base64 of whole floats of 32 bits: cut off, clients cannot read it. */
+function areFloats(text: string): boolean {
+  return text !== '' && isBase64(text) && Buffer.byteLength(text, 'base64') % bytesOfFloat === 0;
 }
 
 function unusable(): ApiError {
