@@ -73,6 +73,25 @@ describe('legacy completions of the OpenAI dialect', () => {
     await assert.rejects(vendor.complete(callOf(), collect()), { code: 'server_error' });
   });
 
+  it('OpenAI completions returns whole choices with all fields of a choice, and none without a text', async () => {
+    const answerWith = (choices: object[]) =>
+      server.answer((response) => sendJson(response, 200, JSON.stringify(completionChunk(choices, { usage }))));
+    const heldChoices = async () => {
+      const { body } = await vendor.complete(callOf({ stream: false }), collect());
+      return (JSON.parse(body) as { choices: unknown }).choices;
+    };
+    // Ollama leaves out the log probabilities, some proxies the reason.
+    answerWith([{ text: 'Hi' }, { text: null, finish_reason: 'content_filter' }]);
+    assert.deepEqual(await heldChoices(), [
+      { text: 'Hi', index: 0, logprobs: null, finish_reason: 'stop' },
+      { text: '', index: 1, logprobs: null, finish_reason: 'content_filter' },
+    ]);
+    for (const broken of [{}, { text: null }, { text: ['Hi'] }, { message: { content: 'Hi' } }]) {
+      answerWith([{ ...broken, finish_reason: 'stop' }]);
+      await assert.rejects(heldChoices(), { code: 'server_error', message: /no text/ }, JSON.stringify(broken));
+    }
+  });
+
   it('OpenAI completions fails with server_error before the first chunk, and with stream_interrupted after it', async () => {
     server.answer((response) => sendStream(response, [events(said.slice(0, 3), '')]));
     await assert.rejects(vendor.complete(callOf(), collect()), { code: 'stream_interrupted' });

@@ -92,6 +92,18 @@ describe('embeddings of the OpenAI dialect', () => {
     assert.deepEqual(JSON.parse(body).usage, { prompt_tokens: 0, total_tokens: 0 });
   });
 
+  it('OpenAI embeddings has both counts of a usage of which its vendor tells one', async () => {
+    for (const [told, expected] of [
+      [{ total_tokens: 5 }, { prompt_tokens: 5, total_tokens: 5 }],
+      [{ prompt_tokens: 5 }, { prompt_tokens: 5, total_tokens: 5 }],
+      [{}, {}],
+    ] as const) {
+      server.answer((response) => sendJson(response, 200, answerOf([[1]], { usage: told })));
+      const { body } = await embed({ input: 'a' });
+      assert.deepEqual(JSON.parse(body).usage, expected);
+    }
+  });
+
   it('OpenAI embeddings encodes numbers as base64 when the vendor ignored that request', async () => {
     await fc.assert(
       fc.asyncProperty(

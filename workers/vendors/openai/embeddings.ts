@@ -48,7 +48,13 @@ function readEmbeddings(
     if (vector === undefined || !isNew) throw unusable();
     vectors[index] = vector;
   }
-  return { vectors, usage: isObject(answer.usage) ? answer.usage : null };
+  return { vectors, usage: isObject(answer.usage) ? withBothCounts(answer.usage) : null };
+}
+
+/** A usage with both of OpenAI's counts, which are the same number: Voyage has one of them. */
+function withBothCounts(usage: JsonObject): JsonObject {
+  const { prompt_tokens: prompt, total_tokens: total } = usage;
+  return { ...usage, prompt_tokens: prompt ?? total, total_tokens: total ?? prompt };
 }
 
 /**

@@ -102,7 +102,7 @@ class ChatChunks implements ChunkShape {
 
 /** The shape of legacy completions, whose choices look alike in chunks and in whole answers. */
 export const completionShape: AnswerShape = {
-  whole: shapeCompletion,
+  whole: (answer) => eachChoice(answer, shapeWholeCompletion),
   chunks: () => ({ take: shapeCompletion, end: () => undefined }),
 };
 
@@ -110,6 +110,16 @@ function shapeCompletion(answer: JsonObject): void {
   eachChoice(answer, (choice) => {
     if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
   });
+}
+
+/** Completes the fields that every whole choice has. @throws ApiError if it has no text, unless the vendor's filters have removed it. */
+function shapeWholeCompletion(choice: JsonObject): void {
+  choice.finish_reason = toFinishReason(choice.finish_reason) ?? endOf(0);
+  if (choice.finish_reason === 'content_filter') choice.text ??= '';
+  if (typeof choice.text !== 'string') {
+    throw new ApiError('server_error', "The model's vendor answered with a choice that has no text.");
+  }
+  choice.logprobs ??= null;
 }
 
 function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void): void {
