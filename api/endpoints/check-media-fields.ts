@@ -19,7 +19,7 @@ export function withFieldCheck<Requirements extends MediaFieldRequirements>(
 ): Check<Requirements> {
   return (request, model, unsupported = 'refuse') => {
     const ignored = check(request, model, unsupported) ?? [];
-    const target = { dialect: model.vendorRow.dialect, capability, model: model.route.model };
+    const target = { row: model.vendorRow, capability, model: model.route.model };
     const fields = request.requirements.mediaFields.map((field) => ({
       name: callersName(field),
       support: mediaFieldSupport(target, field),

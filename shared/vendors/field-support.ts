@@ -1,6 +1,6 @@
 import type { MediaCapability } from '../catalogue/media-fields.ts';
 import type { ChatFieldSupport, FieldSupport } from './vendor-description.ts';
-import { type Dialect, ownWire, type VendorRow } from './vendors.ts';
+import { ownWire, type VendorRow } from './vendors.ts';
 
 /** The support of a field; the name may come from a caller. */
 export function supportOf(support: ChatFieldSupport, field: string): FieldSupport {
@@ -82,12 +82,12 @@ function rowSupport({ dialect, chat }: VendorRow): ChatFieldSupport | undefined 
   return { ...dropped, ...chat.fields, ...Object.fromEntries(mapped) };
 }
 
-/** The support of a field of `givenMediaFields` at a vendor of a dialect, with one of its models. */
+/** The support of a field of `givenMediaFields` at a vendor, with one of its models. */
 export function mediaFieldSupport(
-  { dialect, capability, model }: { dialect: Dialect; capability: MediaCapability; model: string },
+  { row, capability, model }: { row: Pick<VendorRow, 'mediaFields'>; capability: MediaCapability; model: string },
   field: string,
 ): FieldSupport {
-  const known = ownWire(dialect)?.mediaFields?.[capability];
+  const known = row.mediaFields?.[capability];
   if (known === undefined) return 'native';
   return supportOf(typeof known === 'function' ? known(model) : known, field);
 }

@@ -6,7 +6,7 @@ function each(support: FieldSupport, ...fields: readonly string[]): ChatFieldSup
   return Object.fromEntries(fields.map((field) => [field, support]));
 }
 
-type OpenAiVendor = Pick<VendorDescription, 'offers' | 'chat' | 'keyCheck' | 'autoTier'> &
+type OpenAiVendor = Pick<VendorDescription, 'offers' | 'chat' | 'mediaFields' | 'keyCheck' | 'autoTier'> &
   Required<Pick<VendorDescription, 'documentation'>>;
 
 /** A hosted vendor that speaks OpenAI's wire; of chats only, where nothing else is said. */
@@ -71,6 +71,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
   hosted('mistral', 'https://api.mistral.ai/v1', {
     documentation: { checkedBy: "SDK's types" },
     offers: ['chat', 'embed'],
+    // EmbeddingRequest there; a field that it does not have is refused.
+    mediaFields: { embedding: { user: 'ignored' } },
     chat: {
       renamed: { ...olderLimit, seed: 'random_seed' },
       streamOptions: false,

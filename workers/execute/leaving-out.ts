@@ -24,7 +24,7 @@ function withoutRefused(
   { vendorRow, route }: RoutedModel,
   { request, uploads }: Request,
 ): Request {
-  const target = { dialect: vendorRow.dialect, capability, model: route.model };
+  const target = { row: vendorRow, capability, model: route.model };
   const job = JSON.parse(requestText(request)) as Record<string, unknown>;
   const given = uploads.some(({ field }) => field === 'mask') ? { ...job, mask: true } : job;
   const refused = givenMediaFields(capability, given).filter(

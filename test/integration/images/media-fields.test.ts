@@ -61,7 +61,7 @@ describe('media parameters that a vendor does not support', () => {
   let vendor: FixtureVendor;
   before(async () => {
     vendor = await startFixtureVendor();
-    const settings = ['BLACK_FOREST_LABS', 'GEMINI', 'DEEPGRAM', 'REPLICATE'].flatMap((name) => [
+    const settings = ['BLACK_FOREST_LABS', 'GEMINI', 'DEEPGRAM', 'REPLICATE', 'MISTRAL'].flatMap((name) => [
       [`${name}_API_KEY`, 'a-key'],
       [`${name}_BASE_URL`, vendor.baseUrl],
     ]);
@@ -74,6 +74,7 @@ describe('media parameters that a vendor does not support', () => {
         send({ id: 'task', status: 'Ready', result: { sample: `${origin}/file.png` } });
       else if (url.endsWith('/file.png')) response.writeHead(200, { 'content-type': 'image/png' }).end(png);
       else if (url.includes(':batchEmbedContents')) send({ embeddings: [{ values: [0.5] }] });
+      else if (url.endsWith('/embeddings')) send({ data: [{ index: 0, embedding: [0.5] }] });
       else if (url.includes('/listen'))
         send({ results: { channels: [{ alternatives: [{ transcript: 'Hi', words: [] }] }] } });
       else if (url.includes('/speak')) response.writeHead(200, { 'content-type': 'audio/mpeg' }).end('ID3');
@@ -155,6 +156,17 @@ describe('media parameters that a vendor does not support', () => {
       for (const value of Object.values(refused)) assert.equal(sentSince(asked).includes(String(value)), false);
     });
   }
+
+  test('POST /v1/embeddings drops the hint user for Mistral, which refuses unknown fields, and names it as ignored', async () => {
+    const asked = vendor.requests.length;
+    const request = { model: 'mistral-embed', input: 'Say "user": u-1', user: 'u-1', encoding_format: 'float' };
+    const response = await gateway.fetch('/v1/embeddings', { method: 'POST', body: JSON.stringify(request) });
+    assert.equal(response.status, 200, await response.clone().text());
+    assert.equal(response.headers.get('x-sluice-ignored'), 'user');
+    const { user: _, ...sent } = request;
+    const received = vendor.requests.slice(asked).find(({ url }) => url?.endsWith('/embeddings'));
+    assert.deepEqual(JSON.parse(received?.body ?? ''), sent);
+  });
 
   test('POST /v1/images/generations names nothing as ignored for a vendor that supports all parameters', async () => {
     const response = await gateway.fetch('/v1/images/generations', {

@@ -134,6 +134,9 @@ describe('embeddings of the OpenAI dialect', () => {
       JSON.stringify({ data: [{ ...item, embedding: ['a'] }] }),
       JSON.stringify({ data: [{ ...item, embedding: null }] }),
       JSON.stringify({ data: [{ ...item, embedding: 5 }] }),
+      JSON.stringify({ data: [{ ...item, embedding: [] }] }),
+      JSON.stringify({ data: [{ ...item, embedding: '' }] }),
+      JSON.stringify({ data: [{ ...item, embedding: Buffer.alloc(8 + 3).toString('base64') }] }),
       JSON.stringify({ data: [item, item] }),
       JSON.stringify({ data: [{ ...item, index: 1 }] }),
       JSON.stringify({ data: [{ ...item, index: 0.5 }] }),
@@ -146,9 +149,6 @@ describe('embeddings of the OpenAI dialect', () => {
         { code: 'server_error', message: /^The model's vendor answered/ },
         body,
       );
-      JSON.stringify({ data: [{ ...item, embedding: [] }] }),
-      JSON.stringify({ data: [{ ...item, embedding: '' }] }),
-      JSON.stringify({ data: [{ ...item, embedding: Buffer.alloc(8 + 3).toString('base64') }] }),
     }
     server.answer((response) => sendJson(response, 200, answerOf([[1], [2]])));
     for (const input of ['a', [1, 2], ['a', 'b', 'c'], ['a', 'b', 'c', 'd', 'e']]) {

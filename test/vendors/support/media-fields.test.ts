@@ -301,7 +301,7 @@ describe('field support of media requests', () => {
         const looked = givenMediaFields(capability, jobOf(capability, given)).filter((each) => each !== 'voice');
         const found = field === 'own' ? 'x_own' : field;
         assert.ok(field === 'voice' || looked.includes(found), `${field} is given: ${looked}`);
-        const target = { dialect: settings.row.dialect, capability, model };
+        const target = { row: settings.row, capability, model };
         assert.equal(mediaFieldSupport(target, found), support, `${name}: ${field}`);
         const base = await sent(vendor, tested, { ...others, ...(field === 'mask' && { mask: reference }) });
         const arrived = await sent(vendor, tested, given);

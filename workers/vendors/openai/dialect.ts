@@ -1,4 +1,4 @@
-import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
+import type { ChatDeviations, VendorDescription } from '../../../shared/vendors/vendor-description.ts';
 import { createDownloader } from '../../http/download.ts';
 import { createHttpClient } from '../../http/http-client.ts';
 import { keyCheck } from '../key-check.ts';
@@ -21,6 +21,8 @@ export interface OpenAiDialectOptions {
   readonly apiKey: string;
   /** Its chats' differences from OpenAI's; omitted: none. */
   readonly deviations?: ChatDeviations;
+  /** What it ignores of other requests; omitted: nothing. */
+  readonly mediaFields?: NonNullable<VendorDescription['mediaFields']>;
   /** The path that is requested to check the key; omitted: the models. */
   readonly keyCheck?: string;
 }
@@ -31,6 +33,7 @@ export function createOpenAiDialect({
   baseUrl,
   apiKey,
   deviations,
+  mediaFields,
   keyCheck: path = '/models',
 }: OpenAiDialectOptions): Offering<
   'chat' | 'checkKey' | 'complete' | 'embed' | 'image' | 'transcribe' | 'speak' | 'respond' | 'video'
@@ -46,7 +49,7 @@ export function createOpenAiDialect({
     name,
     chat: openAiChat(http, answerReader, deviations),
     complete: openAiCompletions(http, answerReader),
-    embed: openAiEmbeddings(http, answerReader),
+    embed: openAiEmbeddings(http, answerReader, mediaFields?.embedding),
     image: openAiImages(http, answerReader, createDownloader({ trustedOrigin: new URL(baseUrl).origin })),
     transcribe: openAiTranscriptions(http, answerReader),
     speak: openAiSpeech(http, answerReader),

@@ -1,5 +1,6 @@
 import type { EmbeddingJob } from '../../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { MediaFieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
 import { isBase64 } from '../support/base64-text.ts';
@@ -12,13 +13,21 @@ import { takeValues } from './take-values.ts';
 
 const path = '/embeddings';
 
-/** Embeddings (https://platform.openai.com/docs/api-reference/embeddings): the request passes unread. */
-export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerReader): EmbeddingMethod {
+/**
+ * Embeddings (https://platform.openai.com/docs/api-reference/embeddings): the request passes unread, unless it has a field that the
+ * vendor ignores.
+ */
+export function openAiEmbeddings(
+  http: HttpClient,
+  answerReader: OpenAiAnswerReader,
+  support: MediaFieldSupport = {},
+): EmbeddingMethod {
+  const ignored = Object.entries(support).flatMap(([name, kind]) => (kind === 'ignored' ? [name] : []));
   return async (call) => {
     const { signal, silenceMs } = call;
     const bytes = await http.postForBytes({
       path,
-      body: composeRequest({ ...call, stream: false }),
+      body: composeRequest({ ...call, request: withoutFields(call.request, ignored), stream: false }),
       signal,
       silenceMs,
     });
@@ -26,6 +35,12 @@ export function openAiEmbeddings(http: HttpClient, answerReader: OpenAiAnswerRea
     // Some vendors return numbers whatever was requested.
     return { vectors: isBase64Wanted(call.request) ? vectors.map(vectorToBase64) : vectors, usage };
   };
+}
+
+function withoutFields(request: RequestBody, names: readonly string[]): RequestBody {
+  if (!names.some((name) => request.includes(`"${name}":`))) return request;
+  const fields = Object.entries(JSON.parse(requestText(request)) as EmbeddingJob);
+  return JSON.stringify(Object.fromEntries(fields.filter(([name]) => !names.includes(name))));
 }
 
 /**

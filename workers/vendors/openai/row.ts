@@ -7,11 +7,13 @@ import { createOpenAiDialect, type OpenAiDialectOptions } from './dialect.ts';
 export function createOpenAiRow({
   row,
   ...options
-}: Omit<OpenAiDialectOptions, 'deviations' | 'keyCheck'> & {
-  readonly row: Pick<VendorRow, 'offers' | 'chat' | 'keyCheck'>;
+}: Omit<OpenAiDialectOptions, 'deviations' | 'mediaFields' | 'keyCheck'> & {
+  readonly row: Pick<VendorRow, 'offers' | 'chat' | 'mediaFields' | 'keyCheck'>;
 }): Vendor {
   const path = row.keyCheck === undefined || row.keyCheck === false ? {} : { keyCheck: row.keyCheck };
-  const whole: Vendor = createOpenAiDialect({ ...options, ...path, ...(row.chat && { deviations: row.chat }) });
+  const { chat, mediaFields } = row;
+  const differences = { ...(chat && { deviations: chat }), ...(mediaFields && { mediaFields }) };
+  const whole: Vendor = createOpenAiDialect({ ...options, ...path, ...differences });
   if (row.offers === undefined) return whole;
   const offered: Pick<Vendor, Offer> = Object.fromEntries(row.offers.map((offer) => [offer, whole[offer]]));
   const { checkKey } = whole;
