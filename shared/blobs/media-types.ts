@@ -4,6 +4,7 @@ const extensions: Readonly<Record<string, string>> = {
   'image/jpeg': 'jpg',
   'image/webp': 'webp',
   'image/gif': 'gif',
+  'image/avif': 'avif',
   'audio/mpeg': 'mp3',
   'audio/opus': 'opus',
   'audio/ogg': 'ogg',
@@ -12,6 +13,7 @@ const extensions: Readonly<Record<string, string>> = {
   'audio/wav': 'wav',
   'audio/pcm': 'pcm',
   'video/mp4': 'mp4',
+  'video/webm': 'webm',
 };
 
 const types = new Map(Object.entries(extensions).map(([type, extension]) => [extension, type]));
