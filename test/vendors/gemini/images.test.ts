@@ -140,6 +140,19 @@ describe('images of Gemini', () => {
     await web.close();
   });
 
+  it('Gemini images are edited from uploads whose client names no type, as what their bytes are', async () => {
+    for (const [bytes, mimeType] of [
+      ['RIFF1234WEBPVP8 ', 'image/webp'],
+      ['GIF89a', 'image/gif'],
+      ['of no known kind', 'image/png'],
+    ] as const) {
+      const upload = { file: bytes, name: 'picture', type: 'application/octet-stream', bytes: bytes.length } as never;
+      await paint({}, { task: 'edit', images: [upload] });
+      const data = Buffer.from(bytes).toString('base64');
+      assert.deepEqual(received().contents[0].parts[0], { inlineData: { mimeType, data } });
+    }
+  });
+
   it('Gemini images use the nearest format for a size, and reject a size that is near none', async () => {
     const sizes: Record<string, object> = {
       '1024x1024': { aspectRatio: '1:1' },

@@ -10,6 +10,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import { type Downloader, isPassingFailure } from '../../http/download.ts';
 import type { JobAnswer, VendorCall } from '../vendor.ts';
+import { typeOfImage } from './inline-media.ts';
 import { isObject, type JsonObject } from './json-object.ts';
 import { refuseText } from './refuse-text.ts';
 
@@ -171,16 +172,8 @@ async function toBase64(content: Readable): Promise<string> {
   return chunks.bytes().toString('base64');
 }
 
-/** How the files of images begin, as Latin-1. */
-const heads: readonly (readonly [type: string, head: RegExp])[] = [
-  ['image/png', /^\x89PNG/],
-  ['image/jpeg', /^\xff\xd8\xff/],
-  ['image/webp', /^RIFF.{4}WEBP/s],
-  ['image/gif', /^GIF8/],
-  ['image/avif', /^.{4}ftypavi[fs]/s],
-  // Links open in browsers, and in this one scripts may run: it is only saved.
-  ['application/octet-stream', /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/],
-];
+/** How drawings begin, as Latin-1. Links open in browsers, and in these scripts may run: they are only saved. */
+const drawing = /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/;
 
 /** How pages and errors begin. */
 const page = /^(\xef\xbb\xbf)?\s*[<{[]/;
@@ -190,10 +183,12 @@ const page = /^(\xef\xbb\xbf)?\s*[<{[]/;
  * image must not pass for one. Undefined for kinds that are not known here. @throws ApiError for no image
  */
 function typeOfBytes(bytes: Buffer): string | undefined {
+  const type = typeOfImage(bytes);
+  if (type !== undefined) return type;
   const text = bytes.toString('latin1', 0, headBytes);
-  const [type] = heads.find(([, head]) => head.test(text)) ?? [];
-  if (type === undefined && (text === '' || page.test(text))) throw notAnImage();
-  return type;
+  if (drawing.test(text)) return 'application/octet-stream';
+  if (text === '' || page.test(text)) throw notAnImage();
+  return undefined;
 }
 
 /** The same of a file of an unknown kind. @throws ApiError for what its server calls a text */

@@ -4,6 +4,7 @@ import { mediaDefaults } from '../../../shared/catalogue/media-fields.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { requestText } from '../request-body.ts';
 import type { CallFiles, VendorCall } from '../vendor.ts';
+import { typeOfUpload } from './inline-media.ts';
 import type { JsonObject } from './json-object.ts';
 import { unsupportedField } from './unsupported-field.ts';
 
@@ -112,6 +113,6 @@ export async function toDataUrl(upload: Upload, files: CallFiles, maxBytes = max
   }
   const chunks: Buffer[] = [];
   for await (const chunk of content) chunks.push(chunk);
-  const known = /^image\/[\w.+-]+$/.test(upload.type) ? upload.type : 'image/png';
-  return `data:${known};base64,${Buffer.concat(chunks).toString('base64')}`;
+  const image = Buffer.concat(chunks);
+  return `data:${typeOfUpload(upload, image)};base64,${image.toString('base64')}`;
 }

@@ -21,6 +21,26 @@ function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
 }
 
+/** How images begin, as Latin-1. */
+const beginnings: readonly (readonly [type: string, beginning: RegExp])[] = [
+  ['image/png', /^\x89PNG/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/webp', /^RIFF.{4}WEBP/s],
+  ['image/gif', /^GIF8/],
+  ['image/avif', /^.{4}ftypavi[fs]/s],
+];
+
+/** The type of an image by its first bytes; undefined for other kinds. */
+export function typeOfImage(bytes: Buffer): string | undefined {
+  const text = bytes.toString('latin1', 0, 16);
+  return beginnings.find(([, beginning]) => beginning.test(text))?.[0];
+}
+
+/** The type of an uploaded image. Clients that are given a stream of bytes say nothing of it, and vendors refuse that. */
+export function typeOfUpload({ type }: Pick<Upload, 'type'>, bytes: Buffer): string {
+  return /^image\/[\w.+-]+$/.test(type) ? type : (typeOfImage(bytes) ?? 'image/png');
+}
+
 /** A file embedded in a request. */
 export interface InlineFile {
   /** Its media type, in lower case. */
@@ -71,10 +91,11 @@ export class InlineMedia {
     return { type, data: await this.read(content, param) };
   }
 
-  /** An uploaded file. */
+  /** An uploaded image. */
   async fromUpload(upload: Upload, param: string): Promise<InlineFile> {
     const { content } = await this.call.files.open(upload);
-    return { type: upload.type, data: await this.read(content, param) };
+    const data = await this.read(content, param);
+    return { type: typeOfUpload(upload, Buffer.from(data.slice(0, 64), 'base64')), data };
   }
 
   private async fetch(url: string, param: string): ReturnType<Downloader> {
