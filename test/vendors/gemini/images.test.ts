@@ -105,6 +105,23 @@ describe('images of Gemini', () => {
     assert.deepEqual(counted, usage);
   });
 
+  it('Gemini images have a usage only if it counts the image, which the total may do alone', async () => {
+    const answerWith = (usageMetadata: object) => {
+      const answer = { ...(JSON.parse(painted) as object), usageMetadata };
+      server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
+    };
+    answerWith({ promptTokenCount: 7, totalTokenCount: 1297 });
+    const { usage: counted } = await paint();
+    assert.deepEqual([counted?.input_tokens, counted?.output_tokens], [7, 1290]);
+    assert.deepEqual(counted?.output_tokens_details, { text_tokens: 0, image_tokens: 1290 });
+    for (const metadata of [{}, { promptTokenCount: 7 }, { promptTokenCount: 7, totalTokenCount: 7 }]) {
+      answerWith(metadata);
+      const { body, usage: none } = await paint();
+      assert.deepEqual([none, JSON.parse(wireBodyOf(body) ?? '').usage], [null, undefined]);
+    }
+    server.answer((response) => sendJson(response, 200, painted));
+  });
+
   it('Gemini images are stored when a link is wanted', async () => {
     const { body } = await paint({}, { response_format: 'url' });
     assert.deepEqual(parseImageEnd(bodyText(body)).data, [
@@ -123,6 +140,19 @@ describe('images of Gemini', () => {
     assert.deepEqual(received().contents[0].parts, [inline(base64), { text: 'A cat.' }]);
   });
 
+  it('Gemini images are edited from uploads whose client names no type, as what their bytes are', async () => {
+    for (const [bytes, mimeType] of [
+      ['RIFF1234WEBPVP8 ', 'image/webp'],
+      ['GIF89a', 'image/gif'],
+      ['of no known kind', 'image/png'],
+    ] as const) {
+      const upload = { file: bytes, name: 'picture', type: 'application/octet-stream', bytes: bytes.length } as never;
+      await paint({}, { task: 'edit', images: [upload] });
+      const data = Buffer.from(bytes).toString('base64');
+      assert.deepEqual(received().contents[0].parts[0], { inlineData: { mimeType, data } });
+    }
+  });
+
   it('Gemini images are edited from links, but not from this machine', async () => {
     const web = await startFixtureVendor();
     web.answer((response) => response.writeHead(200, { 'content-type': 'image/webp' }).end('webp'));
@@ -138,19 +168,6 @@ describe('images of Gemini', () => {
     assert.deepEqual(received().contents[0].parts[0], { inlineData: { mimeType: 'image/webp', data } });
     await http.close();
     await web.close();
-  });
-
-  it('Gemini images are edited from uploads whose client names no type, as what their bytes are', async () => {
-    for (const [bytes, mimeType] of [
-      ['RIFF1234WEBPVP8 ', 'image/webp'],
-      ['GIF89a', 'image/gif'],
-      ['of no known kind', 'image/png'],
-    ] as const) {
-      const upload = { file: bytes, name: 'picture', type: 'application/octet-stream', bytes: bytes.length } as never;
-      await paint({}, { task: 'edit', images: [upload] });
-      const data = Buffer.from(bytes).toString('base64');
-      assert.deepEqual(received().contents[0].parts[0], { inlineData: { mimeType, data } });
-    }
   });
 
   it('Gemini images use the nearest format for a size, and reject a size that is near none', async () => {

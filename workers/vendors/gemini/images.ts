@@ -94,7 +94,7 @@ function noImage(answer: JsonObject, candidate: unknown): ApiError {
   });
 }
 
-/** `usageMetadata` as the usage of OpenAI's images. */
+/** `usageMetadata` as the usage of OpenAI's images. Left out if it does not count the image, which would then cost nothing. */
 function toImageUsage(metadata: unknown): { readonly usage?: JsonObject } {
   if (!isObject(metadata)) return {};
   const count = (value: unknown): number => (typeof value === 'number' ? value : 0);
@@ -105,10 +105,14 @@ function toImageUsage(metadata: unknown): { readonly usage?: JsonObject } {
     );
   const { promptTokensDetails: asked, candidatesTokensDetails: said } = metadata;
   const input = count(metadata.promptTokenCount);
-  const output = count(metadata.candidatesTokenCount) + count(metadata.thoughtsTokenCount);
+  const thoughts = count(metadata.thoughtsTokenCount);
+  // Some answers have it in the total alone.
+  const painted = count(metadata.candidatesTokenCount) || count(metadata.totalTokenCount) - input - thoughts;
+  if (painted <= 0) return {};
+  const output = painted + thoughts;
   const images = ofModality(said, 'IMAGE');
   // If the details are missing, the images are all output except the thoughts.
-  const ofImages = images > 0 ? images : count(metadata.candidatesTokenCount);
+  const ofImages = images > 0 ? images : painted;
   const outputDetails = { output_tokens_details: { text_tokens: output - ofImages, image_tokens: ofImages } };
   const usage = {
     input_tokens: input,
