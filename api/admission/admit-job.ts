@@ -257,13 +257,14 @@ type QueuedBeside = Pick<
 
 /** The queue's data in addition to a job and its request. */
 function queuedBeside({ parsed, caller, affinity, trace }: Submission): QueuedBeside {
+  const { imageInputs, mediaBytes, fee } = parsed?.extent ?? {};
   return {
     uploads: parsed?.files?.length ? recordsOf(parsed.files) : undefined,
     dropsUnsupported: caller.unsupportedParameters === 'drop' ? true : undefined,
     addsCacheBreakpoints: caller.cacheBreakpoints === 'automatic' && parsed?.marksCache !== true ? true : undefined,
     excludedRoutes: parsed?.excludedRoutes?.length ? parsed.excludedRoutes : undefined,
-    inputTokens: parsed?.extent?.imageInputs ? expectedInputTokens(parsed) : undefined,
-    fee: parsed?.extent?.fee,
+    inputTokens: imageInputs || mediaBytes ? expectedInputTokens(parsed) : undefined,
+    fee,
     affinity,
     trace,
   };

@@ -150,8 +150,8 @@ export function notAdmitted(cause?: unknown): ApiError {
 export function expectedInputTokens(parsed: Pick<ParsedRequest, 'request' | 'extent'> | undefined): number {
   if (parsed === undefined) return 0;
   const { request, extent } = parsed;
-  const { imageInputs = 0, imageBytes = 0 } = extent ?? {};
-  return Math.ceil(Math.max(0, request.length - imageBytes) / bytesPerToken) + imageInputs * tokensPerImage;
+  const { imageInputs = 0, mediaBytes = 0 } = extent ?? {};
+  return Math.ceil(Math.max(0, request.length - mediaBytes) / bytesPerToken) + imageInputs * tokensPerImage;
 }
 
 function ask(

@@ -15,14 +15,14 @@ import { invalidParameter } from './request-fields.ts';
  */
 export class InputMedia {
   imageInputs = 0;
-  imageBytes = 0;
+  mediaBytes = 0;
   documents = 0;
 
   /** @param url a link, a data URL, or nothing if the image is referenced by id */
   addImage(url: unknown): void {
     this.imageInputs++;
     // A character of it is at least one byte of the request.
-    if (typeof url === 'string' && imageData.test(url)) this.imageBytes += url.length;
+    if (typeof url === 'string' && imageData.test(url)) this.mediaBytes += url.length;
   }
 
   /** @param data a data URL or base64, or nothing if the document is referenced by a link or an id */
@@ -33,20 +33,20 @@ export class InputMedia {
 
   /** The same as facts for the estimate of a hold. */
   get extent(): MediaExtent {
-    const { imageInputs, imageBytes, documents } = this;
-    return imageInputs + documents === 0 ? undefined : { imageInputs, imageBytes, documents };
+    const { imageInputs, mediaBytes, documents } = this;
+    return imageInputs + documents === 0 ? undefined : { imageInputs, mediaBytes, documents };
   }
 }
 
 /** The facts of images and documents; undefined if there are none. */
-export type MediaExtent = Pick<Extent, 'imageInputs' | 'imageBytes' | 'documents'> | undefined;
+export type MediaExtent = Pick<Extent, 'imageInputs' | 'mediaBytes' | 'documents'> | undefined;
 
 /** Adds the facts of two parts of a request. */
 export function joinedMedia(one: MediaExtent, other: MediaExtent): MediaExtent {
   if (one === undefined || other === undefined) return one ?? other;
   return {
     imageInputs: (one.imageInputs ?? 0) + (other.imageInputs ?? 0),
-    imageBytes: (one.imageBytes ?? 0) + (other.imageBytes ?? 0),
+    mediaBytes: (one.mediaBytes ?? 0) + (other.mediaBytes ?? 0),
     documents: (one.documents ?? 0) + (other.documents ?? 0),
   };
 }

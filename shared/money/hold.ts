@@ -17,8 +17,8 @@ export interface RequestFacts {
   readonly bytes: number;
   /** Images in the request for the model to see, whether as a link, as data or as an upload. */
   readonly imageInputs?: number | undefined;
-  /** The part of `bytes` that is data of these images: it does not determine an image's tokens. */
-  readonly imageBytes?: number | undefined;
+  /** The part of `bytes` that is data of these images, which does not determine their tokens, or of sounds, which count by `seconds`. */
+  readonly mediaBytes?: number | undefined;
   /** Documents whose text only their vendor extracts: those given by a link or an id, and PDFs. */
   readonly documents?: number | undefined;
   /** The caller's limit of output tokens, per choice; left out: none set. */
@@ -158,9 +158,9 @@ function highestKindPrice(priced: readonly Prices[], usual: bigint, fee: FeeFact
 
 /** The maximum number of input tokens. */
 function inputTokens(routes: readonly RoutedModel[], facts: RequestFacts): number {
-  const { bytes, chats = 0, imageInputs = 0, imageBytes = 0, documents = 0 } = facts;
-  // An image's data reduces the text by at most its own bytes.
-  const text = Math.max(0, bytes - Math.max(0, imageBytes)) + bytesOfChat * chats;
+  const { bytes, chats = 0, imageInputs = 0, mediaBytes = 0, documents = 0 } = facts;
+  // An image's or a sound's data reduces the text by at most its own bytes.
+  const text = Math.max(0, bytes - Math.max(0, mediaBytes)) + bytesOfChat * chats;
   const input = text + highestPrices(routes).imageTokens * imageInputs + Math.ceil(tokensPerSecond * secondsOf(facts));
   if (documents === 0) return input;
   return input + Math.max(...routes.map(({ contextWindow }) => contextWindow ?? defaultContextWindow));

@@ -68,6 +68,7 @@ function parse(
   const { model, stream, response_format: format = 'json', ...rest } = input;
   const options = rest as TranscriptionJobRequest['options'];
   const request: TranscriptionJobRequest = { task, format, options };
+  const samples = dataCharacters(options.known_speaker_references);
   const speakers = speakerFields.find((field) => options[field] !== undefined);
   const mediaFields = givenMediaFields('transcription', { ...request });
   return {
@@ -77,11 +78,22 @@ function parse(
     hasMedia: true,
     viewOptions: { format },
     ...vendorFacts(options, mediaExtras('transcription', mediaFields, options)),
-    extent: { seconds: Math.ceil(upload.bytes / minBytesPerSecond) },
+    extent: {
+      seconds: Math.ceil((upload.bytes + samples) / minBytesPerSecond),
+      ...(samples > 0 && { mediaBytes: samples }),
+    },
     requirements: { task, format, speakers, mediaFields },
     files: [upload],
   };
 }
+
+/** Characters of the samples of speakers that are audio: each is at most a byte of it, and none is text. */
+function dataCharacters(samples: unknown): number {
+  const sounds = (Array.isArray(samples) ? samples : []).filter((sample) => audioData.test(String(sample)));
+  return sounds.reduce((sum: number, sample: string) => sum + sample.length, 0);
+}
+
+const audioData = /^data:(?:audio|video)\/[\w.+-]{1,64}(?:;[\w-]+=[^;,]{0,64})*;base64,/i;
 
 /** The one file of the form. */
 function readFile({ files }: Form): Form['files'][number] {

@@ -20,7 +20,8 @@ const limits = {
   fileSize: 50 * mebibyte,
   files: 17,
   fields: 200,
-  fieldsSize: 2 * mebibyte,
+  /** Of a transcription they may be four samples of speakers: ten seconds each, uncompressed, in base64. */
+  fieldsSize: 10 * mebibyte,
   /** Characters of a name, of a file's name and of its type, which go with the job through Redis. */
   name: 1024,
 };

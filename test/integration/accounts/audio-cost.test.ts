@@ -116,6 +116,29 @@ describe('what audio costs', () => {
     assert.ok(charged >= 3_600_000 && charged <= 3_600_000 + 40 * 10_000, `${charged}`);
   });
 
+  it('samples of speakers are held by their length, as the audio is, not by the characters of their data', async () => {
+    // Ten seconds of 44,100 stereo samples: as text they would be 2,352,000 tokens each, for 14 dollars.
+    const sample = `data:audio/wav;base64,${Buffer.alloc(1_764_000).toString('base64')}`;
+    const usage = { type: 'tokens', input_tokens: 700, output_tokens: 30, total_tokens: 730 };
+    const diarized = { task: 'transcribe', duration: 60, text: said, segments: [], usage };
+    vendor.answer((response) => sendJson(response, 200, JSON.stringify(diarized)));
+    const { headers, money } = await account();
+    const form = new FormData();
+    form.set('model', 'counted');
+    form.set('response_format', 'diarized_json');
+    for (const name of ['Ann', 'Ben', 'Cem', 'Dee']) {
+      form.append('known_speaker_names[]', name);
+      form.append('known_speaker_references[]', sample);
+    }
+    form.set('file', minute, 'minute.wav');
+    const url = `${records.gateway.url}/v1/audio/transcriptions`;
+    const response = await fetch(url, { method: 'POST', body: form, headers });
+    assert.equal(response.status, 200, await response.clone().text());
+    assert.deepEqual(await response.json(), diarized);
+    assert.equal(await settled(money, jobIdOf(response)), 700 * 6000 + 30 * 10_000);
+    assert.equal(vendor.requests.at(-1)?.body.split(sample).length, 5);
+  });
+
   /** A stream that has begun, and goes on until its client leaves. */
   const endless =
     (first: string | Buffer, type: string): Answer =>

@@ -45,7 +45,7 @@ describe('requestFacts', () => {
       return requestFacts(chat);
     };
     const [small, large] = [of('data:image/png;base64,aaaa'), of(`data:image/png;base64,${'a'.repeat(1_000_000)}`)];
-    const textOf = ({ bytes, imageBytes = 0 }: ReturnType<typeof of>): number => bytes - imageBytes;
+    const textOf = ({ bytes, mediaBytes = 0 }: ReturnType<typeof of>): number => bytes - mediaBytes;
     assert.equal(textOf(large), textOf(small));
     assert.deepEqual([small.imageInputs, large.imageInputs], [2, 2]);
     assert.equal(textOf(of(link)), of(link).bytes, 'a link is text');

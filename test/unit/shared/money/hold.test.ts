@@ -55,12 +55,12 @@ describe('holdOf', () => {
   });
 
   it('holdOf subtracts the bytes of image data, and never more than all bytes', () => {
-    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 490 }).fixed, 5010 * 1000);
-    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, imageBytes: 10_000 }).fixed, 5000 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, mediaBytes: 490 }).fixed, 5010 * 1000);
+    assert.equal(holdOf([cheap], { bytes: 500, imageInputs: 1, mediaBytes: 10_000 }).fixed, 5000 * 1000);
   });
 
   it('holdOf takes the lowest prices for no input, and is never 0 when there is a price', () => {
-    for (const facts of [{ bytes: 0 }, { bytes: 10, imageBytes: 10_000 }, { bytes: 0, seconds: Number.NaN }]) {
+    for (const facts of [{ bytes: 0 }, { bytes: 10, mediaBytes: 10_000 }, { bytes: 0, seconds: Number.NaN }]) {
       assert.deepEqual([holdOf([cheap], facts).fixed, holdOf([cheap], facts).outputPrice], [1, 2_000_000]);
     }
     const timed = madeUpModel({ id: 'timed', capability: 'video', prices: { second: 5 } });
