@@ -1,7 +1,16 @@
 import type { ChatFieldSupport } from './vendor-description.ts';
 
+/** Fields by which a vendor would send its result elsewhere. */
+const delivery: ChatFieldSupport = {
+  callback_url: 'rejected',
+  webhook: 'rejected',
+  webhook_url: 'rejected',
+  webhook_secret: 'rejected',
+};
+
 /** What readImageRequest (workers/vendors/support/image-request.ts) does for every vendor that reads its images by it. */
 export const imageFields: ChatFieldSupport = {
+  ...delivery,
   user: 'ignored',
   size: 'translated',
   mask: 'rejected',
@@ -33,5 +42,5 @@ export const speechFields: ChatFieldSupport = { instructions: 'rejected', voice:
  * @param said what the vendor calls a video's size and length, which every job has already
  */
 export function videoFields(...said: readonly string[]): ChatFieldSupport {
-  return { user: 'ignored', ...Object.fromEntries(said.map((name) => [name, 'rejected'])) };
+  return { ...delivery, user: 'ignored', ...Object.fromEntries(said.map((name) => [name, 'rejected'])) };
 }

@@ -99,6 +99,7 @@ describe('images of Black Forest Labs', () => {
     const nine = Array.from({ length: 9 }, () => image);
     for (const [model, request, param] of [
       ['flux-2-pro', imageJob({ n: 2 }), 'n'],
+      ['flux-2-pro', imageJob({ webhook_url: 'https://example.com/mine' }), 'webhook_url'],
       ['flux-2-pro', imageJob({ output_compression: 50 }), 'output_compression'],
       ['flux-2-pro', imageJob({}, { task: 'edit', images: nine }), 'image'],
       ['flux-pro-1.1', imageJob({}, { task: 'edit', images: [image] }), 'image'],

@@ -93,6 +93,13 @@ describe('videos of Kling', () => {
     assert.deepEqual(await bench.poll({ task: name }), { status: 'running', progress: 0 });
   });
 
+  it('Kling videos with an address that they would be sent to are refused, without a call', async () => {
+    const parameters = { callback_url: 'https://example.com/mine' };
+    const error = await bench.failure(bench.begin({ parameters }));
+    assert.deepEqual([error.code, error.param], ['invalid_request_error', 'callback_url']);
+    assert.equal(bench.server.requests.length, 0);
+  });
+
   it('Kling videos have 720 or 1080 lines, and any other size is rejected', async () => {
     const error = await bench.failure(bench.begin({ size: '3840x2160' }));
     assert.deepEqual([error.code, error.param], ['invalid_request_error', 'size']);

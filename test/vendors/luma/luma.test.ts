@@ -165,6 +165,7 @@ describe('images of Luma', () => {
 
   it('Luma rejects unsupported image parameters by name, without a call', async () => {
     for (const [param, parameters, job] of [
+      ['callback_url', { callback_url: 'https://example.com/mine' }, {}],
       ['n', { n: 2 }, {}],
       ['size', { size: '1536x1024' }, {}],
       ['output_format', { output_format: 'webp' }, {}],

@@ -6,7 +6,7 @@ import { requestText } from '../request-body.ts';
 import type { CallFiles, VendorCall } from '../vendor.ts';
 import { typeOfUpload } from './inline-media.ts';
 import type { JsonObject } from './json-object.ts';
-import { unsupportedField } from './unsupported-field.ts';
+import { refuseDelivery, unsupportedField } from './unsupported-field.ts';
 
 /** Limit of the images of one request in bytes: they are in memory at once, in base64. */
 const maxImageBytes = 64 * 1024 * 1024;
@@ -51,7 +51,7 @@ export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 
 
 /**
  * Reads an image job for a vendor that does not support OpenAI's `background`, `moderation`, `quality`, `style` and
- * `input_fidelity`, masks (unless `masks` is set), variations and streams. `user`, a hint, is left out.
+ * `input_fidelity`, masks (unless `masks` is set), variations, streams and results sent elsewhere. `user`, a hint, is left out.
  * @throws ApiError 400 naming the field that asks for something unsupported.
  */
 export function readImageRequest(call: VendorCall, { masks = false }: ImageTalents = {}): ImageRequest {
@@ -66,6 +66,7 @@ export function readImageRequest(call: VendorCall, { masks = false }: ImageTalen
     if (!Object.hasOwn(harmless, name)) own[name] = value;
     else if (!harmless[name]?.includes(value)) throw unsupportedField(name, "the model's vendor does not have it");
   }
+  refuseDelivery(own);
   return {
     job,
     prompt: String(prompt),

@@ -14,6 +14,15 @@ export function unsupportedField(param: string, reason: string): ApiError {
   });
 }
 
+/** Names of fields by which vendors send a result, or word of it, to an address: past this gateway and its charge. */
+const elsewhere = /^(callback|webhook)/;
+
+/** @throws ApiError 400 for a field of a vendor's own that would have the result sent elsewhere. */
+export function refuseDelivery(own: Readonly<Record<string, unknown>>): void {
+  const name = Object.keys(own).find((each) => elsewhere.test(each) && own[each] != null);
+  if (name !== undefined) throw unsupportedField(name, 'results are not sent elsewhere');
+}
+
 /** @throws ApiError 400 for the first field of a chat that the vendor rejects. */
 export function refuseFields(support: ChatFieldSupport, chat: Readonly<Record<string, unknown>>): void {
   for (const field of givenChatFields(chat)) {

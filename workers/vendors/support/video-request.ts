@@ -6,7 +6,7 @@ import type { StoredFile, TaskCall, TaskState, VendorCall } from '../vendor.ts';
 import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-request.ts';
 import type { JsonObject } from './json-object.ts';
 import { refuseText } from './refuse-text.ts';
-import { unsupportedField } from './unsupported-field.ts';
+import { refuseDelivery, unsupportedField } from './unsupported-field.ts';
 
 /** Maximum size of a stored film, in bytes. */
 const maxFilm = 512 * 1024 * 1024;
@@ -28,11 +28,12 @@ export interface VideoRequest {
   readonly own: JsonObject;
 }
 
-/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix, which these vendors do not support. */
+/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix and for results sent elsewhere, which are not supported. */
 export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
   const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(requestText(request)) as VideoJob;
   if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
   const { user: _, ...own } = parameters;
+  refuseDelivery(own);
   const shape = readSize(size);
   const [upload] = uploads;
   return {
