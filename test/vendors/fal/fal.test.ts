@@ -4,6 +4,8 @@ import { createFalClient, type FalClient } from '@fal-ai/client';
 import type { ImageJob } from '../../../shared/capabilities/image.ts';
 import type { VideoJob } from '../../../shared/capabilities/video.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { mediaFieldSupport } from '../../../shared/vendors/field-support.ts';
+import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createFal } from '../../../workers/vendors/fal/fal.ts';
 import { createFilmDownloader } from '../../../workers/vendors/support/video-request.ts';
 import type { Offering, TaskCall } from '../../../workers/vendors/vendor.ts';
@@ -113,6 +115,24 @@ describe('images of fal', () => {
     for (const model of ['fal-ai/imagen4/preview', 'fal-ai/nano-banana-2', 'fal-ai/flux-pro/kontext']) {
       const { aspect_ratio: shape, image_size: size } = (await sent(parameters, model)) as Record<string, unknown>;
       assert.deepEqual([shape, size], ['3:2', undefined], model);
+    }
+  });
+
+  it('fal images of models whose types have no size or no format get none, and are refused by name for a format', async () => {
+    // LumaPhotonInput, Recraft20bInput and DreaminaInput of @fal-ai/client: what they lack is passed over without a word.
+    const prompt = 'A lighthouse';
+    const image_size = { width: 1024, height: 1024 };
+    for (const [model, expected] of [
+      ['fal-ai/luma-photon', { prompt, aspect_ratio: '1:1' }],
+      ['fal-ai/luma-photon/flash', { prompt, aspect_ratio: '1:1' }],
+      ['fal-ai/recraft/v3/text-to-image', { prompt, image_size }],
+      ['fal-ai/bytedance/dreamina/v3.1/text-to-image', { prompt, image_size }],
+    ] as const) {
+      assert.deepEqual(await sent({ size: '1024x1024', output_format: 'png' }, model), expected, model);
+      const request = imageJob({ output_format: 'webp' });
+      await assert.rejects(bench.make({ model, request }), { param: 'output_format' }, model);
+      const target = { row: findVendorRow('fal') ?? assert.fail(), capability: 'image' as const, model };
+      assert.equal(mediaFieldSupport(target, 'output_format'), 'rejected', model);
     }
   });
 

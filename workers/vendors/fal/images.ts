@@ -1,3 +1,4 @@
+import { choosesFormat } from '../../../shared/vendors/fal.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
@@ -18,7 +19,7 @@ import { FalQueue, isCompleted } from './queue.ts';
  * | prompt                    | prompt                                                                           |
  * | n                         | num_images                                                                       |
  * | size                      | image_size {width, height}; aspect_ratio with models that have no sizes          |
- * | output_format             | output_format                                                                    |
+ * | output_format             | output_format; refused except `png` by models that choose it themselves          |
  * | image, images             | image_url; image_urls with models that take several (links or data URLs)         |
  * | output_compression        | refused except 100                                                               |
  * | mask, stream, variations  | refused                                                                          |
@@ -28,7 +29,7 @@ import { FalQueue, isCompleted } from './queue.ts';
  */
 
 /** Models that take an aspect ratio instead of a size. */
-const shapeOnly = /imagen|nano-banana|gemini|ultra|kontext/;
+const shapeOnly = /imagen|nano-banana|gemini|ultra|kontext|luma-photon/;
 /** Models that take a list of images to edit. */
 const manyInputs = /nano-banana|gemini|flux-2|flux-3|multi|seedream\/v[4-9]|qwen-image-edit-(plus|2)/;
 
@@ -46,7 +47,8 @@ export function falImages(http: HttpClient, download: Downloader): ImageMethod {
       });
       const links = readImages(await queue.result(name, call));
       const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);
-      return await deliverLinks(links, delivery, request.format);
+      const format = choosesFormat.test(call.model) ? undefined : request.format;
+      return await deliverLinks(links, delivery, format);
     });
   };
 }
@@ -56,6 +58,10 @@ async function composeInput({ model, files }: VendorCall, request: ImageRequest)
   if (compression !== undefined && compression !== 100) {
     throw unsupportedField('output_compression', "the model's vendor does not have it");
   }
+  const isFormatFree = !choosesFormat.test(model);
+  if (!isFormatFree && format !== undefined && format !== 'png') {
+    throw unsupportedField('output_format', 'the model chooses it itself');
+  }
   const isMany = manyInputs.test(model);
   if (job.images.length > 1 && !isMany) throw unsupportedField('image', 'the model takes one image');
   const images = await inputImages(job, files);
@@ -64,7 +70,7 @@ async function composeInput({ model, files }: VendorCall, request: ImageRequest)
     prompt,
     ...(count > 1 && { num_images: count }),
     ...(size && (shapeOnly.test(model) ? { aspect_ratio: commonShape(size) } : { image_size: size })),
-    ...(format && { output_format: format }),
+    ...(format && isFormatFree && { output_format: format }),
     ...(images.length > 0 && (isMany ? { image_urls: images } : { image_url: images[0] })),
   };
 }
