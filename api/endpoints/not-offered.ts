@@ -16,6 +16,7 @@ const areas: readonly (readonly [name: string, ...prefixes: string[]])[] = [
   ['Organization management', '/v1/organization', '/v1/organizations', '/v1/projects'],
   ['Billing management', '/v1/dashboard', '/dashboard', '/v1/billing', '/v1/subscriptions'],
   ['Moderation', '/v1/moderations'],
+  ['Checking the provenance of content', '/v1/content_provenance_checks'],
   ['The Realtime API', '/v1/realtime'],
   ['The Evals API', '/v1/evals'],
   ['Container management', '/v1/containers'],

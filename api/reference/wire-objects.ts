@@ -30,6 +30,7 @@ const model = z.looseObject({
       'Dollars: for a million tokens (`input`, `cached_input`, `cache_write`, `output`, `image_output`, `audio_input`, `image_input`), an `image`, a `second`, a `character`, a `request`; the same at other service tiers by their names (`tiers`).',
     ),
   deprecated_at: seconds.optional().describe('When its vendor shuts it down, in seconds since 1970.'),
+  shutdown_date: z.string().optional().describe('The day of that, as OpenAI names it: `2026-10-23`.'),
 });
 const response = z.looseObject({
   id: z.string(),

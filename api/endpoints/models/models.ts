@@ -26,8 +26,14 @@ function toWire(model: Model): WireModel {
   const { id, created, ownedBy, deprecatedAt } = model;
   const { capability, context_window, max_output_tokens, input, output, reasoning, prices } = modelFacts(model);
   const facts = { capability, context_window, max_output_tokens, input, output, reasoning, prices };
-  const deprecated = deprecatedAt === undefined ? {} : { deprecated_at: deprecatedAt };
+  const deprecated =
+    deprecatedAt === undefined ? {} : { deprecated_at: deprecatedAt, shutdown_date: dayOf(deprecatedAt) };
   return { id, object: 'model', created, owned_by: ownedBy, ...said(facts), ...deprecated };
+}
+
+/** The day of a time in seconds since 1970: `2026-10-23`. */
+function dayOf(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().slice(0, 10);
 }
 
 /** Removes null values, such as most prices. */

@@ -30,6 +30,7 @@ describe('endpoints that are not offered', () => {
     ['/dashboard/billing/credit_grants', 'Billing management'],
     ['/v1/billing/usage?date=2026-01-01', 'Billing management'],
     ['/v1/moderations', 'Moderation'],
+    ['/v1/content_provenance_checks', 'Checking the provenance of content'],
     ['/v1/realtime/sessions', 'The Realtime API'],
     ['/v1/evals', 'The Evals API'],
     ['/v1/containers', 'Container management'],

@@ -20,6 +20,7 @@ describe('models', () => {
       routes,
       ...limits,
       prices: { input: 0.5, output: 2 },
+      deprecated_at: '2027-01-31',
     };
     gateway = await TestGateway.start({ workers: 0, configuration: { models: { 'my-chat': known } } });
   });
@@ -63,7 +64,8 @@ describe('models', () => {
     assert.deepEqual([id, object, typeof created], ['my-chat', 'model', 'number']);
     const limits = { context_window: 8192, max_output_tokens: 1024, input: ['text'], output: ['text'] };
     const prices = { input: 0.5, output: 2 };
-    assert.deepEqual(known, { owned_by: 'sandbox', capability: 'chat', ...limits, prices });
+    const end = { deprecated_at: Date.parse('2027-01-31T00:00:00Z') / 1000, shutdown_date: '2027-01-31' };
+    assert.deepEqual(known, { owned_by: 'sandbox', capability: 'chat', ...limits, prices, ...end });
     assert.equal(facts('sandbox-embedding').capability, 'embedding');
     assert.deepEqual(facts('sandbox-speech').prices, { character: 0.000001 });
     for (const model of data) {
