@@ -15,8 +15,9 @@ export interface VendorId {
 /** Fields with an id, or a list of ids, at any depth. Some vendors accept both spellings. */
 const idFields = [
   ...['agent_id', 'assistant_id', 'batch_id', 'cached_content', 'character_id', 'connector_id', 'container_id'],
-  ...['conversation_id', 'dataset_id', 'element_id', 'file_id', 'generation_id', 'guardrail_identifier', 'image_id'],
-  ...['knowledge_base_id', 'prompt_id', 'skill_id', 'task_id', 'thread_id', 'user_profile_id', 'vector_store_id'],
+  ...['conversation_id', 'dataset_id', 'element_id', 'file_id', 'finetune_id', 'generation_id', 'guardrail_identifier'],
+  ...['image_id', 'knowledge_base_id', 'prompt_id', 'pronunciation_dictionary_id', 'skill_id', 'style_id', 'task_id'],
+  ...['thread_id', 'user_profile_id', 'vector_store_id'],
   ...['video_id', 'voice_id', 'workspace_id'],
 ].flatMap((name) => [name, `${name}s`, camelCase(name), `${camelCase(name)}s`]);
 

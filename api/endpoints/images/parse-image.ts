@@ -75,7 +75,7 @@ export function composeImageJob(
     viewOptions: {},
     extent: { images: requirements.n, ...media.extent, ...imageFeeExtent(parameters) },
     ...requestTags(parameters.metadata),
-    ...vendorFacts(job, mediaExtras('image', mediaFields, parameters)),
+    ...vendorFacts({ ...parameters, images, mask }, mediaExtras('image', mediaFields, parameters)),
     requirements,
     files: uploads,
   };

@@ -71,7 +71,18 @@ const naming: readonly (readonly [path: string, param: string, body: object])[] 
     },
   ],
   ['/v1/embeddings', 'file_id', { model: 'sandbox-embedding', input: 'Hello', file_id: 'file-1' }],
-  ['/v1/images/generations', 'parameters.file_id', { model: 'sandbox-image', prompt: 'Hello', file_id: 'file-1' }],
+  ['/v1/images/generations', 'file_id', { model: 'sandbox-image', prompt: 'Hello', file_id: 'file-1' }],
+  // Styles of Recraft's, finetunes of Black Forest Labs', dictionaries of ElevenLabs'.
+  ['/v1/images/generations', 'style_id', { model: 'sandbox-image', prompt: 'Hello', style_id: 'style_1' }],
+  ['/v1/images/generations', 'finetune_id', { model: 'sandbox-image', prompt: 'Hello', finetune_id: 'tune_1' }],
+  [
+    '/v1/audio/speech',
+    'pronunciation_dictionary_locators[0].pronunciation_dictionary_id',
+    {
+      ...{ model: 'sandbox-speech', voice: 'alloy', input: 'Hello' },
+      pronunciation_dictionary_locators: [{ pronunciation_dictionary_id: 'dictionary_1' }],
+    },
+  ],
   ['/v1/audio/speech', 'voice.id', { model: 'sandbox-speech', voice: { id: 'voice_1' }, input: 'Hello' }],
   ['/v1/videos', 'character_ids[0]', { model: 'sandbox-video', prompt: 'Hello', character_ids: ['char_1'] }],
 ];
@@ -115,6 +126,9 @@ describe("ids in the operator's accounts at vendors", () => {
       'connector_1',
       'audio_1',
       'voice_1',
+      'style_1',
+      'tune_1',
+      'dictionary_1',
       'cachedContents/1',
     ];
     const some = await keys.create({ vendor_ids: [...own, 'thread_1', 'char_*'] });
