@@ -27,6 +27,7 @@ export const embeddingRequest = compiledOnUse(
 export interface EmbeddingJob {
   readonly input: TextOrTokens;
   readonly encoding_format?: 'float' | 'base64';
+  readonly dimensions?: number;
 }
 
 /** OpenAI's `usage` object; null if the vendor counted nothing. */

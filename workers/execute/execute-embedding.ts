@@ -18,7 +18,7 @@ const maxAsNumbers = 512;
 const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
-export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call }) => {
+export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call, dropsUnsupported }) => {
   const embed = methodOf(vendor, 'embed');
   const job = JSON.parse(requestText(call.request)) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
@@ -31,8 +31,11 @@ export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call 
     const answer = await embed({ ...call, request, signal });
     for (const vector of answer.vectors) length += vector.length;
     if (length > maxAnswersLength) throw new ApiError('server_error', "The vendor's embeddings are too long together.");
-    if (answer.vectors.length === (isList(input) ? input.length : 1)) return answer;
-    throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
+    if (answer.vectors.length !== (isList(input) ? input.length : 1)) {
+      throw new ApiError('server_error', "The model's vendor answered without an embedding for each input.");
+    }
+    if (!dropsUnsupported) checkDimensions(job, answer);
+    return answer;
   };
   const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
     const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
@@ -52,6 +55,21 @@ export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call 
   );
   return { body, usage };
 };
+
+/** Some vendors pass over the field. @throws ApiError 400 for vectors of another length than was asked for. */
+function checkDimensions({ dimensions }: EmbeddingJob, { vectors: [first] }: VendorEmbeddings): void {
+  if (dimensions === undefined || first === undefined) return;
+  const made = dimensionsOf(first.toString());
+  if (made === dimensions) return;
+  const message = `The model's vendor does not support specifying dimensions: its embeddings have ${made}, not ${dimensions}.`;
+  throw new ApiError('invalid_request_error', message, { param: 'dimensions' });
+}
+
+/** How many numbers a vector has, as a list or in base64: four bytes each. */
+function dimensionsOf(vector: string): number {
+  if (vector.startsWith('[')) return vector.split(',').length;
+  return Math.floor((vector.replace(/["=]/g, '').length * 3) / 16);
+}
 
 type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;
 type Inputs = string[] | number[][];

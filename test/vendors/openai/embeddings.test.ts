@@ -46,12 +46,18 @@ describe('embeddings of the OpenAI dialect', () => {
     const { vectors, usage } = await vendor.embed(callOf({ request: JSON.stringify(request), stream: false }));
     return { body: bodyText(embeddingsBody(vectors, usage)), usage };
   };
-  const execute = async (request: object, signal = new AbortController().signal, batch = 3) => {
+  const execute = async (
+    request: object,
+    signal = new AbortController().signal,
+    batch = 3,
+    dropsUnsupported = false,
+  ) => {
     const { body, usage } = await executeEmbedding({
       vendor,
       row: madeUpModel({ id: 'embedder', capability: 'embedding', embedding: { dimensions: true, batch } }),
       endpoint: 'embeddings',
       keep: false,
+      dropsUnsupported,
       // No time limit of its own ends a call here: only an abort does.
       call: callOf({ request: JSON.stringify(request), stream: false, signal, silenceMs: 0 }),
       sink: collect(),
@@ -207,6 +213,23 @@ describe('embeddings of the OpenAI dialect', () => {
       { numRuns: 40 },
     );
     assert.ok(server.requests.every(({ body }) => JSON.parse(body).user === 'u'));
+  });
+
+  it('executeEmbedding names dimensions in a 400 if the vendor has passed over them', async () => {
+    const long = Array.from({ length: 6 }, (_, index) => index / 7);
+    for (const encoding_format of ['float', 'base64']) {
+      // The second answer has base64 of the vendor's own.
+      for (const made of [long, Buffer.alloc(24).toString('base64')]) {
+        server.answer((response) => sendJson(response, 200, answerOf([made])));
+        await assert.rejects(execute({ input: 'a', dimensions: 4, encoding_format }), {
+          ...{ code: 'invalid_request_error', param: 'dimensions' },
+          message: /its embeddings have 6, not 4/,
+        });
+        await execute({ input: 'a', dimensions: 6, encoding_format });
+        // A caller who prefers an answer without what its vendor does not have.
+        await execute({ input: 'a', dimensions: 4, encoding_format }, undefined, 3, true);
+      }
+    }
   });
 
   it('executeEmbedding runs at most four calls at a time', async () => {
