@@ -39,6 +39,13 @@ export function requestBytes(parts: readonly Uint8Array[]): RequestBytes {
   return { parts, length: parts.reduce((length, part) => length + part.byteLength, 0) };
 }
 
+/** Adds fields before those of a request, which is not parsed for that. */
+export function withFields(request: RequestBytes, fields: object): RequestBytes {
+  const [first, ...rest] = request.parts;
+  if (first === undefined || Object.keys(fields).length === 0) return request;
+  return requestBytes([Buffer.from(`${JSON.stringify(fields).slice(0, -1)},`), first.subarray(1), ...rest]);
+}
+
 /** The same as a string. */
 export function textOf(request: RequestText): string {
   return typeof request === 'string' ? request : Buffer.concat(request.parts, request.length).toString();

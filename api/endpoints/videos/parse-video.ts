@@ -8,7 +8,7 @@ import { parseJson } from '../../http/body/parse-json.ts';
 import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-request.ts';
 import { requestTags } from '../../pipeline/request-fields.ts';
-import { textOf } from '../../pipeline/request-text.ts';
+import { textOf, withFields } from '../../pipeline/request-text.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
@@ -130,6 +130,17 @@ function compose(
 /** Its length; the model's default if missing. */
 function videoExtent({ seconds }: { readonly seconds?: unknown }): Pick<ParsedRequest, 'extent'> {
   return seconds === undefined ? {} : { extent: { seconds: Number(seconds) } };
+}
+
+/** Adds the model's defaults to a parsed request. The prompt is bounded, but a picture in the JSON is not: it is not parsed again. */
+export function withDefaults(
+  parsed: ParsedRequest<VideoRequirements, VideoFacts>,
+  defaults: Pick<VideoFacts, 'size' | 'seconds'>,
+): ParsedRequest<VideoRequirements, VideoFacts> {
+  const { request } = parsed;
+  if (typeof request === 'string') return withFacts(parsed, defaults, defaults);
+  const whole = { ...parsed.viewOptions, ...defaults };
+  return { ...parsed, request: withFields(request, defaults), viewOptions: whole, ...videoExtent(whole) };
 }
 
 /** Adds facts to a parsed request: the model's defaults, or those of the remixed video. */

@@ -1,17 +1,17 @@
 import { defineEndpoint, type Resolve } from '../../pipeline/endpoint.ts';
 import { withFieldCheck } from '../check-media-fields.ts';
 import { checkVideo } from './check-video.ts';
-import { parseVideo, parseVideoForm, type VideoFacts, type VideoRequirements, withFacts } from './parse-video.ts';
+import { parseVideo, parseVideoForm, type VideoFacts, type VideoRequirements, withDefaults } from './parse-video.ts';
 import { videoView } from './video-view.ts';
 
-/** Adds the model's default size and length, so that the video object has them from the start. */
+/** Adds the model's default size and length, so that the video object has them from the start, and its vendor no others. */
 const fillIn: Resolve<VideoRequirements, VideoFacts> = async (read, { services }) => {
   const row = services.catalogue.find(read.model)?.video;
-  const { size = row?.sizes[0], seconds = row?.seconds[0] } = read.viewOptions;
-  const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds }) };
-  // The prompt is bounded, but a picture in the JSON is not: such a request stays as it is.
-  if (typeof read.request !== 'string') return { ...read, viewOptions: { ...read.viewOptions, ...shape } };
-  return withFacts({ ...read, request: read.request }, shape, shape);
+  const [size, seconds] = [row?.sizes[0], row?.seconds[0]];
+  return withDefaults(read, {
+    ...(read.viewOptions.size === undefined && size !== undefined && { size }),
+    ...(read.viewOptions.seconds === undefined && seconds !== undefined && { seconds }),
+  });
 };
 
 /** `POST /v1/videos`, JSON or a form (https://platform.openai.com/docs/api-reference/videos/create). */

@@ -27,7 +27,7 @@ describe('what a video costs whose vendor does not tell its length', () => {
         models: {
           film: {
             ...{ capability: 'video', prices: { second: 0.1 } },
-            video: { sizes: ['1280x720'], seconds: [4, 12], remix: true },
+            video: { sizes: ['1280x720'], seconds: [4, 12], input: true, remix: true },
             routes: [{ vendor: 'cinema', model: 'film' }],
           },
         },
@@ -37,6 +37,23 @@ describe('what a video costs whose vendor does not tell its length', () => {
   after(async () => {
     await records.stop();
     await vendor.close();
+  });
+
+  it('a video without a size and a length has those of its model, also if its request has a picture that is large', async () => {
+    const { id: account, key } = await makeLimitedAccount(records.gateway, { credit: 100 * second });
+    for (const bytes of [100, 2_000_000]) {
+      const image_url = `data:image/png;base64,${Buffer.alloc(bytes, 1).toString('base64')}`;
+      const body = { model: 'film', prompt: 'Waves', input_reference: { image_url } };
+      const response = await records.post(body, { authorization: `Bearer ${key}` }, { path: '/v1/videos' });
+      const video = (await response.json()) as { id: string; seconds: string; size: string };
+      assert.deepEqual([response.status, video.seconds, video.size], [200, '4', '1280x720']);
+      const { cost } = await eventually(() => records.ended(video.id.slice('video_'.length)), 30_000);
+      assert.equal(cost, 4 * second);
+      const begun = vendor.requests.filter(({ method }) => method === 'POST').at(-1) ?? assert.fail();
+      const { size, seconds, prompt, input_reference: picture } = JSON.parse(begun.body);
+      assert.deepEqual([size, seconds, prompt, picture], ['1280x720', '4', 'Waves', { image_url }]);
+    }
+    assert.equal((await readAccountMoney(records.redis, account))?.charged, 8 * second);
   });
 
   it('a video and its remix cost the length that was requested of the video, and that much is held for each', async () => {
