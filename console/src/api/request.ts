@@ -57,9 +57,8 @@ export function address(path: string, query: Query = {}): string {
 export async function request<Answer>(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
   const deadline = AbortSignal.timeout(deadlineMs);
   const signal = options.signal === undefined ? deadline : AbortSignal.any([options.signal, deadline]);
-  let response: Response;
   try {
-    response = await fetch(address(path, options.query), {
+    const response = await fetch(address(path, options.query), {
       method,
       signal,
       credentials: 'same-origin',
@@ -70,16 +69,18 @@ export async function request<Answer>(method: string, path: string, options: Req
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     });
+    if (!response.ok) throw await readError(response);
+    return (await readJson(response)) as Answer;
   } catch (error) {
     // Leaving a page aborts its requests: that is not an error to show.
-    if (options.signal?.aborted === true) throw error;
+    if (error instanceof RequestError || options.signal?.aborted === true) throw error;
+    // Either there is no response, or its connection broke off, which browsers tell in words of their own.
     throw noAnswer(deadline.aborted);
   }
-  if (!response.ok) throw await readError(response);
-  return (await readJson(response)) as Answer;
 }
 
-function noAnswer(isLate: boolean): RequestError {
+/** The error of a request without a whole response. @param isLate whether it took too long */
+export function noAnswer(isLate = false): RequestError {
   return new RequestError(
     isLate
       ? 'The gateway took too long to answer. Try again in a moment.'

@@ -1,4 +1,4 @@
-import { address, RequestError, readError } from '../../api/request.ts';
+import { address, noAnswer, RequestError, readError } from '../../api/request.ts';
 import { readEvents } from '../playground/chat/read-events.ts';
 
 /** Additions of one event of a job to the display. */
@@ -37,7 +37,8 @@ export async function watchJob(id: string, onEvent: (event: WatchedEvent) => voi
     } catch (error) {
       signal.throwIfAborted();
       failures += 1;
-      if (error instanceof RequestError || failures >= maxTries) throw error;
+      if (error instanceof RequestError) throw error;
+      if (failures >= maxTries) throw noAnswer();
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }

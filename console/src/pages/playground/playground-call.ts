@@ -1,4 +1,4 @@
-import { address, RequestError, readError } from '../../api/request.ts';
+import { address, noAnswer, readError } from '../../api/request.ts';
 
 /** Content of a call, in addition to its path: a JSON body, a form, or neither. */
 export interface CallOptions {
@@ -24,6 +24,9 @@ export async function call(path: string, { method, json, form, signal }: CallOpt
   throw await readError(response);
 }
 
+/** The message for an answer that ended before it was complete. */
+export const brokenOff = 'The connection broke off before the answer was complete.';
+
 /** The id of a request's job: `job_…`. */
 export function jobIdOf(response: Response): string | undefined {
   return response.headers.get('x-request-id') ?? undefined;
@@ -31,6 +34,8 @@ export function jobIdOf(response: Response): string | undefined {
 
 /** The error's message; never empty. */
 export function messageOf(error: unknown): string {
+  // What reading a response throws when its connection breaks: "network error", or what else a browser calls it.
+  if (error instanceof TypeError) return brokenOff;
   return error instanceof Error && error.message !== '' ? error.message : String(error);
 }
 
@@ -44,6 +49,6 @@ async function send(url: string, init: RequestInit): Promise<Response> {
     return await fetch(url, init);
   } catch (error) {
     if (isAbort(error)) throw error;
-    throw new RequestError('The gateway cannot be reached. Check your connection and try again.', { status: 0 });
+    throw noAnswer();
   }
 }

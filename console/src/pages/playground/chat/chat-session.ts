@@ -1,5 +1,5 @@
 import { RequestError } from '../../../api/request.ts';
-import { call, isAbort, jobIdOf, messageOf } from '../playground-call.ts';
+import { brokenOff, call, isAbort, jobIdOf, messageOf } from '../playground-call.ts';
 import { StateStore } from '../state-store.ts';
 import { type ChatAnswer, emptyAnswer, type WireCompletion, withCompletion } from './chat-answer.ts';
 import {
@@ -83,7 +83,7 @@ export class ChatSession {
     }
     const isWhole = await this.#stream(response.body);
     signal.throwIfAborted();
-    if (!isWhole) throw new Error('The connection broke off before the answer was complete.');
+    if (!isWhole) throw new Error(brokenOff);
   }
 
   /** Shows a streamed answer as it grows, and returns whether it was complete. A fast model writes more tokens than a page can draw. */

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import type { BrowserContext } from 'playwright-core';
+import { TestGateway } from '../../support/gateway.ts';
+import { openPage, type Session, settled, TestBrowser, type WatchedPage } from '../browser.ts';
+import { operatorSession, operatorSettings } from '../operator-session.ts';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+let session: Session;
+let context: BrowserContext;
+
+before(async () => {
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  session = await operatorSession(browser, gateway);
+  context = await browser.context(gateway.url, 'light', session);
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+/** Stands before the gateway, and breaks the connection after the first piece of answers to one path. */
+async function startBreaker(path: string): Promise<{ server: Server; url: string }> {
+  const server = createServer((asked, answer) => {
+    const { hostname, port } = new URL(gateway.url);
+    const { method, headers, url = '/' } = asked;
+    const onward = request({ hostname, port, method, path: url, headers }, (given) => {
+      const isBroken = new URL(url, gateway.url).pathname === path;
+      answer.writeHead(given.statusCode ?? 500, {
+        ...given.headers,
+        ...(isBroken && given.headers['content-length'] !== undefined && { 'content-length': '1000000' }),
+      });
+      if (!isBroken) given.pipe(answer);
+      else given.once('data', (piece) => answer.write(piece, () => setTimeout(() => answer.destroy(), 300)));
+    });
+    asked.pipe(onward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+/** Runs `work` on a page behind a breaker. */
+async function behindBreaker(broken: string, path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  const { server, url } = await startBreaker(broken);
+  const visitors = await browser.context(url, 'light', session);
+  try {
+    const page = await openPage(visitors);
+    await page.goto(`/console${path}`);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await visitors.close();
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('a list whose connection breaks off in the middle is told in plain words', async () => {
+  await behindBreaker('/console/api/keys', '/keys', async (page) => {
+    const alert = page.getByRole('alert');
+    await alert.getByText('The gateway cannot be reached. Check your connection and try again.').waitFor();
+  });
+});
+
+test('an answer in the playground whose connection breaks off says so in plain words, and keeps what was received', async () => {
+  await behindBreaker('/console/api/v1/chat/completions', '/playground', async (page) => {
+    await page.getByLabel('Message').fill('WORDS:500@20');
+    await page.getByRole('button', { name: 'Send', exact: true, disabled: false }).click();
+    const answer = page.getByTestId('answer');
+    await answer.getByText('The connection broke off before the answer was complete.').waitFor();
+    assert.equal(await answer.getByText('network error').count(), 0);
+  });
+});
