@@ -8,13 +8,11 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
-import { reloadAfterUpgrade } from './reload-after-upgrade.ts';
 import { router } from './router.tsx';
 import { cssVariables, theme } from './theme.ts';
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('The page has no #root.');
-reloadAfterUpgrade();
 
 createRoot(root).render(
   <StrictMode>

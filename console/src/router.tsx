@@ -4,11 +4,13 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  type RouteComponent,
   redirect,
 } from '@tanstack/react-router';
 import { onSignedOut, queryClient } from './api/query-client.ts';
 import { RequestError } from './api/request.ts';
 import { sessionQuery } from './api/session.ts';
+import { loadPart } from './load-part.ts';
 import { readModelsSearch } from './pages/models/models-search.ts';
 import { readPlaygroundSearch } from './pages/playground/playground-search.ts';
 import {
@@ -72,9 +74,13 @@ const shell = createRoute({
 
 const inShell = () => shell;
 const outside = () => root;
-const page = lazyRouteComponent;
 
-/** Every page, one line each; their code is loaded on navigation. */
+/** The component of a page, whose code is loaded on navigation. */
+function page<Name extends string>(load: () => Promise<Record<Name, RouteComponent>>, name: Name) {
+  return lazyRouteComponent(() => loadPart(load), name);
+}
+
+/** Every page, one line each. */
 const routes = [
   createRoute({
     getParentRoute: outside,

@@ -77,3 +77,22 @@ test('an answer in the playground whose connection breaks off says so in plain w
     assert.equal(await answer.getByText('network error').count(), 0);
   });
 });
+
+test('what is typed in the console stays while the gateway is away, and the page that was asked for comes when it is back', async () => {
+  const traveller = await browser.context(gateway.url, 'light', session);
+  const page = await openPage(traveller);
+  await page.goto('/console/operator/users');
+  await settled(page);
+  await page.getByLabel('Search users').fill('operator');
+  await traveller.setOffline(true);
+  // A link that is pointed at has its page loaded.
+  await page.getByRole('link', { name: 'Vendors' }).hover();
+  await page.waitForTimeout(1500);
+  assert.equal(await page.getByLabel('Search users').inputValue(), 'operator');
+  await page.getByRole('link', { name: 'Vendors' }).click();
+  await page.getByText('It goes on by itself once the gateway can be reached.').waitFor();
+  await traveller.setOffline(false);
+  await page.getByRole('heading', { level: 1, name: 'Vendors' }).waitFor();
+  assert.deepEqual(page.troubles, []);
+  await traveller.close();
+});
