@@ -17,7 +17,7 @@ function noticeSignedOut(error: Error): void {
 }
 
 /** Whether a retry may succeed: after a failure, but not after a refusal. */
-function isPassing(error: Error): boolean {
+export function isPassing(error: unknown): boolean {
   return !(error instanceof RequestError) || error.status === 0 || error.status >= 500;
 }
 

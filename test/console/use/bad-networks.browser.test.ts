@@ -96,3 +96,21 @@ test('what is typed in the console stays while the gateway is away, and the page
   assert.deepEqual(page.troubles, []);
   await traveller.close();
 });
+
+test('a video in the playground is waited for while the gateway does not answer', async () => {
+  const page = await openPage(context);
+  await page.goto('/console/playground?tab=video');
+  await page.getByLabel('Prompt').fill('A paper boat');
+  let failed = 0;
+  await page.route('**/console/api/v1/videos/video_*', async (route) => {
+    failed += 1;
+    if (failed === 1) await route.abort();
+    else if (failed === 2) await route.fulfill({ status: 502, body: 'Bad gateway' });
+    else await route.continue();
+  });
+  await page.getByRole('button', { name: 'Make video', disabled: false }).click();
+  await page.locator('[data-testid=task][data-state=done]').waitFor();
+  assert.ok(failed > 2);
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});

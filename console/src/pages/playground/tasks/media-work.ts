@@ -1,3 +1,4 @@
+import { isPassing } from '../../../api/query-client.ts';
 import { call, jobIdOf } from '../playground-call.ts';
 import type { Work } from './task-session.ts';
 
@@ -83,8 +84,9 @@ interface WireVideo {
   readonly error: { readonly message: string } | null;
 }
 
-/** Polling interval of a video, in ms. */
+/** Polling interval of a video, in ms, and how often in a row it may fail: its vendor goes on, and it is paid for. */
 const lookEveryMs = 1000;
+const maxFailures = 120;
 
 /** `POST /v1/videos`, then polls its state until it has ended. Leaving deletes it, so that no unwanted video is made. */
 export function makeVideo(body: Readonly<Record<string, unknown>>): Work<MadeVideo> {
@@ -96,8 +98,7 @@ export function makeVideo(body: Readonly<Record<string, unknown>>): Work<MadeVid
     try {
       while (video.status === 'queued' || video.status === 'in_progress') {
         report({ progress: video.progress / 100 });
-        await pause(lookEveryMs, signal);
-        video = (await (await call(path, { signal })).json()) as WireVideo;
+        video = await lookAgain(path, signal);
       }
     } catch (error) {
       if (signal.aborted) await call(path, { method: 'DELETE' }).catch(() => {});
@@ -106,6 +107,18 @@ export function makeVideo(body: Readonly<Record<string, unknown>>): Work<MadeVid
     if (video.status === 'failed') throw new Error(video.error?.message ?? 'The video failed.');
     return { id: video.id, url: `/console/api${path}/content`, seconds: video.seconds, size: video.size };
   };
+}
+
+/** The state of a video, a moment later. A gateway that is away for a while is asked again. */
+async function lookAgain(path: string, signal: AbortSignal): Promise<WireVideo> {
+  for (let failures = 1; ; failures += 1) {
+    await pause(lookEveryMs, signal);
+    try {
+      return (await (await call(path, { signal })).json()) as WireVideo;
+    } catch (error) {
+      if (signal.aborted || !isPassing(error) || failures === maxFailures) throw error;
+    }
+  }
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {
