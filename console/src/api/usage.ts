@@ -62,14 +62,32 @@ export function usageFile(query: Query, path: string): string {
   return address(`${path}.csv`, inReadersZone(query));
 }
 
+const hourMs = 3_600_000;
+
+/** Whether a query is that of the same view as another, an hour later at most. */
+function isSameView(before: Query, now: Query): boolean {
+  const moved = Number(now.to) - Number(before.to);
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].filter((name) => !/^(from|to)$/.test(name));
+  return (
+    moved >= 0 &&
+    moved <= hourMs &&
+    Number(now.from) - Number(before.from) === moved &&
+    names.every((name) => before[name] === now[name])
+  );
+}
+
 /**
- * The usage in groups.
+ * The usage in groups. While it loads, that of the hour before is shown; of another view it would be taken for this one.
  * @param path `/usage`, or `/admin/v1/usage` for all accounts
  */
 export function usageQuery(query: Query, path = '/usage') {
   return queryOptions({
     queryKey: [path, query],
     queryFn: ({ signal }) => request<Usage>('GET', path, { query: inReadersZone(query), signal }),
+    placeholderData: (before: Usage | undefined, last) =>
+      last !== undefined && last.queryKey[0] === path && isSameView(last.queryKey[1] as Query, query)
+        ? before
+        : undefined,
   });
 }
 

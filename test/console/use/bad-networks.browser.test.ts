@@ -114,3 +114,35 @@ test('a video in the playground is waited for while the gateway does not answer'
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
+
+test('numbers of one period or filter are not shown as those of another while these load', async () => {
+  const page = await openPage(context);
+  let release = (): void => {};
+  await page.route('**/console/api/usage?*', async (route) => {
+    const answer = await route.fetch();
+    const body = (await answer.json()) as { data: object[]; total: object };
+    const days = new URL(route.request().url()).searchParams;
+    const isLong = Number(days.get('to')) - Number(days.get('from')) > 8 * 86_400_000;
+    const isAsked = isLong && days.get('group_by') === 'day';
+    if (isAsked) await new Promise<void>((resolve) => (release = resolve));
+    await route.fulfill({
+      response: answer,
+      json: { ...body, total: { ...body.total, requests: isLong ? 4321 : 1234 } },
+    });
+  });
+  await page.goto('/console/?period=7d');
+  await page.getByText('1,234').waitFor();
+  await page.getByText('30 days', { exact: true }).click();
+  await page.waitForURL(/period=30d/);
+  await page.getByText('1,234').waitFor({ state: 'detached' });
+  release();
+  await page.getByText('4,321').waitFor();
+  // What the chart shows of it stays chosen.
+  await page.goto('/console/usage?period=7d');
+  await page.getByText('Requests', { exact: true }).first().click();
+  await page.getByRole('img', { name: 'Chart: Requests' }).waitFor();
+  await page.getByLabel('Group by').selectOption('model');
+  await page.getByRole('img', { name: 'Chart: Requests by model' }).waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});

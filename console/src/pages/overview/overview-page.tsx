@@ -24,7 +24,6 @@ export function OverviewPage() {
   const usage = useQuery({
     ...usageQuery({ ...span, group_by: size }),
     refetchInterval: refreshMs,
-    placeholderData: (before) => before,
   });
   const { data } = usage;
   return (

@@ -18,7 +18,6 @@ export function TopModels({ span, period }: { span: { from: number; to: number }
   const usage = useQuery({
     ...usageQuery({ ...span, group_by: 'model' }),
     refetchInterval: refreshMs,
-    placeholderData: (before) => before,
   });
   const rows = [...(usage.data?.data ?? [])].sort((a, b) => b.cost - a.cost || b.requests - a.requests).slice(0, shown);
   const all = usage.data?.total;

@@ -2,7 +2,7 @@ import { Group, NativeSelect, SegmentedControl, Skeleton, Stack } from '@mantine
 import { IconChartBarOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { address, type Query } from '../../api/request.ts';
+import { address } from '../../api/request.ts';
 import { isUsed, type Usage, usageFile, usageQuery } from '../../api/usage.ts';
 import { GroupChart } from '../../charts/group-chart.tsx';
 import { TimeChart } from '../../charts/time-chart.tsx';
@@ -34,12 +34,10 @@ interface UsageExplorerProps {
 export function UsageExplorer({ title, description, scope, search, onSearch }: UsageExplorerProps) {
   const { group = 'day', period, from, to, ...filters } = search;
   const span = useSpan({ period, from, to });
+  const [measure, setMeasure] = useState<MeasureName>('cost');
   const usage = useQuery({
     ...usageQuery({ ...span, ...filters, group_by: group }, scope.usagePath),
     refetchInterval: refreshMs,
-    // Another grouping's lines do not apply to this one.
-    placeholderData: (before, query) =>
-      (query?.queryKey[1] as Query | undefined)?.group_by === group ? before : undefined,
   });
   const change = (next: SearchChange<UsageSearch>): void => onSearch(withChange(search, next));
   return (
@@ -77,7 +75,7 @@ export function UsageExplorer({ title, description, scope, search, onSearch }: U
           </Card>
         )}
         {usage.data !== undefined && isUsed(usage.data.total) && (
-          <UsageView usage={usage.data} {...{ scope, search, group, span }} />
+          <UsageView usage={usage.data} {...{ scope, search, group, span, measure, setMeasure }} />
         )}
       </Stack>
     </>
@@ -90,10 +88,11 @@ interface UsageViewProps {
   readonly search: UsageSearch;
   readonly group: Grouping;
   readonly span: { readonly from: number; readonly to: number };
+  readonly measure: MeasureName;
+  readonly setMeasure: (measure: MeasureName) => void;
 }
 
-function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
-  const [measure, setMeasure] = useState<MeasureName>('cost');
+function UsageView({ usage, scope, search, group, span, measure, setMeasure }: UsageViewProps) {
   return (
     <>
       <Group justify="flex-end">
@@ -121,12 +120,7 @@ function UsageView({ usage, scope, search, group, span }: UsageViewProps) {
 
 const maxBars = 10;
 
-function UsageChart({
-  usage,
-  group,
-  span,
-  measure,
-}: Pick<UsageViewProps, 'usage' | 'group' | 'span'> & { measure: MeasureName }) {
+function UsageChart({ usage, group, span, measure }: Pick<UsageViewProps, 'usage' | 'group' | 'span' | 'measure'>) {
   const { label, series, kind, unit, of } = measures[measure];
   if (group === 'day' || group === 'hour') {
     return (
