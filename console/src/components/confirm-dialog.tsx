@@ -23,19 +23,23 @@ export function ConfirmDialog({
   onConfirm: () => Promise<unknown>;
   onClose: () => void;
 }) {
-  const action = useMutation({ mutationFn: onConfirm, onSuccess: () => close() });
   const close = (): void => {
     action.reset();
     onClose();
   };
+  const action = useMutation({ mutationFn: onConfirm, onSuccess: close });
+  // What has begun cannot be kept from happening, and whether it failed must be seen.
+  const leave = (): void => {
+    if (!action.isPending) close();
+  };
   if (!opened) return null;
   return (
-    <Dialog onClose={close} title={title}>
+    <Dialog onClose={leave} title={title}>
       <Stack gap="md">
         <div>{children}</div>
         <FormError error={action.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={close} data-autofocus>
+          <Button variant="default" onClick={leave} disabled={action.isPending} data-autofocus>
             Keep
           </Button>
           <Button color="red.9" loading={action.isPending} onClick={() => action.mutate()}>

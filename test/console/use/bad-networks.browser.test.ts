@@ -146,3 +146,30 @@ test('numbers of one period or filter are not shown as those of another while th
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
+
+test('a dialog whose action has begun stays until that has ended, and tells that it failed', async () => {
+  const page = await openPage(context);
+  await page.goto('/console/keys');
+  await page
+    .getByRole('button', { name: /^Actions for/ })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: 'Revoke' }).click();
+  let fail = (): void => {};
+  await page.route('**/console/api/keys/*', async (route) => {
+    await new Promise<void>((resolve) => (fail = resolve));
+    await route.abort();
+  });
+  const dialog = page.getByRole('dialog');
+  const asked = page.waitForRequest('**/console/api/keys/*');
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await asked;
+  await page.keyboard.press('Escape');
+  assert.equal(await dialog.getByRole('button', { name: 'Keep' }).isEnabled(), false);
+  fail();
+  await dialog.getByText('The gateway cannot be reached.').waitFor();
+  await dialog.getByRole('button', { name: 'Keep' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
