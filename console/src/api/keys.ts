@@ -77,18 +77,24 @@ export interface KeyCalls {
  * @param path prefix of a single key's path
  */
 function keyCalls(listPath: string, path: string, hasKinds: boolean): KeyCalls {
-  const change = async <Answer>(method: string, address: string, body?: unknown): Promise<Answer> => {
-    const answer = await request<Answer>(method, address, { body });
+  const change = async (method: string, address: string, body?: unknown): Promise<ApiKey> => {
+    const answer = await request<ApiKey>(method, address, { body });
     await queryClient.invalidateQueries({ queryKey: [listPath] });
     return answer;
+  };
+  // Its text is shown at once, before the list: it is there this once.
+  const make = async (address: string, body: unknown): Promise<NewApiKey> => {
+    const key = await request<NewApiKey>('POST', address, { body });
+    void queryClient.invalidateQueries({ queryKey: [listPath] });
+    return key;
   };
   return {
     listPath,
     hasKinds,
-    create: (values) => change('POST', listPath, values),
+    create: (values) => make(listPath, values),
     change: (id, values) => change('PATCH', `${path}/${id}`, values),
     revoke: (id) => change('DELETE', `${path}/${id}`),
-    rotate: (id, overlapSeconds) => change('POST', `${path}/${id}/rotate`, { overlap_seconds: overlapSeconds }),
+    rotate: (id, overlapSeconds) => make(`${path}/${id}/rotate`, { overlap_seconds: overlapSeconds }),
   };
 }
 

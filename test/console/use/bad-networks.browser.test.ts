@@ -173,3 +173,22 @@ test('a dialog whose action has begun stays until that has ended, and tells that
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
+
+test('a new key is shown before the list of keys is read again', async () => {
+  const page = await openPage(context);
+  await page.goto('/console/keys?create=true');
+  const form = page.getByRole('dialog', { name: 'Create an API key' });
+  await form.getByLabel('Name').fill('Shown at once');
+  let release = (): void => {};
+  await page.route('**/console/api/keys?*', async (route) => {
+    await new Promise<void>((resolve) => (release = resolve));
+    await route.continue();
+  });
+  await form.getByRole('button', { name: 'Create key' }).click();
+  assert.match((await page.getByTestId('new-key').textContent()) ?? '', /^sk-sluice-/);
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  release();
+  await page.getByRole('button', { name: 'Actions for Shown at once' }).waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
