@@ -95,6 +95,8 @@ function CreditForm({ account }: { account: Account }) {
           placeholder="25"
           prefix="$"
           decimalScale={2}
+          // So that a pasted "1,000" is a thousand, not one.
+          thousandSeparator=","
           value={amount}
           onChange={setAmount}
           w={110}

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { BrowserContext } from 'playwright-core';
+import { openJobRow } from '../../../api/ledger/job-rows.ts';
+import { openDatabase } from '../../../shared/database/database.ts';
+import { newJobId } from '../../../shared/ids.ts';
+import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { openPage, settled, TestBrowser, type WatchedPage } from '../browser.ts';
+import { operatorSession, operatorSettings } from '../operator-session.ts';
+
+let gateway: TestGateway;
+let browser: TestBrowser;
+let context: BrowserContext;
+
+before(async () => {
+  [gateway, browser] = await Promise.all([TestGateway.start({ settings: operatorSettings }), TestBrowser.start()]);
+  context = await browser.context(gateway.url, 'light', await operatorSession(browser, gateway));
+});
+
+after(async () => {
+  await browser?.close();
+  await gateway?.stop();
+});
+
+async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  const page = await openPage(context);
+  try {
+    await page.goto(`/console${path}`);
+    await settled(page);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await page.close();
+  }
+}
+
+async function paste(page: WatchedPage, label: string, text: string): Promise<void> {
+  await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
+  await page.getByLabel(label).focus();
+  await page.keyboard.press('Control+v');
+}
+
+/** Puts ended jobs of the first account into the database. */
+async function addJobs(count: number): Promise<void> {
+  const db = await openDatabase(gateway);
+  const rows = Array.from({ length: count }, (_, index) => {
+    const createdAt = Date.now() - 1000 - index;
+    const identity = { account: 'default', apiKeyId: 'key', endpoint: 'chat.completions', capability: 'chat' };
+    const times = { id: newJobId(createdAt), createdAt, retentionMs: 0, stream: false };
+    const job = { ...identity, ...times, model: 'many' } as unknown as JobIdentity;
+    return { ...openJobRow(job), outcome: 'completed' as const, ended_at: createdAt + 10, cost: 5 };
+  });
+  await db.insertInto('jobs').values(rows).execute();
+  await db.destroy();
+}
+
+test('a pasted amount with commas is that amount of dollars', async () => {
+  await onPage('/operator/accounts/default', async (page) => {
+    for (const [pasted, shown] of [
+      ['1,000', '$1,000'],
+      ['$2,500.50', '$2,500.50'],
+      ['12,5', '$12.5'],
+    ] as const) {
+      await page.getByLabel('Dollars').fill('');
+      await paste(page, 'Dollars', pasted);
+      assert.equal(await page.getByLabel('Dollars').inputValue(), shown);
+    }
+  });
+});
