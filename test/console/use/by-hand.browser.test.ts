@@ -69,3 +69,15 @@ test('a pasted amount with commas is that amount of dollars', async () => {
     }
   });
 });
+
+test('a double click makes one picture, not two', async () => {
+  await onPage('/playground?tab=image', async (page) => {
+    await page.getByLabel('Prompt').fill('A lighthouse');
+    const make = page.getByRole('button', { name: 'Make pictures', disabled: false });
+    await make.dblclick();
+    await page.locator('[data-testid=task][data-state=done]').waitFor();
+    assert.equal(await page.getByTestId('task').count(), 1);
+    await make.click();
+    await eventually(async () => assert.equal(await page.getByTestId('task').count(), 2));
+  });
+});

@@ -1,5 +1,5 @@
 import { Button, Group, Stack } from '@mantine/core';
-import type { FormEvent, ReactNode } from 'react';
+import type { FormEvent, MouseEvent, ReactNode } from 'react';
 import type { CodeRequest } from '../code/code-snippets.ts';
 import { RequestCode } from '../code/request-code.tsx';
 import { ModelPicker } from '../model-picker.tsx';
@@ -34,7 +34,7 @@ export function TaskForm<Form extends { model: string }, Result>(props: TaskForm
         <ModelPicker path={path} value={model} onChange={(next) => session.setForm({ model: next } as Partial<Form>)} />
         {children}
         <Group gap="xs">
-          <Button type="submit" disabled={!canSend}>
+          <Button type="submit" disabled={!canSend} onClick={ignoreSecond}>
             {action}
           </Button>
           <RequestCode request={code} disabled={!canSend} />
@@ -42,6 +42,11 @@ export function TaskForm<Form extends { model: string }, Result>(props: TaskForm
       </Stack>
     </form>
   );
+}
+
+/** The second click of a double click would have the same made, and paid for, once more. */
+function ignoreSecond(event: MouseEvent): void {
+  if (event.detail > 1) event.preventDefault();
 }
 
 /** The fields with a value. */
