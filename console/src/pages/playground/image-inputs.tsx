@@ -1,6 +1,6 @@
 import { ActionIcon, Box, Button, CloseButton, FileButton, Group, Image, Popover, TextInput } from '@mantine/core';
 import { IconLink, IconPhoto } from '@tabler/icons-react';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useRef, useState } from 'react';
 import { FormError } from '../../components/error-panel.tsx';
 import { readDataUrl } from './read-data-url.ts';
 
@@ -17,8 +17,11 @@ interface ImageInputsProps {
 /** Pictures for a request: from files and by their addresses. */
 export function ImageInputs({ images, onChange, max = 8 }: ImageInputsProps) {
   const [error, setError] = useState<Error | null>(null);
+  const forget = useRef<() => void>(null);
   const isFull = images.length >= max;
   const addFiles = async (files: readonly File[]): Promise<void> => {
+    // A browser says nothing when the file that its field has already is chosen again.
+    forget.current?.();
     const large = files.find(({ size }) => size > largestFile);
     setError(large === undefined ? null : new Error(`${large.name} is over 10 MB.`));
     if (large !== undefined) return;
@@ -27,7 +30,12 @@ export function ImageInputs({ images, onChange, max = 8 }: ImageInputsProps) {
   return (
     <Box>
       <Group gap="xs">
-        <FileButton multiple accept="image/*" onChange={(files) => void addFiles(files).catch(setError)}>
+        <FileButton
+          resetRef={forget}
+          multiple
+          accept="image/*"
+          onChange={(files) => void addFiles(files).catch(setError)}
+        >
           {(props) => (
             <Button
               {...props}
