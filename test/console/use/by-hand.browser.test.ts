@@ -92,3 +92,14 @@ test('a picture that was taken away can be chosen again', async () => {
     assert.equal(await field.inputValue(), '');
   });
 });
+
+test('an account is found by its id where a user is invited', async () => {
+  const db = await openDatabase(gateway);
+  await db.insertInto('accounts').values({ id: 'acct_by_id', name: 'Named otherwise', created_at: 1 }).execute();
+  await db.destroy();
+  await onPage('/operator/users', async (page) => {
+    await page.getByRole('button', { name: 'Invite user' }).click();
+    await page.getByRole('dialog').getByRole('combobox', { name: 'Account' }).fill('acct_by_id');
+    await page.getByRole('option', { name: 'Named otherwise' }).waitFor();
+  });
+});

@@ -1,4 +1,14 @@
-import { Button, Group, NativeSelect, Select, Stack, Text, TextInput } from '@mantine/core';
+import {
+  Button,
+  type ComboboxItem,
+  Group,
+  NativeSelect,
+  type OptionsFilter,
+  Select,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -232,7 +242,14 @@ function AccountSelect(props: {
       clearable={own === undefined}
       allowDeselect={false}
       onSearchChange={setText}
+      filter={byNameOrId}
       data={value === null || name === undefined ? choices : [{ value, label: name }, ...choices]}
     />
   );
 }
+
+/** The list is searched by the gateway, which knows an account by its id, too. */
+const byNameOrId: OptionsFilter = ({ options, search }) => {
+  const part = search.trim().toLowerCase();
+  return (options as ComboboxItem[]).filter(({ label, value }) => `${label}\n${value}`.toLowerCase().includes(part));
+};
