@@ -103,3 +103,20 @@ test('an account is found by its id where a user is invited', async () => {
     await page.getByRole('option', { name: 'Named otherwise' }).waitFor();
   });
 });
+
+test('one of several answers of a job is watched, not their mixture', async () => {
+  const answer = await gateway.fetch('/v1/chat/completions', {
+    method: 'POST',
+    body: JSON.stringify({
+      ...{ model: 'sandbox-chat', n: 2, stream: true },
+      messages: [{ role: 'user', content: 'WORDS:2000@40' }],
+    }),
+  });
+  await onPage('/jobs', async (page) => {
+    await page.getByRole('button', { name: /^Watch/ }).click();
+    const watched = page.getByTestId('watched');
+    await watched.getByText(/word2/).waitFor();
+    assert.match((await watched.textContent()) ?? '', /^word1 word2/);
+  });
+  await answer.body?.cancel();
+});

@@ -55,7 +55,11 @@ async function open(id: string, lastId: string | undefined, signal: AbortSignal)
 
 interface WireEvent {
   readonly type?: string;
-  readonly choices?: readonly { readonly delta?: { content?: string | null }; readonly text?: string }[];
+  readonly choices?: readonly {
+    readonly index?: number;
+    readonly delta?: { content?: string | null };
+    readonly text?: string;
+  }[];
   readonly delta?: unknown;
   readonly progress?: number;
   readonly b64_json?: string;
@@ -69,8 +73,11 @@ function describeEvent(event: WireEvent): WatchedEvent {
   if (error !== undefined) return { error };
   if (event.b64_json !== undefined) return { picture: `data:image/png;base64,${event.b64_json}` };
   if (event.progress !== undefined) return { progress: event.progress };
-  const [choice] = event.choices ?? [];
-  if (choice !== undefined) return { text: choice.delta?.content ?? choice.text ?? '' };
+  if (event.choices !== undefined) {
+    // Of several answers at once, the first one.
+    const choice = event.choices.find(({ index = 0 }) => index === 0);
+    return { text: choice?.delta?.content ?? choice?.text ?? '' };
+  }
   // Arguments of a tool call are not text of the answer.
   if (event.type?.includes('arguments')) return {};
   if (typeof event.delta === 'string') return { text: event.delta };
