@@ -22,6 +22,8 @@ export interface TimePoint {
   readonly at: number;
   /** Short, for the axis. */
   readonly label: string;
+  /** With its date, which no other point has. */
+  readonly name: string;
   readonly [series: string]: number | string | null;
 }
 
@@ -90,7 +92,7 @@ export function TimeChart({
             rows={points}
             rowKey={(point) => String(point.at)}
             columns={[
-              { title: 'Time', render: (point) => point.label, isMain: true },
+              { title: 'Time', render: (point) => point.name, isMain: true },
               ...series.map(({ key, name }) => ({
                 title: name,
                 align: 'right' as const,
@@ -172,6 +174,7 @@ function Drawing({
           }}
           itemStyle={{ color: 'var(--mantine-color-text)' }}
           labelStyle={{ color: 'var(--mantine-color-dimmed)' }}
+          labelFormatter={(label, [first]) => (first?.payload as TimePoint | undefined)?.name ?? label}
           formatter={(value) => format(typeof value === 'number' ? value : null)}
         />
         {series.length > 1 && (

@@ -4,6 +4,7 @@ const exact = new Intl.DateTimeFormat('en-US', {
   ...{ fractionalSecondDigits: 3, hourCycle: 'h23', timeZoneName: 'short' },
 } as Intl.DateTimeFormatOptions);
 const day = new Intl.DateTimeFormat('en-US', { month: 'short', day: 'numeric' });
+const fullDay = new Intl.DateTimeFormat('en-US', { dateStyle: 'medium' });
 const hour = new Intl.DateTimeFormat('en-US', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const relative = new Intl.RelativeTimeFormat('en-US', { numeric: 'auto' });
 
@@ -25,6 +26,11 @@ export function localMinute(at: number): string {
 /** `Nov 22`. */
 export function dayOf(at: number): string {
   return day.format(at);
+}
+
+/** `Nov 22, 2026`. */
+export function fullDayOf(at: number): string {
+  return fullDay.format(at);
 }
 
 /** `14:00`. */

@@ -120,3 +120,23 @@ test('one of several answers of a job is watched, not their mixture', async () =
   });
   await answer.body?.cancel();
 });
+
+test('hours of several days are told apart in the chart of usage, by its table and by its axis', async () => {
+  await gateway
+    .client()
+    .chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] });
+  await onPage('/usage?group=hour&period=7d', async (page) => {
+    await eventually(async () => {
+      await page.reload();
+      await page.getByRole('button', { name: 'Table: Spend' }).click({ timeout: 2000 });
+    }, 30_000);
+    const cells = page.getByRole('table', { name: 'Spend' }).getByRole('row').locator('td:first-child > div');
+    const names = await cells.allTextContents();
+    assert.ok(names.length >= 168, String(names.length));
+    assert.equal(new Set(names).size, names.length);
+    await page.getByRole('button', { name: 'Chart: Spend' }).click();
+    const ticks = page.locator('.recharts-xAxis-tick-labels text');
+    await ticks.first().waitFor();
+    assert.match((await ticks.first().textContent()) ?? '', /^[A-Z][a-z]{2} \d+, \d\d:00$/);
+  });
+});

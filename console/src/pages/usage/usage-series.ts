@@ -1,6 +1,6 @@
 import type { UsageRow } from '../../api/usage.ts';
 import type { TimePoint } from '../../charts/time-chart.tsx';
-import { dayOf, hourOf } from '../../format/time.ts';
+import { dayOf, fullDayOf, hourOf, time } from '../../format/time.ts';
 
 const hourMs = 3_600_000;
 
@@ -26,12 +26,15 @@ export function usageSeries(
   // The gateway's days use one offset all year: under the other one they start an hour before or after midnight.
   const inside = size === 'hour' ? 0 : 6 * hourMs;
   const byTime = new Map(rows.map((row) => [bucketOf(Number(row.group) + inside, size), row]));
+  // The hours of one day need no date along the axis.
+  const isLong = span.to - span.from > 25 * hourMs;
   const points: TimePoint[] = [];
   for (let at = bucketOf(span.from, size); at < span.to; at = nextBucket(at, size)) {
     const row = byTime.get(at);
     points.push({
       at,
-      label: size === 'hour' ? hourOf(at) : dayOf(at),
+      label: size === 'day' ? dayOf(at) : isLong ? `${dayOf(at)}, ${hourOf(at)}` : hourOf(at),
+      name: size === 'day' ? fullDayOf(at) : time(at),
       cost: row?.cost ?? 0,
       requests: row?.requests ?? 0,
       succeeded: row === undefined ? 0 : row.requests - row.failed - row.cancelled,

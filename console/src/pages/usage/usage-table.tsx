@@ -5,7 +5,7 @@ import { type Column, DataTable } from '../../components/data-table.tsx';
 import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count, percent } from '../../format/number.ts';
-import { dayOf, duration, time } from '../../format/time.ts';
+import { duration, fullDayOf, time } from '../../format/time.ts';
 import type { UsageScope } from './usage-scope.ts';
 import { type Grouping, type JobsSearch, type UsageSearch, usualPeriod } from './usage-search.ts';
 
@@ -40,7 +40,7 @@ export function UsageTable({
   );
   const name = (row: UsageRow): string => {
     if (!isTime || row.group === totalGroup) return row.label;
-    return group === 'day' ? dayOf(Number(row.group) + 6 * hourMs) : time(Number(row.group));
+    return group === 'day' ? fullDayOf(Number(row.group) + 6 * hourMs) : time(Number(row.group));
   };
   const columns: readonly Column<UsageRow>[] = [
     {
