@@ -140,3 +140,27 @@ test('hours of several days are told apart in the chart of usage, by its table a
     assert.match((await ticks.first().textContent()) ?? '', /^[A-Z][a-z]{2} \d+, \d\d:00$/);
   });
 });
+
+test('a list of models is searched as fast as somebody types', async () => {
+  await onPage('/models', async (page) => {
+    const search = page.getByLabel('Search');
+    await search.pressSequentially('sandbox-chat');
+    await page.waitForURL(/search=sandbox-chat/);
+    assert.equal(await search.inputValue(), 'sandbox-chat');
+    // In the middle of it, too.
+    for (let step = 0; step < 5; step += 1) await search.press('ArrowLeft');
+    await search.pressSequentially('xyz');
+    await page.waitForURL(/search=sandboxxyz-chat/);
+    assert.equal(await search.inputValue(), 'sandboxxyz-chat');
+  });
+});
+
+test('the times of a span are typed digit by digit', async () => {
+  await onPage('/jobs?from=1795312800000&to=1795320000000', async (page) => {
+    const from = page.getByLabel('From', { exact: true });
+    const before = await from.inputValue();
+    await from.focus();
+    await page.keyboard.type('03082025');
+    assert.equal((await from.inputValue()).slice(0, 10), '2025-03-08', before);
+  });
+});

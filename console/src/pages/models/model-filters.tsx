@@ -1,6 +1,6 @@
 import { Button, Checkbox, Group, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
-import { useMemo } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import type { Model } from '../../api/models.ts';
 import { type ModelOrder, type ModelsSearch, modelOrders } from './models-search.ts';
 
@@ -28,6 +28,7 @@ export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFil
     const { [name]: _, ...rest } = search;
     onChange(value === undefined || value === null || value === '' ? rest : { ...rest, [name]: value });
   };
+  const [text, setText] = useTyped(search.search ?? '', (typed) => set('search', typed));
   const width = { base: '100%', xs: 160 };
   const clear = (label: string) => ({ clearable: true, clearButtonProps: { 'aria-label': `Clear ${label}` } });
   return (
@@ -36,8 +37,8 @@ export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFil
         label="Search"
         placeholder="Name, maker or vendor"
         leftSection={<IconSearch size={16} aria-hidden />}
-        value={search.search ?? ''}
-        onChange={(event) => set('search', event.currentTarget.value)}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
         flex={1}
         miw={200}
       />
@@ -92,4 +93,17 @@ export function ModelFilters({ models, search, hidesOthers, onChange }: ModelFil
       )}
     </Group>
   );
+}
+
+/** A text of the address, which follows a moment after what is typed: until then a field shows that, and loses no letter. */
+function useTyped(value: string, onChange: (text: string) => void): [text: string, setText: (text: string) => void] {
+  const [typed, setTyped] = useState<string>();
+  useEffect(() => {
+    if (typed === value) setTyped(undefined);
+  }, [typed, value]);
+  const setText = (text: string): void => {
+    setTyped(text);
+    onChange(text);
+  };
+  return [typed ?? value, setText];
 }

@@ -100,8 +100,9 @@ function PeriodFields({ of, filters, onChange }: Pick<UsageFiltersProps, 'of' | 
   );
 }
 
-/** A time in the user's time zone; incomplete input is not reported. */
+/** A time in the user's time zone; incomplete input is not reported, and stays as typed: 2 is the beginning of a year. */
 function TimeField({ label, value, onChange }: { label: string; value: number; onChange: (at: number) => void }) {
+  const [typed, setTyped] = useState<string>();
   return (
     <TextInput
       type="datetime-local"
@@ -109,8 +110,10 @@ function TimeField({ label, value, onChange }: { label: string; value: number; o
       // Usage is summed by whole hours.
       step={3600}
       style={{ gridColumn: 'span 2' }}
-      value={localMinute(value)}
+      value={typed ?? localMinute(value)}
+      onBlur={() => setTyped(undefined)}
       onChange={({ currentTarget }) => {
+        setTyped(currentTarget.value);
         const at = new Date(currentTarget.value).getTime();
         if (at >= 0) onChange(at);
       }}
