@@ -26,16 +26,17 @@ export interface List<Row> {
 export function useList<Row>(
   path: string,
   query: Query = {},
-  options: { pageSize?: number; refetchInterval?: number | false } = {},
+  options: { pageSize?: number; refetchInterval?: number } = {},
 ): List<Row> {
-  const pageSize = options.pageSize ?? 50;
+  const { pageSize = 50, refetchInterval: everyMs } = options;
   const answer = useInfiniteQuery({
     queryKey: [path, query],
     queryFn: ({ pageParam, signal }) =>
       request<ListPage<Row>>('GET', path, { query: { ...query, limit: pageSize, after: pageParam }, signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => (page.has_more && page.next !== null ? page.next : undefined),
-    ...(options.refetchInterval === undefined ? {} : { refetchInterval: options.refetchInterval }),
+    // Every loaded page is read again, one after another: a long list as many pages in a time as a short one.
+    refetchInterval: ({ state }) => everyMs !== undefined && everyMs * Math.max(1, state.data?.pages.length ?? 1),
   });
   return {
     rows: answer.data?.pages.flatMap((page) => page.data) ?? [],

@@ -164,3 +164,20 @@ test('the times of a span are typed digit by digit', async () => {
     assert.equal((await from.inputValue()).slice(0, 10), '2025-03-08', before);
   });
 });
+
+test('a list of hundreds of jobs is not read whole every five seconds', async () => {
+  await addJobs(290);
+  await onPage('/jobs?model=many', async (page) => {
+    const jobs = page.getByRole('table', { name: 'Jobs', exact: true }).getByRole('row');
+    for (const rows of [101, 151, 201, 251, 291]) {
+      await page.getByRole('button', { name: 'Show more' }).click();
+      await eventually(async () => assert.equal(await jobs.count(), rows));
+    }
+    let asked = 0;
+    page.on('request', (request) => {
+      if (request.url().includes('/console/api/jobs?')) asked += 1;
+    });
+    await page.waitForTimeout(12_000);
+    assert.ok(asked <= 6, `${asked} pages in 12 s`);
+  });
+});
