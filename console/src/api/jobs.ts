@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
+import { gatewayNow } from './gateway-clock.ts';
 import { request } from './request.ts';
 
 /** A request and its result. Times in ms since 1970, cost in dollars. */
@@ -48,7 +49,7 @@ export function hasEnded(job: Pick<Job, 'ended_at'>): boolean {
 const settlingMs = 10_000;
 
 /** Whether the cost of a job may still come. */
-export function isSettling({ cost, ended_at: endedAt }: Pick<Job, 'cost' | 'ended_at'>, now = Date.now()): boolean {
+export function isSettling({ cost, ended_at: endedAt }: Pick<Job, 'cost' | 'ended_at'>, now = gatewayNow()): boolean {
   return cost === null && (endedAt === null || now - endedAt < settlingMs);
 }
 

@@ -1,3 +1,5 @@
+import { learnTime } from './gateway-clock.ts';
+
 /** Root of the console's JSON: the same origin, so that the session cookie is sent. */
 const apiRoot = '/console/api';
 /** Root of the operators' JSON, which also accepts an operator's session. */
@@ -69,6 +71,7 @@ export async function request<Answer>(method: string, path: string, options: Req
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     });
+    learnTime(response);
     if (!response.ok) throw await readError(response);
     return (await readJson(response)) as Answer;
   } catch (error) {

@@ -181,3 +181,21 @@ test('a list of hundreds of jobs is not read whole every five seconds', async ()
     assert.ok(asked <= 6, `${asked} pages in 12 s`);
   });
 });
+
+test('a cost that is not known yet is not called no charge by a browser whose clock is ahead', async () => {
+  await onPage('/playground', async (page) => {
+    await page.clock.setSystemTime(Date.now() + 300_000);
+    let reads = 0;
+    await page.route('**/console/api/jobs/job_*', async (route) => {
+      const answer = await route.fetch();
+      reads += 1;
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), ...(reads < 3 && { cost: null }) } });
+    });
+    await page.getByLabel('Message').fill('Hi');
+    await page.getByRole('button', { name: 'Send', exact: true, disabled: false }).click();
+    const cost = page.getByTestId('job-cost');
+    await cost.filter({ hasText: /in, \d+ out/ }).waitFor();
+    assert.doesNotMatch((await cost.textContent()) ?? '', /no charge/);
+    await cost.filter({ hasText: /\$0\.0*[1-9]/ }).waitFor();
+  });
+});

@@ -2,6 +2,7 @@ import { Button, Code, Group, Text } from '@mantine/core';
 import { IconEye, IconX } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { gatewayNow } from '../../api/gateway-clock.ts';
 import type { Job } from '../../api/jobs.ts';
 import { type Query, request } from '../../api/request.ts';
 import { Card } from '../../components/card.tsx';
@@ -83,7 +84,7 @@ export function LiveJobs({ scope = ownScope, columns = liveJobColumns, filter = 
 const since: Column<Job> = {
   title: 'For',
   align: 'right',
-  render: (job) => duration(Math.max(0, Date.now() - job.created_at)),
+  render: (job) => duration(Math.max(0, gatewayNow() - job.created_at)),
 };
 
 interface LiveList {

@@ -1,5 +1,6 @@
 import { Button, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconExternalLink, IconServer, IconStack2 } from '@tabler/icons-react';
+import { gatewayNow } from '../../api/gateway-clock.ts';
 import type { List } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
@@ -113,8 +114,8 @@ const workerColumns: readonly Column<Worker>[] = [
   { title: 'CPU', align: 'right', render: ({ cpu }) => percent(cpu, 1) },
   { title: 'Memory', align: 'right', render: ({ memory }) => bytes(memory) },
   { title: 'Lag', align: 'right', render: ({ event_loop_lag_ms: lag }) => duration(lag) },
-  { title: 'Started', align: 'right', render: ({ started_at: at }) => fromNow(at) },
-  { title: 'Seen', align: 'right', render: ({ seen_at: at }) => fromNow(at) },
+  { title: 'Started', align: 'right', render: ({ started_at: at }) => fromNow(at, gatewayNow()) },
+  { title: 'Seen', align: 'right', render: ({ seen_at: at }) => fromNow(at, gatewayNow()) },
 ];
 
 function Workers({ list }: { list: List<Worker> }) {

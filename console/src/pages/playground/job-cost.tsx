@@ -1,5 +1,6 @@
 import { Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { gatewayNow } from '../../api/gateway-clock.ts';
 import { type Job, jobQuery } from '../../api/jobs.ts';
 import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
@@ -12,7 +13,7 @@ const settlementMs = 15_000;
 
 /** The cost may become known a moment after the job's end. */
 function isSettled({ cost, ended_at: ended }: Job): boolean {
-  return ended !== null && (cost !== null || Date.now() - ended > settlementMs);
+  return ended !== null && (cost !== null || gatewayNow() - ended > settlementMs);
 }
 
 interface JobCostProps {

@@ -4,6 +4,7 @@ import { IconEye } from '@tabler/icons-react';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
+import { gatewayNow } from '../../api/gateway-clock.ts';
 import { hasEnded, isSettling, type Job, jobDuration, jobQuery } from '../../api/jobs.ts';
 import { queryClient } from '../../api/query-client.ts';
 import { request } from '../../api/request.ts';
@@ -130,18 +131,17 @@ function JobView({ job, scope }: { job: Job; scope: UsageScope }) {
 
 /** The cost of a job. One that failed, or whose model has no price, may have none. */
 function Cost({ job }: { job: Job }) {
-  const [now, setNow] = useState(Date.now);
+  const [now, setNow] = useState(gatewayNow);
   const isOpen = isSettling(job, now);
-  useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isOpen });
+  useInterval(() => setNow(gatewayNow()), 1000, { autoInvoke: isOpen });
   return isOpen ? 'not settled yet' : money(job.cost);
 }
 
 /** Duration of a job, so far if it is in progress. */
 function Duration({ job }: { job: Job }) {
   const isRunning = !hasEnded(job);
-  const [now, setNow] = useState(Date.now);
-  useInterval(() => setNow(Date.now()), 1000, { autoInvoke: isRunning });
-  // The user's clock may be behind the gateway's.
+  const [now, setNow] = useState(gatewayNow);
+  useInterval(() => setNow(gatewayNow()), 1000, { autoInvoke: isRunning });
   return duration(isRunning ? Math.max(0, now - job.created_at) : jobDuration(job));
 }
 
