@@ -44,8 +44,9 @@ export function fromNow(at: number | null | undefined, now = Date.now()): string
   const seconds = (at - now) / 1000;
   const size = Math.abs(seconds);
   if (size < 45) return seconds <= 0 ? 'just now' : 'in a moment';
-  if (size < 3600) return relative.format(Math.round(seconds / 60), 'minute');
-  if (size < 86_400) return relative.format(Math.round(seconds / 3600), 'hour');
+  // Rounded up, an hour's last half minute is the next hour; but 24 hours ago need not be yesterday.
+  if (size < 59.5 * 60) return relative.format(Math.round(seconds / 60), 'minute');
+  if (size < 86_400) return relative.format(Math.sign(seconds) * Math.min(23, Math.round(size / 3600)), 'hour');
   if (size < 30 * 86_400) return relative.format(Math.round(seconds / 86_400), 'day');
   return (
     day.format(at) +
@@ -56,10 +57,12 @@ export function fromNow(at: number | null | undefined, now = Date.now()): string
 /** A span in ms: `85 ms`, `1.24 s`, `3 min 20 s`, `2 h 5 min`. */
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 10_000) return `${(ms / 1000).toFixed(2)} s`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  if (minutes < 60) return `${minutes} min ${Math.floor((ms % 60_000) / 1000)} s`;
+  // Each bound is where rounding leads to the next form.
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9995) return `${(ms / 1000).toFixed(2)} s`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
