@@ -45,9 +45,9 @@ function operationPart(document: OpenApiDocument, name: string, operation: OpenA
   const [curl] = operation['x-codeSamples'] ?? [];
   const who = security.length === 0 ? 'none' : security.flatMap(Object.keys).map(credentialName).join(' or ');
   return [
-    `<details id="${anchor(operationId)}">`,
+    '<details>',
     `<summary><code>${escapeHtml(name)}</code> <span>${escapeHtml(summary)}</span></summary>`,
-    '<div>',
+    `<div id="${anchor(operationId)}">`,
     description === undefined ? '' : `<p>${marked(description)}</p>`,
     `<p>Authentication: ${who}.</p>`,
     rows.length === 0 ? '' : `<h3>Parameters</h3>${table(rows)}`,
@@ -95,7 +95,7 @@ function parameterRow({ name, required, description, schema, in: place }: JsonSc
 function object(name: string, schema: JsonSchema): string {
   const rows = fieldRows(schema);
   const body = rows.length > 0 ? table(rows) : `<p>${escapeHtml(typeText(schema))}</p>`;
-  return `<details id="${anchor(`object-${name}`)}">\n<summary><code>${escapeHtml(name)}</code></summary>\n<div>${body}</div>\n</details>`;
+  return `<details>\n<summary><code>${escapeHtml(name)}</code></summary>\n<div id="${anchor(`object-${name}`)}">${body}</div>\n</details>`;
 }
 
 function table(rows: readonly FieldRow[]): string {
