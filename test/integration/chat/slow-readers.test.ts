@@ -12,10 +12,10 @@ import { RawRequest } from '../../support/raw-request.ts';
 import { ResponseSocketClient } from '../../support/response-socket-client.ts';
 
 /** Together more than the system keeps for a client that does not read. */
-const pieces = 300;
+const pieces = 200;
 const piece = 'word '.repeat(10_000);
 /** How long each caller waits, and its job may take. */
-const seconds = 4;
+const seconds = 6;
 
 function chunk(delta: object, finish: string | null = null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }];

@@ -117,7 +117,7 @@ describe('images of Gemini', () => {
     for (const metadata of [{}, { promptTokenCount: 7 }, { promptTokenCount: 7, totalTokenCount: 7 }]) {
       answerWith(metadata);
       const { body, usage: none } = await paint();
-      assert.deepEqual([none, JSON.parse(wireBodyOf(body) ?? '').usage], [null, undefined]);
+      assert.deepEqual([none, JSON.parse(wireBodyOf(bodyText(body)) ?? '').usage], [null, undefined]);
     }
     server.answer((response) => sendJson(response, 200, painted));
   });
