@@ -149,12 +149,11 @@ function findUnpriced(
   );
 }
 
-/** Dialects of vendors that count what is written to their caches by its lifetimes. */
+/** Dialects of vendors that count what is written to their caches by its lifetimes: for an hour it costs twice the price of input. */
 const tellsLifetimes: ReadonlySet<Dialect> = new Set(['anthropic', 'bedrock']);
 
 function hasPrice({ prices, vendorRow }: RoutedModel, { coveredBy: covering, name }: BilledExtra): boolean {
-  // Others do not tell what they have written for how long.
-  if (covering === 'hour_cache') return tellsLifetimes.has(vendorRow.dialect) && prices?.cacheWrite !== undefined;
+  if (covering === 'hour_cache') return tellsLifetimes.has(vendorRow.dialect) && prices?.input !== undefined;
   if (covering === 'hd') return prices?.imageKinds?.hd !== undefined;
   if (covering === 'tier') return pricesAt(prices, tierName(name.slice(tierPrefix.length)) ?? '') !== undefined;
   // A flat price per request does not state the price of a search context.

@@ -147,7 +147,7 @@ export interface BilledExtra {
   readonly name: string;
   /**
    * The kind of price that covers it, if the model has one: `search`, by search context; `hd`, of images; `tier`, of its name;
-   * `hour_cache`, of writes to a cache.
+   * `hour_cache`, of input.
    */
   readonly coveredBy?: 'search' | 'hd' | 'tier' | 'hour_cache';
 }

@@ -130,12 +130,6 @@ export interface TokenPrices {
 }
 
 /**
- * Writing to Claude's cache for an hour costs twice the price of input, and for five minutes, which `cacheWrite` is the price of, 1.25
- * times (https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing).
- */
-const hourCacheWrite = (cacheWrite: number): number => Math.ceil((cacheWrite * 8) / 5);
-
-/**
  * Token prices for a request with missing ones filled in: input of all kinds costs as much as input, images in the answer as
  * much as output, and prices missing altogether are 0.
  * @param above the prices for longer requests; prices it leaves out stay as below
@@ -143,12 +137,13 @@ const hourCacheWrite = (cacheWrite: number): number => Math.ceil((cacheWrite * 8
 export function tokenPrices(prices: Prices, above?: NonNullable<Prices['above']>[number]): TokenPrices {
   const input = above?.input ?? prices.input ?? 0;
   const output = above?.output ?? prices.output ?? 0;
-  const cacheWrite = above?.cacheWrite ?? prices.cacheWrite;
+  const cacheWrite = above?.cacheWrite ?? prices.cacheWrite ?? input;
   return {
     input,
     cachedInput: above?.cachedInput ?? prices.cachedInput ?? input,
-    cacheWrite: cacheWrite ?? input,
-    hourCacheWrite: cacheWrite === undefined ? input : hourCacheWrite(cacheWrite),
+    cacheWrite,
+    // As Anthropic has it (https://platform.claude.com/docs/en/build-with-claude/prompt-caching#pricing); no price list tells it.
+    hourCacheWrite: Math.max(cacheWrite, 2 * input),
     audioInput: prices.audioInput ?? input,
     imageInput: prices.imageInput ?? input,
     output,

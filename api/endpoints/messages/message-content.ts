@@ -60,8 +60,8 @@ export function contentOf<Part extends ChatPart>(parts: readonly Part[]): string
 }
 
 /**
- * Converts a block to parts. A document of text becomes text under its title and context, one in PDF a file, or a link to it; a search result
- * becomes text under its title and source.
+ * Converts a block to parts. A document of text becomes text under its title and context, one in PDF a file, or a link to it; a
+ * search result becomes text under its title and source.
  */
 export function toParts(block: ShownBlock, notes: MessageNotes): ChatPart[] {
   switch (block.type) {

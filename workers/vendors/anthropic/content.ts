@@ -70,8 +70,8 @@ function imageSource(url: string, path: string): JsonObject {
 }
 
 /**
- * A PDF, a link to one, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). Its title is the file's name
- * without the extension, unless that is generic.
+ * A PDF, a link to one, or text, as a document (https://docs.anthropic.com/en/docs/build-with-claude/pdf-support). Its title is
+ * the file's name without the extension, unless that is generic.
  */
 function documentBlock(file: PartOf<'file'>['file'], path: string): AnthropicBlock {
   if (file.file_data === undefined) {

@@ -82,16 +82,16 @@ describe('checkRequest', () => {
     assert.equal(ignoredByAll(check([chatModel('m', [viaGroq, viaMistral])], { store: true })), 'store');
   });
 
-  it('checkRequest takes a cache of an hour for priced where writes have a price, and are told by their lifetimes', () => {
+  it('checkRequest takes a cache of an hour for priced where input is, and where writes are told by their lifetimes', () => {
     const cached = { type: 'text', text: 'Hi', cache_control: { type: 'ephemeral', ttl: '1h' } };
     const messages = [{ role: 'user', content: [cached] }];
-    const priced = { input: 4, cacheWrite: 5, output: 9 };
+    const priced = { input: 4, output: 9 };
     const unpriced = (prices: Model['prices'], ...routes: Model['routes']): string | undefined =>
       check([chatModel('m', routes, { prices })], { messages }).unpriced?.param;
     const param = 'messages[0].content[0].cache_control.ttl';
     for (const vendor of ['anthropic', 'bedrock']) {
       assert.equal(unpriced(priced, { vendor, model: 'c' }), undefined, vendor);
-      assert.equal(unpriced({ input: 4, output: 9 }, { vendor, model: 'c' }), param, vendor);
+      assert.equal(unpriced({ output: 9 }, { vendor, model: 'c' }), param, vendor);
     }
     assert.equal(unpriced(priced, viaOpenAi), param);
     assert.equal(unpriced(priced, { vendor: 'anthropic', model: 'c' }, { ...viaOpenAi, prices: priced }), param);

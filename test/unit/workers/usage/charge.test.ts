@@ -11,7 +11,7 @@ const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
 
 describe('the charge of a job', () => {
   it('a job is charged for the usage that its vendor counted, at the prices of its route', () => {
-    const counts = { input: 3, cached: 0, written: 0, audio: 0, pictures: 0, output: 2, images: 0 };
+    const counts = { input: 3, cached: 0, written: 0, writtenForHour: 0, audio: 0, pictures: 0, output: 2, images: 0 };
     const counted = { usage: JSON.stringify(usage), tokens: 5, counts, saved: 0 };
     assert.deepEqual(chargeFor(row, {}, { usage }), { ...counted, cost: 7 });
     assert.deepEqual(chargeFor(undefined, {}, { usage }), { ...counted, cost: undefined });
