@@ -19,7 +19,7 @@ export interface AttemptLimit {
 /** Limits attempts across all api processes: guessing passwords takes many of them. */
 export class AttemptLimits {
   readonly #redis: RedisClient;
-  readonly #counts = new BoundedReads(countMs, 'Sign-ins cannot be checked for now.', 'queue_unavailable');
+  readonly #counts = new BoundedReads(countMs, 'Limits cannot be checked for now.', 'queue_unavailable');
 
   constructor(redis: RedisClient) {
     this.#redis = redis;

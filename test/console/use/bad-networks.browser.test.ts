@@ -192,3 +192,13 @@ test('a new key is shown before the list of keys is read again', async () => {
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
+
+test('a key that cannot be made while Redis is away is refused without a word of sign-ins', async () => {
+  await gateway.redis?.stop();
+  const answer = await context.request.post('/console/api/keys', {
+    data: { name: 'Not now' },
+    headers: { origin: gateway.url },
+  });
+  assert.equal(answer.status(), 503);
+  assert.equal((await answer.json()).error.message, 'Limits cannot be checked for now. Try again later.');
+});
