@@ -13,7 +13,7 @@ import { accountRoutes } from './accounts.ts';
 import { creditRoutes } from './credits.ts';
 import { adminKeyRoutes } from './keys.ts';
 import { listAllModels } from './models.ts';
-import { boardPath, queueBoard } from './queue-board.ts';
+import { boardPath, leadToConsole, queueBoard } from './queue-board.ts';
 import { listQueues } from './queues.ts';
 import { userRoutes } from './users.ts';
 import { listVendors } from './vendors.ts';
@@ -61,5 +61,5 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.get('/admin/v1/vendors', operator, none, listVendors(services, readWorkers));
   router.get('/admin/v1/models', operator, none, listAllModels(services));
   router.get('/admin/v1/queues', operator, none, listQueues(services));
-  router.get(`${boardPath}{/*path}`, requireSession(services), queueBoard(services));
+  router.get(`${boardPath}{/*path}`, leadToConsole, requireSession(services), queueBoard(services));
 }

@@ -36,6 +36,20 @@ export function queueBoard({ queues }: { readonly queues: ReadonlyMap<Capability
   };
 }
 
+/**
+ * Leads whoever opens the board in a browser and may not see it to the console's page of the queues, which asks to sign in, or
+ * says that it is for operators. Programs, and the board's own script, get the error.
+ */
+export const leadToConsole: Middleware<State> = async (ctx, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const isRefused = error instanceof ApiError && /^(invalid_api_key|permission_denied)$/.test(error.code);
+    if (!isRefused || ctx.headers.accept?.includes('text/html') !== true) throw error;
+    ctx.redirect('/console/operator/workers');
+  }
+};
+
 /** A back link in a corner: the board's own header is fixed, and has no room on a phone. */
 const wayBack =
   '<nav aria-label="Console" style="position:fixed;right:1rem;bottom:1rem;z-index:50">' +

@@ -7,7 +7,7 @@ import { newJobId } from '../../../shared/ids.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
-import { openPage, settled, TestBrowser, type WatchedPage } from '../browser.ts';
+import { openPage, settled, signUp, TestBrowser, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
 
 let gateway: TestGateway;
@@ -198,4 +198,18 @@ test('a cost that is not known yet is not called no charge by a browser whose cl
     assert.doesNotMatch((await cost.textContent()) ?? '', /no charge/);
     await cost.filter({ hasText: /\$0\.0*[1-9]/ }).waitFor();
   });
+});
+
+test('the queue browser leads who may not see it to a page that says so, and programs to an error', async () => {
+  const stranger = await browser.context(gateway.url);
+  const page = await openPage(stranger);
+  await page.goto('/console/queues');
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+  await signUp(page, 'no-operator@example.com');
+  await page.goto('/console/queues/queue/chat');
+  await page.getByText('This page is for operators').waitFor();
+  const answer = await stranger.request.get('/console/queues/api/queues', { headers: { accept: 'application/json' } });
+  assert.equal(answer.status(), 403);
+  assert.deepEqual(page.troubles, []);
+  await stranger.close();
 });
