@@ -78,8 +78,8 @@ export interface VendorDescription {
   readonly chatFields?: ChatFieldSupport;
   /**
    * Support of the fields of requests other than chats, for a vendor that does not speak OpenAI's wire, and for one that does what
-   * it ignores of embeddings. A field without an entry has the support of `*`, or is passed on. Fields of a vendor's own that must not pass (a webhook, say) are refused
-   * by its adapter.
+   * it ignores of embeddings. A field without an entry has the support of `*`, or is passed on. Fields of a vendor's own that must
+   * not pass (a webhook, say) are refused by its adapter.
    */
   readonly mediaFields?: Partial<Readonly<Record<MediaCapability, MediaFieldSupport>>>;
   /**

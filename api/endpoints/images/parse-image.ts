@@ -75,7 +75,8 @@ export function composeImageJob(
     viewOptions: {},
     extent: { images: requirements.n, ...media.extent, ...imageFeeExtent(parameters) },
     ...requestTags(parameters.metadata),
-    ...vendorFacts({ ...parameters, images, mask }, mediaExtras('image', mediaFields, parameters)),
+    // What a caller names `images` where the endpoint has none is passed on, too.
+    ...vendorFacts({ images, mask, ...parameters }, mediaExtras('image', mediaFields, parameters)),
     requirements,
     files: uploads,
   };

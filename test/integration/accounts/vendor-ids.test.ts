@@ -72,6 +72,11 @@ const naming: readonly (readonly [path: string, param: string, body: object])[] 
   ],
   ['/v1/embeddings', 'file_id', { model: 'sandbox-embedding', input: 'Hello', file_id: 'file-1' }],
   ['/v1/images/generations', 'file_id', { model: 'sandbox-image', prompt: 'Hello', file_id: 'file-1' }],
+  [
+    '/v1/images/generations',
+    'images[0].file_id',
+    { model: 'sandbox-image', prompt: 'Hello', images: [{ file_id: 'file-1' }] },
+  ],
   // Styles of Recraft's, finetunes of Black Forest Labs', dictionaries of ElevenLabs'.
   ['/v1/images/generations', 'style_id', { model: 'sandbox-image', prompt: 'Hello', style_id: 'style_1' }],
   ['/v1/images/generations', 'finetune_id', { model: 'sandbox-image', prompt: 'Hello', finetune_id: 'tune_1' }],

@@ -28,7 +28,10 @@ export interface VideoRequest {
   readonly own: JsonObject;
 }
 
-/** Reads a video job. `user`, a hint, is left out. @throws ApiError 400 for a remix and for results sent elsewhere, which are not supported. */
+/**
+ * Reads a video job. `user`, a hint, is left out.
+ * @throws ApiError 400 for a remix, which these vendors do not support, and for a result sent elsewhere.
+ */
 export async function readVideoRequest({ request, uploads, files }: VendorCall): Promise<VideoRequest> {
   const { prompt, size, seconds, input, remixed, parameters } = JSON.parse(requestText(request)) as VideoJob;
   if (remixed !== null) throw unsupportedField('video_id', "the model's vendor does not remix videos");
