@@ -92,6 +92,26 @@ describe('legacy completions of the OpenAI dialect', () => {
     }
   });
 
+  it('OpenAI completions ends each choice of a stream whose vendor gives no reason, if the stream itself is whole', async () => {
+    const chunks = [
+      completionChunk([{ text: 'Hi', index: 0 }]),
+      completionChunk([choice('Ho', { index: 1, finish_reason: 'length' })]),
+      completionChunk([choice(' there')]),
+    ];
+    server.answer((response) => sendStream(response, [events(chunks)]));
+    const sink = collect();
+    await vendor.complete(callOf(), sink);
+    const frames = sink.data() as { choices: { index: number; finish_reason: string | null }[] }[];
+    const reasons = frames.flatMap(({ choices }) => choices.map((each) => [each.index, each.finish_reason]));
+    assert.deepEqual(reasons, [
+      [0, null],
+      [1, 'length'],
+      [0, null],
+      [0, 'stop'],
+    ]);
+    assert.deepEqual(frames.at(-1), { choices: [{ text: '', index: 0, logprobs: null, finish_reason: 'stop' }] });
+  });
+
   it('OpenAI completions fails with server_error before the first chunk, and with stream_interrupted after it', async () => {
     server.answer((response) => sendStream(response, [events(said.slice(0, 3), '')]));
     await assert.rejects(vendor.complete(callOf(), collect()), { code: 'stream_interrupted' });

@@ -103,13 +103,26 @@ class ChatChunks implements ChunkShape {
 /** The shape of legacy completions, whose choices look alike in chunks and in whole answers. */
 export const completionShape: AnswerShape = {
   whole: (answer) => eachChoice(answer, shapeWholeCompletion),
-  chunks: () => ({ take: shapeCompletion, end: () => undefined }),
+  chunks: () => new CompletionChunks(),
 };
 
-function shapeCompletion(answer: JsonObject): void {
-  eachChoice(answer, (choice) => {
-    if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
-  });
+class CompletionChunks implements ChunkShape {
+  /** Whether each choice has its finish reason, by its index. */
+  readonly #finished = new Map<unknown, boolean>();
+
+  take(chunk: JsonObject): void {
+    eachChoice(chunk, (choice) => {
+      if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
+      const isFinished = this.#finished.get(choice.index) === true || choice.finish_reason !== null;
+      this.#finished.set(choice.index, isFinished);
+    });
+  }
+
+  end(): JsonObject[] | undefined {
+    const open = [...this.#finished].filter(([, isFinished]) => !isFinished);
+    if (open.length === 0) return undefined;
+    return open.map(([index]) => ({ text: '', index, logprobs: null, finish_reason: endOf(0) }));
+  }
 }
 
 /** Completes the fields that every whole choice has. @throws ApiError if it has no text, unless the vendor's filters have removed it. */
