@@ -1,5 +1,5 @@
--- Makes a retry the reader of a job that runs, or has completed, while nobody reads it: its caller has left, or the api process
--- of its caller is dead. No job is adopted that another caller may still read, or may have read.
+-- Makes a retry the reader of a job that runs, or has completed, and whose caller cannot have its answer: it has left, or its api
+-- process is dead. Others may watch the job all the same: that process is the first of the readers.
 -- KEYS[1] job state (hash)   KEYS[2] answer log (stream)
 -- ARGV[1] reader's process id   ARGV[2] identifies this retry, so that a repeat of the call (the client library resends it after
 --   a broken connection) gets the same reply   ARGV[3] NUMSUB or SHARDNUMSUB   ARGV[4] inbox channel prefix
@@ -18,10 +18,7 @@ local function isUnread()
   if outcome and not isUnheard then return false end
   -- Where this process is not subscribed, that others are not says nothing about them.
   if ARGV[5] ~= '1' or not isSubscribed(ARGV[1]) then return false end
-  for reader in string.gmatch(readers, '%S+') do
-    if isSubscribed(reader) then return false end
-  end
-  return true
+  return not isSubscribed(string.match(readers, '%S+'))
 end
 
 if not readers or state[6] then return 0 end
@@ -29,8 +26,8 @@ if state[5] == ARGV[2] then return 1 end
 if outcome and (outcome ~= 'completed' or redis.call('EXISTS', KEYS[2]) == 0) then return 0 end
 if not isUnread() then return 0 end
 local next = ARGV[1]
--- Where the caller has left, others may watch the job all the same.
-for reader in string.gmatch(hasLeft and readers or '', '%S+') do
+-- The process of a caller that has left may have others that watch the job.
+for reader in string.gmatch(hasLeft and readers or string.gsub(readers, '^%S+', ''), '%S+') do
   if reader ~= ARGV[1] then next = next .. ' ' .. reader end
 end
 redis.call('HSET', KEYS[1], 'readers', next, 'adopter', ARGV[2])

@@ -65,11 +65,13 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if details ~= '' then redis.call('HSET', key, 'details', details) end
   if saved ~= '' then redis.call('HSET', key, 'saved', saved) end
   endSilence(key, state[8])
-  local heard = 0
+  -- The first reader is the process of the job's caller.
+  local heard
   for reader in string.gmatch(state[4], '%S+') do
-    heard = heard + redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
+    local receivers = redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
+    heard = heard or receivers
   end
-  -- No process is there that could deliver it: a retry may adopt it.
+  -- No process is there that could deliver it to the caller: a retry may adopt it.
   if heard == 0 then redis.call('HSET', key, 'unheard', '1') end
   local began = attempt
   if caller == '' and isWithdrawn() then began = nil end

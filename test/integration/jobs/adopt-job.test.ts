@@ -56,10 +56,18 @@ describe('adopt-job.lua', () => {
     assert.equal(await adopt(job), true);
   });
 
-  it('a job with one reader alive among dead ones is not adopted', async () => {
-    const job = await readBy('api-dead');
-    await jobs.redis.hset(jobKeys.state(job.id), 'readers', `${readerOf('api-dead')} ${readerOf('api-alive')}`);
-    assert.equal(await adopt(job), false);
+  it('a job whose first reader, of its caller, is dead is adopted from others that watch it, and these stay its readers', async () => {
+    const [dead, mine, alive] = ['api-dead', 'api-mine', 'api-alive'].map(readerOf) as [string, string, string];
+    const [lost, read, ended] = await Promise.all([readBy('api-dead'), readBy('api-alive'), readBy('api-dead')]);
+    for (const job of [lost, ended])
+      await jobs.redis.hset(jobKeys.state(job.id), 'readers', `${dead} ${alive} ${mine}`);
+    await jobs.redis.hset(jobKeys.state(read.id), 'readers', `${alive} ${dead}`);
+    assert.equal((await jobs.end(ended, { attempt: 1 })).verdict, 'finished');
+    for (const job of [lost, ended]) {
+      assert.equal(await adopt(job), true);
+      assert.equal(await jobs.redis.hget(jobKeys.state(job.id), 'readers'), `${mine} ${alive}`);
+    }
+    assert.equal(await adopt(read), false);
   });
 
   it('a process whose own subscription is missing or new takes no other process for dead', async () => {
@@ -69,7 +77,7 @@ describe('adopt-job.lua', () => {
     assert.equal(await adopt(job), true);
   });
 
-  it('an ended job is adopted if it completed, no process heard its end, and its log is there', async () => {
+  it('an ended job is adopted if it completed, the process of its caller did not hear its end, and its log is there', async () => {
     const [unheard, heard, cancelled, unlogged] = await Promise.all([
       readBy('api-dead'),
       readBy('api-alive'),

@@ -143,6 +143,36 @@ describe('retries of client libraries', () => {
     assert.equal((await calls('unheard')).length, 2);
   });
 
+  for (const isEarly of [true, false]) {
+    const when = isEarly ? 'while it runs' : 'once it has ended';
+    it(`a retry whose api process was killed gets the answer ${when}, though another process has shown the job to a watcher`, async () => {
+      const user = `watched-${isEarly}`;
+      const body = held('WORDS:60@40', { user });
+      const states = (): Promise<string[]> => records.redis.keys('sluice:{a*}:job:*');
+      const before = await states();
+      const doomed = await gateway.startApi();
+      const first = attempt(0, body, { url: doomed.url });
+      first.catch(() => undefined);
+      await untilCalled(user);
+      const [state = ''] = (await states()).filter((key) => !before.includes(key));
+      const id = state.split(':').at(-1);
+      const watcher = new AbortController();
+      gateway.fetch(`/v1/jobs/job_${id}/events`, { signal: watcher.signal }).catch(() => undefined);
+      await eventually(async () => {
+        assert.equal((await records.redis.hget(state, 'readers'))?.split(' ').length, 2);
+      });
+      watcher.abort();
+      await doomed.kill();
+      gateway.apis.splice(gateway.apis.indexOf(doomed), 1);
+      if (!isEarly) await untilOver(user);
+      const retry = await attempt(1, body);
+      assert.equal(retry.headers.get('idempotent-replayed'), 'true');
+      assert.equal(jobIdOf(retry), id);
+      assert.equal(((await retry.json()) as OpenAI.ChatCompletion).choices[0]?.message.content?.split(' ').length, 60);
+      assert.equal((await calls(user)).length, 1);
+    });
+  }
+
   it('a retry after a broken connection gets the answer of the first try, on any instance', async () => {
     for (const [index, { url }] of gateway.apis.entries()) {
       const user = `broken-${index}`;
