@@ -57,6 +57,8 @@ const quotaCodes: ReadonlySet<unknown> = new Set([
 /** Zhipu's messages, in both of its languages, for an account without credit; their status is that of a limit. */
 const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
 
+/** OpenAI's message for a path that it does not have. */
+const wrongPath = /^Invalid URL\b/;
 /** xAI's message, with status 400, for a wrong key. */
 const wrongKey = /^Incorrect API key provided\b/;
 /** OpenRouter's message, with status 403, for a prompt that its moderation refuses. */
@@ -245,8 +247,10 @@ export function vendorError(
         cause,
       });
     case 404:
-      if (!matches(details, unknownModelCodes, unknownModel)) break;
-      return missingModel(cause);
+      if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
+      // OpenAI's type for what the request names: a model of another endpoint, a vector store. Else the address may be wrong.
+      if (details.code !== 'invalid_request_error' || wrongPath.test(details.message ?? '')) break;
+      return new ApiError('not_found', details.message ?? 'Not found.', { ...wait, param: details.param, cause });
     case 408:
     case 504:
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
