@@ -31,6 +31,9 @@ export interface Batch {
   readonly frames: StoredFrame[];
 }
 
+/** Limit of all frames of an answer before its end, in characters: one beyond it ends with an error. */
+export const maxFrames = 32 * 1024 * 1024;
+
 const letters: Record<FrameType, string> = { delta: 'd', progress: 'p', end: 'e', error: 'x' };
 const types: Record<string, FrameType> = { d: 'delta', p: 'progress', e: 'end', x: 'error' };
 

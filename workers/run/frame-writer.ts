@@ -1,7 +1,7 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type AppendVerdict, appendTo, type Ownership } from '../../shared/jobs/append.ts';
-import { type FrameType, frameLine, oneLine } from '../../shared/jobs/frames.ts';
+import { type FrameType, frameLine, maxFrames, oneLine } from '../../shared/jobs/frames.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
@@ -20,11 +20,6 @@ function tick(): void {
 
 /** Characters that may wait to be appended before the vendor is paused. */
 const pendingLimit = 256 * 1024;
-/**
- * Limit of all frames of a job in characters, including those in blobs: neither log nor blobs are trimmed while the job
- * runs, so a job beyond this limit ends with an error.
- */
-const answerLimit = 32 * 1024 * 1024;
 
 /** The frames that are written together with the end of an answer. */
 export interface LastFrames {
@@ -256,7 +251,8 @@ export class FrameWriter implements FrameSink {
     this.#pendingSize -= size;
     this.#writtenSize += size;
     this.#options.onConfirmed();
-    if (this.#writtenSize > answerLimit) this.#fail(tooLong());
+    // Those in blobs, too: neither log nor blobs are trimmed while the job runs.
+    if (this.#writtenSize > maxFrames) this.#fail(tooLong());
     else if (this.#pendingSize < pendingLimit) this.#drain();
   }
 

@@ -511,6 +511,19 @@ describe('images of the OpenAI dialect', () => {
       assert.ok(sent < 10, 'the connection is closed');
     });
 
+    it('streamed OpenAI images leaves out partial images for which an answer has no room, and delivers what is billed', async () => {
+      const large = 'A'.repeat(12 * 1024 * 1024);
+      const partials = [0, 1, 2].map((index) => ({ ...partial(index), b64_json: index === 2 ? 'small' : large }));
+      arrange(sse([partials[0], partials[1], { ...partial(1), b64_json: large }, partials[2], completed()] as never));
+      const sink = collect();
+      const answer = await ask({ call: streamed, sink });
+      assert.deepEqual(
+        sink.frames.map(({ text }) => text.length > large.length),
+        [true, true, false],
+      );
+      assert.equal(endOf(answer).end.data.length, 1);
+    });
+
     it('streamed OpenAI images ends with its signal after one image of several is made', async () => {
       const [reason, controller] = [new ApiError('timeout', 'The deadline has passed.'), new AbortController()];
       server.answer((response) => {

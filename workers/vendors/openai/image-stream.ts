@@ -1,4 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
+import { maxFrames } from '../../../shared/jobs/frames.ts';
 import { maxBody } from '../../http/exchange.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { sumUsage } from '../support/sum-usage.ts';
@@ -18,6 +19,8 @@ export class OpenAiImageStream extends OpenAiEventStream {
   private readonly images: JsonObject[] = [];
   private answer: JsonObject = {};
   private kept = 0;
+  /** Characters of the partial images that were written. */
+  private written = 0;
 
   /** @param expected number of images of a complete answer */
   constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, expected: number) {
@@ -52,7 +55,7 @@ export class OpenAiImageStream extends OpenAiEventStream {
 
   protected override takeEvent({ type: _, ...fields }: JsonObject, type: string, data: string): void {
     if (type.endsWith('.partial_image')) {
-      this.write(JSON.stringify({ created_at: Math.floor(Date.now() / 1000), ...fields }));
+      this.writePartial(JSON.stringify({ created_at: Math.floor(Date.now() / 1000), ...fields }));
     } else if (type.endsWith('.completed')) {
       this.kept += data.length;
       if (this.kept > maxImages) {
@@ -60,6 +63,13 @@ export class OpenAiImageStream extends OpenAiEventStream {
       }
       this.complete(fields);
     }
+  }
+
+  /** Leaves out what the answer has no room for: it would end without the images, which are billed. */
+  private writePartial(text: string): void {
+    if (this.written + text.length > maxFrames) return;
+    this.written += text.length;
+    this.write(text);
   }
 
   /** Splits a completed image into its own fields and those of the whole answer. */
