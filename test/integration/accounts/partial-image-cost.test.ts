@@ -7,7 +7,7 @@ import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { beginStream, type FixtureVendor, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
 const prompt = 'A lighthouse in a storm, seen from the harbour wall.';
-const image = { tasks: ['generation' as const], partial: true, response_format: false };
+const image = { tasks: ['generation' as const, 'edit' as const], partial: true, response_format: false };
 const routes = [{ vendor: 'painter', model: 'gpt-image-1' }];
 
 /** The event of a partial image that is too long to stay in the log. */
@@ -26,7 +26,12 @@ describe('what a streamed image costs that its caller ends after partial images'
         routing: { attempts: 1 },
         vendors: { painter: { like: 'openai', base_url: vendor.baseUrl, api_keys: ['any'] } },
         models: {
-          tokens: { capability: 'image', prices: { input: 5, output: 5, image_output: 40 }, image, routes },
+          tokens: {
+            capability: 'image',
+            prices: { input: 5, output: 5, image_input: 10, image_output: 40 },
+            image,
+            routes,
+          },
           pieces: { capability: 'image', prices: { image: 0.04 }, image, routes },
         },
       },
@@ -38,17 +43,19 @@ describe('what a streamed image costs that its caller ends after partial images'
   });
 
   /** What a request is charged that ends after this many partial images. */
-  async function cut(fields: object, sent: number, leaves: boolean) {
+  async function cut(fields: object | FormData, sent: number, leaves: boolean, path = 'generations') {
     vendor.answer((response) => {
       beginStream(response);
       for (let index = 0; index < sent; index += 1) response.write(partial(index));
     });
     const { id: account, key } = await makeLimitedAccount(records.gateway, { credit: 10_000_000_000 });
     const left = new AbortController();
-    const response = await fetch(`${records.gateway.url}/v1/images/generations`, {
-      ...{ method: 'POST', signal: left.signal, body: JSON.stringify({ prompt, stream: true, ...fields }) },
+    const isForm = fields instanceof FormData;
+    const response = await fetch(`${records.gateway.url}/v1/images/${path}`, {
+      ...{ method: 'POST', signal: left.signal },
+      body: isForm ? fields : JSON.stringify({ prompt, stream: true, ...fields }),
       headers: {
-        ...{ authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        ...{ authorization: `Bearer ${key}`, ...(!isForm && { 'content-type': 'application/json' }) },
         ...(!leaves && { 'x-stainless-timeout': '3' }),
       },
     });
@@ -85,6 +92,24 @@ describe('what a streamed image costs that its caller ends after partial images'
   it('a streamed image that is cut costs no more partial images than it requested, whatever its vendor sends', async () => {
     const { cost } = await cut({ model: 'tokens', partial_images: 1 }, 4, true);
     assert.equal(cost, input * 5000 + 100 * 40_000);
+  });
+
+  it('a streamed edit that is cut costs the images that its vendor was shown, too, of links and of uploads', async () => {
+    const shown = { image_url: `data:image/png;base64,${'A'.repeat(400)}` };
+    const asked = { model: 'tokens', partial_images: 1, images: [shown, shown] };
+    const usual = 2 * 323;
+    const { cost, usage } = await cut({ ...asked, mask: shown }, 1, true, 'edits');
+    assert.equal(cost, input * 5000 + usual * 10_000 + 100 * 40_000);
+    assert.deepEqual(usage.input_tokens_details, { text_tokens: input, image_tokens: usual });
+    const high = 2 * (323 + 4160);
+    assert.equal((await cut({ ...asked, input_fidelity: 'high' }, 1, true, 'edits')).usage.input_tokens, input + high);
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ model: 'tokens', prompt, stream: 'true', partial_images: '1' })) {
+      form.append(name, value);
+    }
+    for (const name of ['image[]', 'image[]', 'mask'])
+      form.append(name, new Blob(['png'], { type: 'image/png' }), 'a.png');
+    assert.equal((await cut(form, 1, true, 'edits')).usage.input_tokens, input + usual);
   });
 
   it('a streamed image that is cut costs nothing by a price per image: none is complete', async () => {
