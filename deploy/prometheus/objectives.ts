@@ -28,6 +28,9 @@ interface Objective {
   readonly all: (window: string) => string;
 }
 
+/** Selects a bucket: Prometheus writes its bound as the process does (`5`), and from version 3 on as `5.0`. */
+const within = (seconds: number): string => `,le=~"${seconds}([.]0)?"`;
+
 const firstToken = (suffix: string, window: string, more = ''): string =>
   `sum(rate(sluice_time_to_first_frame_seconds_${suffix}{stream="yes"${more}}[${window}]))`;
 const queueWait = (suffix: string, window: string, more = ''): string =>
@@ -47,7 +50,7 @@ const objectives: readonly Objective[] = [
     alert: 'SluiceFirstTokenBurn',
     target: 0.95,
     summary: 'More streams begin late than the objective allows: 95 % have their first token within 5 s.',
-    bad: (window) => `${firstToken('count', window)} - ${firstToken('bucket', window, ',le="5"')}`,
+    bad: (window) => `${firstToken('count', window)} - ${firstToken('bucket', window, within(5))}`,
     all: (window) => firstToken('count', window),
   },
   {
@@ -55,7 +58,7 @@ const objectives: readonly Objective[] = [
     alert: 'SluiceQueueWaitBurn',
     target: 0.99,
     summary: 'More jobs wait long for a worker than the objective allows: 99 % wait at most 1 s.',
-    bad: (window) => `${queueWait('count', window)} - ${queueWait('bucket', window, ',le="1"')}`,
+    bad: (window) => `${queueWait('count', window)} - ${queueWait('bucket', window, within(1))}`,
     all: (window) => queueWait('count', window),
   },
 ];

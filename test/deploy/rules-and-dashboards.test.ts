@@ -55,8 +55,11 @@ describe('rules and dashboards in deploy', () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** Has promtool evaluate each alert at the time of its case. Long cases are evaluated in longer steps. */
-  async function test(which: 'fires' | 'silent'): Promise<void> {
+  /**
+   * Has promtool evaluate each alert at the time of its case. Long cases are evaluated in longer steps.
+   * @param name as which Prometheus keeps a series
+   */
+  async function test(which: 'fires' | 'silent', name = (series: string): string => series): Promise<void> {
     const batches = new Map<string, object[]>();
     for (const { alert, path, labels, annotations } of alerts) {
       const { interval = '1m', at = '20m', labels: own = {}, ...series } = alertCases[alert] as AlertCase;
@@ -65,13 +68,13 @@ describe('rules and dashboards in deploy', () => {
       batches.set(`${path} ${interval}`, batch);
       batch.push({
         interval,
-        input_series: inputOf(series[which]),
+        input_series: inputOf(series[which], name),
         alert_rule_test: [{ eval_time: at, alertname: alert, exp_alerts: which === 'fires' ? [expected] : [] }],
       });
     }
     assert.ok(batches.size > 1);
-    for (const [index, [name, tests]] of [...batches].entries()) {
-      const [rules, interval] = name.split(' ');
+    for (const [index, [batch, tests]] of [...batches].entries()) {
+      const [rules, interval] = batch.split(' ');
       const path = join(folder, `${which}-${index}.yml`);
       await writeFile(path, stringify({ rule_files: [rules], evaluation_interval: interval, tests }));
       assert.match(await promtool('test', 'rules', path), /SUCCESS/);
@@ -109,6 +112,11 @@ describe('rules and dashboards in deploy', () => {
 
   it('each alert is silent in a case near its threshold', async () => test('silent'));
 
+  it('each alert fires, and is silent, in the same cases with the bounds of buckets as Prometheus 3 keeps them', async () => {
+    await test('fires', asPrometheus3);
+    await test('silent', asPrometheus3);
+  });
+
   it("promtool accepts the runbook's prometheus.yml, whose jobs send the token that workers want", async () => {
     const runbook = await readFile(join(root, 'docs/runbook.md'), 'utf8');
     const [, config = ''] = /^```yaml\n(# prometheus\.yml[\s\S]*?)^```$/m.exec(runbook) ?? [];
@@ -139,6 +147,11 @@ describe('rules and dashboards in deploy', () => {
   });
 });
 
-function inputOf(series: CaseSeries): { series: string; values: string }[] {
-  return Object.entries(series).map(([name, values]) => ({ series: name, values }));
+function inputOf(series: CaseSeries, name: (series: string) => string): { series: string; values: string }[] {
+  return Object.entries(series).map(([written, values]) => ({ series: name(written), values }));
+}
+
+/** Prometheus 3 keeps every bound of a bucket as a number with a fraction: https://prometheus.io/docs/prometheus/3.0/migration/ */
+function asPrometheus3(series: string): string {
+  return series.replace(/le="(\d+)"/, 'le="$1.0"');
 }
