@@ -94,6 +94,8 @@ export interface ApiErrorOptions {
   readonly reason?: RefusalReason | undefined;
   /** The vendor's message when it refused the operator's key: for operators only. Not sent across the queue. */
   readonly vendorSentence?: string | null;
+  /** Set if the message is in the vendor's own words, which may quote the request. Not sent across the queue. */
+  readonly isQuoted?: boolean;
   /** The vendor's HTTP status, which indicates whether another call may succeed. Not sent across the queue. */
   readonly vendorStatus?: number;
   /** Response headers in addition to those of the code. Not sent across the queue. */
@@ -133,6 +135,8 @@ export class ApiError extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined;
   readonly retryAfterMs: number | undefined;
   readonly vendorStatus: number | undefined;
+  /** Whether the message is in the vendor's own words, which may quote the request. */
+  readonly isQuoted: boolean;
   readonly isRetryable: boolean;
   readonly #reason: RefusalReason | undefined;
   readonly #headers: Readonly<Record<string, string>> | undefined;
@@ -147,6 +151,7 @@ export class ApiError extends Error {
     this.vendorCode = options.vendorCode ?? null;
     this.details = options.details;
     this.vendorStatus = options.vendorStatus;
+    this.isQuoted = options.isQuoted ?? false;
     this.#vendorSentence = options.vendorSentence ?? null;
     this.#reason = options.reason;
     this.isRetryable = options.retryable ?? errorTable[code].retryable;

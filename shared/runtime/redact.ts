@@ -25,26 +25,53 @@ const stride = 8;
 /** Maximum number of characters of a request's strings to compare: more takes too long. */
 const maxLooked = 1024 * 1024;
 
+/** A message may quote JSON that quotes JSON; deeper ones are not met. */
+const maxEscapes = 3;
+const escapeSequence = /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(["'\\/nrtbf]))/g;
+const escapedCharacters: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', f: '\f' };
+
+/** A file's name that consists of one word is not told apart from the word itself. */
+const singleWord = /^\w*$/;
+
 /**
- * Removes quotes of the request from a vendor's message: prompts, texts of tools and anything else written by the caller.
+ * Removes quotes of the request from a vendor's message: prompts, texts of tools, names of files and anything else written by the
+ * caller, also where the message shows them escaped, as JSON and Python do.
  * @param request JSON text
+ * @param files names of the files that were sent with it
  * @returns undefined if the request is too long to check, or not JSON
  */
-export function withoutWordsOf(message: string, request: string): string | undefined {
+export function withoutWordsOf(message: string, request: string, files: readonly string[] = []): string | undefined {
   // Even parsing it would block other requests.
   if (request.length > 2 * maxLooked) return undefined;
   const texts = stringsOf(request);
   if (texts === undefined) return undefined;
-  let rest = message;
-  const runs = new Set<string>();
-  for (let at = 0; at + minRun <= message.length; at++) runs.add(message.slice(at, at + minRun));
-  let looked = 0;
-  for (const text of texts) {
-    looked += text.length;
-    if (looked > maxLooked) return undefined;
-    rest = withoutText(rest, text, runs);
+  texts.push(...files.filter((name) => !singleWord.test(name)));
+  if (texts.reduce((length, text) => length + text.length, 0) > maxLooked) return undefined;
+  let rest = withoutTexts(message, texts);
+  let removed = message.length - rest.length;
+  let plain = message;
+  for (let round = 0; round < maxEscapes && plain.includes('\\'); round++) {
+    plain = unescaped(plain);
+    const plainRest = withoutTexts(plain, texts);
+    // Unless that shows more of the request, the message stays as it was written.
+    if (plain.length - plainRest.length > removed) [rest, removed] = [plainRest, plain.length - plainRest.length];
   }
   return rest;
+}
+
+/** A text without its outermost escapes. */
+function unescaped(text: string): string {
+  return text.replace(escapeSequence, (_, unit: string | undefined, byte: string | undefined, sign: string) =>
+    sign === undefined
+      ? String.fromCharCode(Number.parseInt((unit ?? byte) as string, 16))
+      : (escapedCharacters[sign] ?? sign),
+  );
+}
+
+function withoutTexts(message: string, texts: readonly string[]): string {
+  const runs = new Set<string>();
+  for (let at = 0; at + minRun <= message.length; at++) runs.add(message.slice(at, at + minRun));
+  return texts.reduce((rest, text) => withoutText(rest, text, runs), message);
 }
 
 function withoutText(message: string, text: string, runs: ReadonlySet<string>): string {
@@ -75,8 +102,10 @@ function stringsOf(request: string): string[] | undefined {
       if (!plainName.test(value) && !value.startsWith('data:')) texts.push(value);
     } else if (typeof value === 'object' && value !== null) {
       for (const [name, each] of Object.entries(value)) {
+        // A file's name is its caller's, however plain.
+        if (name === 'filename' && typeof each === 'string' && !singleWord.test(each)) texts.push(each);
         // The sandbox's instructions are not a prompt.
-        if (name !== 'sandbox' && each !== null) open.push(each);
+        else if (name !== 'sandbox' && each !== null) open.push(each);
       }
     }
   }

@@ -111,11 +111,12 @@ async function endWithError(
 
 /** Why a job failed. A vendor's message is compared with the request, so that no part of the request stays in the record. */
 async function detailsOf({ blobs, log }: WorkerContext, job: QueuedJob, error: ApiError): Promise<string> {
-  const { vendorStatus, vendorCode } = error;
-  const isVendors = vendorStatus !== undefined || vendorCode !== null;
-  if (!isVendors || job.requestBlob === undefined) return errorDetails(error, job.request);
+  const { isQuoted, vendorStatus, vendorCode } = error;
+  const isVendors = isQuoted || vendorStatus !== undefined || vendorCode !== null;
+  const files = job.uploads?.map(({ name }) => name);
+  if (!isVendors || job.requestBlob === undefined) return errorDetails(error, job.request, files);
   try {
-    return errorDetails(error, await blobs.ofRecords(job.account).text(job.requestBlob));
+    return errorDetails(error, await blobs.ofRecords(job.account).text(job.requestBlob), files);
   } catch (thrown) {
     log.warn({ err: thrown, job: job.id }, 'reading the request of a failed job failed');
     return errorDetails(error);

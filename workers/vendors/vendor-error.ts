@@ -237,12 +237,13 @@ export function vendorError(
       if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       if (matches(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
-        const options = { param, vendorStatus: status, cause };
+        const options = { param, isQuoted: message !== null, vendorStatus: status, cause };
         return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
       }
       return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
         param: details.param,
         vendorCode: details.code,
+        isQuoted: details.message !== null,
         vendorStatus: status,
         cause,
       });

@@ -20,11 +20,12 @@ const maxCodeCharacters = 100;
 /**
  * An error's details for the record: JSON text of `ErrorDetails`, without keys and without text of the request.
  * @param request the text of the job's request; if undefined (unknown), the vendor's message is left out
+ * @param files names of the files that were sent with the request
  */
-export function errorDetails(error: ApiError, request?: string): string {
+export function errorDetails(error: ApiError, request?: string, files: readonly string[] = []): string {
   const { param, vendorCode, vendorStatus } = error;
   const details: ErrorDetails = {
-    message: keptMessage(error, request).slice(0, maxMessageCharacters),
+    message: keptMessage(error, request, files).slice(0, maxMessageCharacters),
     ...(param !== null && { param: keep(param, request, maxParamCharacters) }),
     ...(vendorCode !== null && { code: vendorCode.slice(0, maxCodeCharacters) }),
     ...(vendorStatus !== undefined && { vendorStatus }),
@@ -32,13 +33,14 @@ export function errorDetails(error: ApiError, request?: string): string {
   return JSON.stringify(details);
 }
 
-function keptMessage(error: ApiError, request: string | undefined): string {
-  const { message, vendorStatus, vendorCode } = error;
-  const words = request === undefined ? undefined : withoutWordsOf(message, request);
+function keptMessage(error: ApiError, request: string | undefined, files: readonly string[]): string {
+  const { message, isQuoted, vendorStatus, vendorCode, status } = error;
+  const words = request === undefined ? undefined : withoutWordsOf(message, request, files);
   if (words !== undefined) return withoutKeys(words);
   // Messages worded by the gateway never repeat a request.
-  const isVendors = vendorCode !== null || (vendorStatus !== undefined && error.status < 500);
-  return isVendors ? "The model's vendor refused the request." : withoutKeys(message);
+  const isVendors = isQuoted || vendorCode !== null || (vendorStatus !== undefined && status < 500);
+  if (!isVendors) return withoutKeys(message);
+  return status < 500 ? "The model's vendor refused the request." : "The model's vendor had an error.";
 }
 
 function keep(text: string, request: string | undefined, max: number): string {

@@ -53,12 +53,12 @@ export class AnthropicErrors {
   /** The error of a failed call: an overlong prompt has a special code, on which clients shorten it. */
   of(thrown: unknown): ApiError {
     const error = ApiError.from(thrown);
-    const { code, message, param, cause } = error;
+    const { code, message, param, isQuoted, cause } = error;
     if (code !== 'invalid_request_error') return error;
     if (unpaid.test(message)) {
       return vendorError(this.vendor, 402, { message: null, param: null, code: 'billing_error', status: null });
     }
     if (!tooLong.some((pattern) => pattern.test(message))) return error;
-    return new ApiError('context_length_exceeded', message, { param, cause });
+    return new ApiError('context_length_exceeded', message, { param, isQuoted, cause });
   }
 }

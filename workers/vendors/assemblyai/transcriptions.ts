@@ -74,9 +74,11 @@ function readTranscript({ status, error, ...transcript }: JsonObject, secret: st
     case 'error': {
       const { message: reason } = readVendorError(JSON.stringify({ error }), secret);
       if (reason !== null && faultyAudio.test(reason)) {
-        throw new ApiError('invalid_request_error', reason, { param: 'file' });
+        throw new ApiError('invalid_request_error', reason, { param: 'file', isQuoted: true });
       }
-      throw new ApiError('server_error', reason ?? "The model's vendor could not do it.");
+      throw new ApiError('server_error', reason ?? "The model's vendor could not do it.", {
+        isQuoted: reason !== null,
+      });
     }
     default:
       throw new ApiError('server_error', "The model's vendor answered with a transcript of an unknown status.");

@@ -47,6 +47,7 @@ export class GeminiAnswerReader {
     if (isSuccess && details.status === null) {
       return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
         vendorCode: details.code,
+        isQuoted: details.message !== null,
       });
     }
     return vendorError(this.vendor, details.status ?? status, details, wait);

@@ -34,6 +34,7 @@ export class OpenAiAnswerReader {
     if (details.status !== null) return vendorError(this.vendor, details.status, details);
     return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
       vendorCode: details.code,
+      isQuoted: details.message !== null,
     });
   }
 

@@ -131,10 +131,11 @@ function isShort(said: unknown): said is string {
 function taskError({ code, message }: JsonObject): ApiError {
   const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
   const said = typeof message === 'string' && message !== '' ? message.slice(0, 4000) : undefined;
+  const options = { vendorCode, isQuoted: said !== undefined };
   if (vendorCode !== null && refusals.test(vendorCode)) {
-    return new ApiError('invalid_request_error', said ?? "The model's vendor refused the request.", { vendorCode });
+    return new ApiError('invalid_request_error', said ?? "The model's vendor refused the request.", options);
   }
-  return new ApiError('server_error', said ?? "The model's vendor could not make the video.", { vendorCode });
+  return new ApiError('server_error', said ?? "The model's vendor could not make the video.", options);
 }
 
 /** Streams a file into the store: only a few chunks of a video are ever in memory. */

@@ -71,5 +71,7 @@ export function predictionError({ status, error }: JsonObject): ApiError {
   if (status !== 'failed') return new ApiError('server_error', "The model's vendor has cancelled its work.");
   const message = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
   if (message !== undefined && refusals.test(message)) return contentRefused(message);
-  return new ApiError('server_error', message ?? "The model's vendor could not do it.");
+  return new ApiError('server_error', message ?? "The model's vendor could not do it.", {
+    isQuoted: message !== undefined,
+  });
 }

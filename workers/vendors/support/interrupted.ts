@@ -4,5 +4,5 @@ import { ApiError } from '../../../shared/errors.ts';
 export function interrupted(thrown: unknown): ApiError {
   const error = ApiError.from(thrown);
   if (error.code !== 'server_error') return error;
-  return new ApiError('stream_interrupted', error.message, { cause: error.cause });
+  return new ApiError('stream_interrupted', error.message, { cause: error.cause, isQuoted: error.isQuoted });
 }

@@ -72,7 +72,7 @@ export function failureAfterBegin(thrown: unknown): ApiError {
   }
   if (!isVendors) return error;
   const { code, message, param, vendorCode, cause } = error;
-  return new ApiError(code, message, { param, vendorCode, cause });
+  return new ApiError(code, message, { param, vendorCode, cause, isQuoted: error.isQuoted });
 }
 
 /** The name of a started task. It becomes part of a path. @throws ApiError `outcome_unknown` for an invalid one */

@@ -40,6 +40,10 @@ describe('error details of job records', () => {
     const error = new ApiError('invalid_request_error', 'You said: my secret plan.', { vendorStatus: 400 });
     const long = JSON.stringify({ messages: Array.from({ length: 3 }, () => 'a long text '.repeat(50_000)) });
     for (const request of [undefined, 'no JSON', long]) assert.doesNotMatch(errorDetails(error, request), /secret/);
+    const unnamed = new ApiError('server_error', 'You said: my secret plan.', { isQuoted: true });
+    assert.deepEqual(readErrorDetails(errorDetails(unnamed)), { message: "The model's vendor had an error." });
+    const own = new ApiError('server_error', 'The answer broke off.');
+    assert.deepEqual(readErrorDetails(errorDetails(own)), { message: 'The answer broke off.' });
   });
 });
 
@@ -69,5 +73,52 @@ describe('redaction of error messages', () => {
     assert.equal(withoutWordsOf('Bad response_format of type text', request), 'Bad response_format of type text');
     const chinese = JSON.stringify({ messages: [{ content: '我的密码是一二三四' }] });
     assert.equal(withoutWordsOf('拒绝：我的密码是一二三四', chinese), '拒绝：[…]');
+  });
+
+  test('withoutWordsOf removes quotes that a message shows escaped, as JSON, its ASCII form and Python do, also one in another', () => {
+    const prompts = [
+      'PIN: 1234\nfor Jörg',
+      'PIN: 1234\nof Jane Doe, 12 Acacia Road, who is ill',
+      'Say "hello" to\tmy wife',
+      'Look at C:\\new\\plans',
+      '我的密码是一二三四',
+    ];
+    for (const prompt of prompts) {
+      const request = JSON.stringify({ messages: [{ role: 'user', content: prompt }] });
+      const json = JSON.stringify(prompt).slice(1, -1);
+      const ascii = json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+      const python = json.replaceAll('\\"', '"');
+      const twice = JSON.stringify(ascii).slice(1, -1);
+      for (const quote of [
+        prompt,
+        json,
+        ascii,
+        ascii.replace(/(?<=\\u)..../g, (digits) => digits.toUpperCase()),
+        python,
+        twice,
+      ]) {
+        assert.equal(
+          withoutWordsOf(`Input should be a list, input_value='${quote}'.`, request),
+          "Input should be a list, input_value='[…]'.",
+        );
+      }
+    }
+  });
+
+  test('withoutWordsOf leaves a message that quotes nothing as it was written, escapes and all', () => {
+    const message = String.raw`'name' does not match '^[\w-]{1,64}$' at C:\new, see \u00e9.`;
+    assert.equal(withoutWordsOf(message, JSON.stringify({ name: 'Some text of a caller' })), message);
+  });
+
+  test('withoutWordsOf removes the names of files, of the request and beside it, unless they are single words', () => {
+    const content = [
+      { type: 'file', file: { filename: 'diagnosis-of-jane-doe.pdf', file_data: 'data:application/pdf;base64,AA' } },
+    ];
+    const request = JSON.stringify({ messages: [{ role: 'user', content }] });
+    assert.equal(withoutWordsOf("Cannot read 'diagnosis-of-jane-doe.pdf'.", request), "Cannot read '[…]'.");
+    assert.equal(
+      withoutWordsOf('The file will.m4a is no audio file', '{}', ['will.m4a', 'file']),
+      'The file […] is no audio file',
+    );
   });
 });
