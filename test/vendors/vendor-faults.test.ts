@@ -7,6 +7,7 @@ import { inspect } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai/dialect.ts';
 import type { FrameSink } from '../../workers/vendors/vendor.ts';
+import { readVendorError } from '../../workers/vendors/vendor-error.ts';
 import { beginStream, callOf, collect, sendJson, sendStream } from './contracts/fixture-vendor.ts';
 import { VendorBench } from './contracts/vendor-bench.ts';
 import { completion, errorBody, events, streams } from './recorded/recorded-openai.ts';
@@ -70,6 +71,25 @@ describe('vendor faults', () => {
         [400, "The model's vendor refused the request.", null],
       );
     }
+  });
+
+  it('the key that an error repeats is removed from message, param and code, however it is encoded', async () => {
+    const key = 'fal/0123456789abcdef=:+AbCdEfGh~ijkl';
+    const escaped = [...key].map((sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+    const basic = Buffer.from(`a:${key}`).toString('base64');
+    const bearer = Buffer.from(`Bearer ${key}`).toString('base64');
+    const plain = Buffer.from(key).toString('base64');
+    for (const echo of [key, key.replaceAll('/', '\\/'), escaped, encodeURIComponent(key), plain, basic, bearer]) {
+      const body = `{"error":{"message":"Bad header: ${echo}.","param":"${echo}","code":"${echo}"}}`;
+      const { message, param, code } = readVendorError(body, key);
+      assert.match(
+        `${message} ${param} ${code}`,
+        /^Bad header: .{0,12}\[key\].{0,12}\. .{0,12}\[key\].{0,12} null$/,
+        echo,
+      );
+    }
+    // Nothing is removed for a key that is none.
+    assert.equal(readVendorError('{"message":"Use auto."}', 'auto').message, 'Use auto.');
   });
 
   it("a vendor's 401, 402, 403, exhausted quota, unknown path or redirect becomes a 503 with a cause for the operator", async () => {

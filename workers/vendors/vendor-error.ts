@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { baseRespFault } from './support/base-resp.ts';
 import { isObject, type JsonObject } from './support/json-object.ts';
+import { withoutSecrets } from './support/without-secrets.ts';
 
 /** A vendor's error; what it does not report is null. */
 export interface VendorErrorDetails {
@@ -15,8 +16,6 @@ export interface VendorErrorDetails {
 const maxMessage = 4_000;
 const maxParam = 200;
 const codePattern = /^[\w.:-]{1,100}$/;
-/** A shorter key (the sandbox's) is no secret, and removing it would garble ordinary text. */
-const shortestSecret = 16;
 
 /** Statuses of stream errors that have no status but a well-known code or type. */
 const statusOfCode: Record<string, number> = {
@@ -161,12 +160,13 @@ function pathOf(loc: unknown): string | null {
 /**
  * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or similar shapes (`{"error": "…"}`, `{"errors":
  * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`). Anything else yields nulls.
- * @param secret The vendor's key, which is removed from the text before anything else sees it.
+ * @param secrets The vendor's keys, which are removed from each text before anything else sees it, however the JSON escapes them.
  */
-export function readVendorError(body: string, secret: string): VendorErrorDetails {
+export function readVendorError(body: string, ...secrets: readonly string[]): VendorErrorDetails {
+  const hide = withoutSecrets(secrets);
   let parsed: unknown;
   try {
-    parsed = JSON.parse(secret.length < shortestSecret ? body : body.replaceAll(secret, '[key]'));
+    parsed = JSON.parse(body, (_, value) => (typeof value === 'string' ? hide(value) : value));
   } catch {
     parsed = null;
   }

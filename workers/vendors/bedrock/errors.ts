@@ -38,9 +38,6 @@ const tooLong = [
 /** Faults of the operator's list of models that Bedrock reports as a bad request. */
 const unknownModel = [/model identifier is invalid/i, /on-demand throughput isn.t supported/i];
 
-/** A shorter secret is not one, and removing it would garble ordinary text. */
-const shortestSecret = 16;
-
 /** Bedrock's errors as the caller sees them. */
 export class BedrockErrors {
   private readonly vendor: string;
@@ -48,7 +45,7 @@ export class BedrockErrors {
 
   constructor(vendor: string, secrets: readonly string[]) {
     this.vendor = vendor;
-    this.secrets = secrets.filter(({ length }) => length >= shortestSecret);
+    this.secrets = secrets;
   }
 
   /** The error of an answer: its name is in a header, or in the body. */
@@ -66,8 +63,7 @@ export class BedrockErrors {
     // The service's namespace may precede a name, and an address may follow it.
     const [name = ''] = given.slice(given.indexOf('#') + 1).split(':');
     const type = name.slice(0, 1).toUpperCase() + name.slice(1);
-    const hidden = this.secrets.reduce((text, secret) => text.replaceAll(secret, '[key]'), body);
-    const { message } = readVendorError(hidden, '');
+    const { message } = readVendorError(body, ...this.secrets);
     const own = Object.hasOwn(statuses, type) ? statuses[type] : undefined;
     const details = { message, param: null, code: /^\w{1,100}$/.test(type) ? type : null, status: null };
     const error = vendorError(this.vendor, own ?? status, details, retryAfterMs);

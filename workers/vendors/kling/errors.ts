@@ -42,10 +42,9 @@ export function klingError(
   headers: HttpHeaders,
   secrets: readonly string[],
 ): ApiError {
-  const harmless = secrets.reduce((text, secret) => text.replaceAll(secret, '[key]'), body);
-  const code = serviceCode(harmless);
+  const code = serviceCode(body);
   if (refusals.includes(code)) return contentRefused();
-  const details = readVendorError(harmless, '');
+  const details = readVendorError(body, ...secrets);
   const named = code === missing ? { ...details, code: 'model_not_found' } : details;
   return vendorError(vendor, statuses[code] ?? status, named, readRetryAfter(headers));
 }
