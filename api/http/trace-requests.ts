@@ -37,6 +37,9 @@ function end(span: OpenSpan, ctx: Context): void {
     'sluice.endpoint': endpoint,
     'sluice.job.id': jobId,
     'sluice.client_request.id': facts.client_request,
+    'sluice.error.code': streamError?.code,
   };
-  span.end({ name: `${ctx.method} ${endpoint}`, attributes, error: streamError?.code });
+  // Of a server's spans those are errors that are its own, not its callers' mistakes.
+  const error = streamError !== undefined && streamError.status >= 500 ? streamError.code : undefined;
+  span.end({ name: `${ctx.method} ${endpoint}`, attributes, error });
 }

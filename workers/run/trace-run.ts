@@ -4,6 +4,16 @@ import type { RouteTarget } from '../routing/route-plan.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { JobRun, RunSpans } from './job-run.ts';
 
+/** Names of the GenAI semantic conventions (1.37.0), by the rows of vendors; others go by their own, and so does all that is like OpenAI. */
+const providers: ReadonlyMap<string, string> = new Map([
+  ...['anthropic', 'deepseek', 'groq', 'perplexity'].map((name) => [name, name] as const),
+  ['azure', 'azure.ai.openai'],
+  ['bedrock', 'aws.bedrock'],
+  ['gemini', 'gcp.gemini'],
+  ['mistral', 'mistral_ai'],
+  ['xai', 'x_ai'],
+]);
+
 /** Spans of one run of a job, if its request is traced: the wait before it, the run, each call of a vendor. */
 export class RunTrace implements RunSpans {
   readonly #tracer: Tracer;
@@ -45,7 +55,8 @@ export class RunTrace implements RunSpans {
     const operation = routed.capability === 'embedding' ? 'embeddings' : routed.capability;
     const attributes = {
       'gen_ai.operation.name': operation,
-      'gen_ai.provider.name': vendor,
+      'gen_ai.provider.name': providers.get(routed.vendorRow.name) ?? vendor,
+      'sluice.vendor': vendor,
       'gen_ai.request.model': model,
       'sluice.call': number,
     };

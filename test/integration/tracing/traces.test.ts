@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { held, streamed } from '../../support/chat-requests.ts';
@@ -142,6 +142,80 @@ describe('traces', () => {
       assert.deepEqual([sent, with_['x-collector']], ['/v1/traces', 'a key']);
     }
     assert.match(gateway.apis[0]?.output() ?? '', new RegExp(`"trace":"${traceId}"`));
+  });
+});
+
+describe('spans of failures', () => {
+  const json = (response: ServerResponse, status: number, body: object): void => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  };
+  /** A vendor of any wire whose first answer is an overload, and whose others refuse the request. */
+  const overloadedOnce = (): Server => {
+    let calls = 0;
+    return createServer(async (request, response) => {
+      await once(request.resume(), 'end');
+      json(response, calls++ === 0 ? 503 : 400, { error: { message: 'No.' } });
+    });
+  };
+
+  it("a caller's mistake is no error of the api's span, a fault is, and a vendor goes by its name in the conventions", async () => {
+    const collector = await OtlpReceiver.start();
+    const vendor = overloadedOnce();
+    await new Promise<void>((resolve) => vendor.listen(0, '127.0.0.1', resolve));
+    const base_url = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}/v1`;
+    const gateway = await TestGateway.start({
+      settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+      configuration: {
+        vendors: { mine: { like: 'mistral', base_url, api_keys: ['a-key'], open: true } },
+        routing: { attempts: 1 },
+      },
+    });
+    try {
+      const ask = async (more: object, headers: Record<string, string> = {}): Promise<number> => {
+        const answer = await gateway.fetch(path, { method: 'POST', body: JSON.stringify(held('Hi', more)), headers });
+        await answer.text();
+        return answer.status;
+      };
+      const statuses = [
+        await ask({ model: 'mine/m' }),
+        await ask({ model: 'mine/m' }),
+        await ask({ model: 'unknown' }),
+        await ask({}, { authorization: 'Bearer sk-sluice-no-key-of-this-gateway' }),
+      ];
+      assert.deepEqual(statuses, [503, 400, 404, 401]);
+      await Promise.all([...gateway.apis, ...gateway.workers].map((process) => process.stop()));
+      const shown = (span: ReceivedSpan) => ({
+        status: attributeOf(span, 'http.response.status_code'),
+        code: span.status?.code ?? 0,
+        type: attributeOf(span, 'error.type'),
+        refusal: attributeOf(span, 'sluice.error.code'),
+      });
+      const requests = collector.spans.filter(({ name }) => name === 'POST chat').map(shown);
+      const byStatus = (one: ReturnType<typeof shown>, other: ReturnType<typeof shown>) =>
+        String(one.status) < String(other.status) ? -1 : 1;
+      const mistake = { code: 0, type: undefined };
+      assert.deepEqual(requests.sort(byStatus), [
+        { ...mistake, status: '400', refusal: 'invalid_request_error' },
+        { ...mistake, status: '401', refusal: 'invalid_api_key' },
+        { ...mistake, status: '404', refusal: 'model_not_found' },
+        { status: '503', code: 2, type: 'service_unavailable', refusal: 'service_unavailable' },
+      ]);
+      const calls = collector.spans.filter(({ name }) => name === 'chat m');
+      // Of a client's spans, a refusal is an error.
+      assert.deepEqual(
+        calls.map(({ status }) => status?.code),
+        [2, 2],
+      );
+      for (const call of calls) {
+        const names = ['gen_ai.provider.name', 'sluice.vendor'].map((name) => attributeOf(call, name));
+        assert.deepEqual(names, ['mistral_ai', 'mine']);
+      }
+    } finally {
+      await gateway.stop();
+      vendor.closeAllConnections();
+      vendor.close();
+      collector.close();
+    }
   });
 });
 
