@@ -164,11 +164,9 @@ async function afterFinish(
   // Another attempt still needs the request.
   if (reply.verdict === 'fenced') run.lose('fenced');
   if (reply.verdict !== 'finished' && reply.verdict !== 'already') return 'done';
-  const { capability } = run.job;
   const { error } = end;
-  const [vendor, outcome] = [vendorLabel(run), outcomeOf(end)];
-  context.metrics.jobs.inc({ capability, vendor, outcome });
-  if (error !== undefined) context.metrics.errors.inc({ capability, vendor, code: error.code });
+  const outcome = outcomeOf(end);
+  countEnd(context, run.job, { vendor: run.vendor, outcome, error });
   // Its own call arrived twice, or another process was faster: the state has the valid outcome.
   if (reply.verdict === 'already') {
     await settleEnded(context, run.job, called);
@@ -178,6 +176,17 @@ async function afterFinish(
   const ended = { ...run.end, errorDetails: end.details, endedAt: context.clock.now() } as const;
   await settleOwn(context, run, called, ended, end.charge);
   return 'done';
+}
+
+/** Counts a job that this worker has ended. */
+export function countEnd(
+  { metrics }: Pick<WorkerContext, 'metrics'>,
+  { capability }: Pick<QueuedJob, 'capability'>,
+  { vendor: name, outcome, error }: { vendor: string; outcome: Outcome; error: Pick<ApiError, 'code'> | undefined },
+): void {
+  const vendor = vendorLabel({ vendor: name });
+  metrics.jobs.inc({ capability, vendor, outcome });
+  if (error !== undefined) metrics.errors.inc({ capability, vendor, code: error.code });
 }
 
 /** How a job ended, as recorded. */

@@ -8,7 +8,7 @@ import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
 import { discardUnwantedTask } from './discard-task.ts';
-import { finishRun } from './finish-run.ts';
+import { countEnd, finishRun } from './finish-run.ts';
 import { FrameWriter } from './frame-writer.ts';
 import { JobRun, logLifetime, type RunOutcome, vendorLabel } from './job-run.ts';
 import { parkRun } from './park-run.ts';
@@ -142,18 +142,20 @@ function isGuarded(verdict: NotRunning): boolean {
 
 async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict: NotRunning): Promise<void> {
   if (verdict === 'drop') return;
-  if (verdict !== 'settle') {
-    const [code, message] = errorOf[verdict];
-    const error = new ApiError(code, message);
-    if (verdict === 'interrupted') await endInterrupted(context, job, error);
-    else {
-      const reply = await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
-      // Its output is counted here: the job leaves its queue now, so no other worker claims it.
-      if (reply.verdict === 'finished' && !reply.isRunning) await settleEnded(context, job);
-    }
+  if (verdict === 'settle') {
+    await settleEnded(context, job);
     return;
   }
-  await settleEnded(context, job);
+  const [code, message] = errorOf[verdict];
+  const error = new ApiError(code, message);
+  const reply =
+    verdict === 'interrupted'
+      ? await endInterrupted(context, job, error)
+      : await endJob(context, job, error, isGuarded(verdict) ? 'abandoned' : undefined);
+  if (reply.verdict !== 'finished') return;
+  // Its output is counted here: the job leaves its queue now, so no other worker claims it.
+  const vendor = reply.isRunning ? '' : await settleEnded(context, job);
+  countEnd(context, job, { vendor, outcome: 'failed', error });
 }
 
 /**

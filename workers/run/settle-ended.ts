@@ -1,7 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
-import { finishWithError } from '../../shared/jobs/attempt.ts';
+import { type FinishReply, finishWithError } from '../../shared/jobs/attempt.ts';
 import { type JobState, readJobState, readServed } from '../../shared/jobs/job-state.ts';
 import { settlementOf, settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { storeUsage } from '../../shared/jobs/store-usage.ts';
@@ -36,21 +36,21 @@ export interface Called {
   readonly firstAt: number | undefined;
 }
 
-/** Ends a job whose worker was lost in the middle of its answer, and settles it by the output so far. */
-export async function endInterrupted(context: WorkerContext, job: QueuedJob, error: ApiError): Promise<void> {
+/** Ends a job whose worker was lost in the middle of its answer; it is settled by the output so far. */
+export function endInterrupted(context: WorkerContext, job: QueuedJob, error: ApiError): Promise<FinishReply> {
   const { id: jobId, retentionMs } = job;
   const call = { jobId, guard: 'abandoned', retentionMs, isCluster: context.isCluster } as const;
-  const reply = await finishWithError(context.redis, call, error);
-  if (reply.verdict === 'finished') await settleEnded(context, job);
+  return finishWithError(context.redis, call, error);
 }
 
 /**
  * Settles a job that another process has ended, from its state.
  * @param known vendor calls of the run that owned the job; omitted: this run made none
+ * @returns the vendor that was called last; '' if none was
  */
-export async function settleEnded(context: WorkerContext, job: QueuedJob, known?: Called): Promise<void> {
+export async function settleEnded(context: WorkerContext, job: QueuedJob, known?: Called): Promise<string> {
   const state = await readJobState(context.redis, job.id);
-  if (state?.outcome === undefined) return;
+  if (state?.outcome === undefined) return '';
   const called = known ?? (await calledByLog(context, state));
   const charge = await chargeEnded(context, job, state, called);
   const { usage, cost, saved } = charge ?? state;
@@ -59,6 +59,7 @@ export async function settleEnded(context: WorkerContext, job: QueuedJob, known?
   const { vendor, attempts, servedModel, firstAt = state.firstAt } = called;
   const settlement = settlementOf({ ...state, servedModel, firstAt, usage, cost, saved, attempt: attempts }, vendor);
   if (settlement !== undefined) await settleNow(context.redis, settlement);
+  return vendor;
 }
 
 /** The charge of a job that was ended without one; undefined: a usage or cost that was recorded with the end is final. */

@@ -171,3 +171,29 @@ describe('metrics of jobs', () => {
     assert.doesNotMatch([...(await series())].join('\n'), /made-up|unknown-\d|none-\d|id-\d/);
   });
 });
+
+describe('metrics of jobs whose worker is lost', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ workers: 0 });
+  });
+  after(() => gateway.stop());
+
+  it('the worker that ends the answer of a killed one counts the job and its error under the vendor that was called', async () => {
+    const killed = await gateway.startWorker();
+    const answer = await gateway.fetch(path, post(streamed('WORDS:900@20')));
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    await killed.kill();
+    const port = await freePort();
+    await gateway.startWorker({ WORKER_PORT: String(port) });
+    while (!(await reader?.read())?.done);
+    await eventually(async () => {
+      const page = await MetricsPage.read(`http://127.0.0.1:${port}`);
+      const labels = ['capability="chat"', 'vendor="sandbox"'];
+      assert.equal(page.sum('sluice_job_errors_total', ...labels, 'code="stream_interrupted"'), 1);
+      assert.equal(page.sum('sluice_jobs_total', ...labels, 'outcome="failed"'), 1);
+      assert.equal(page.sum('sluice_jobs_total'), 1);
+    });
+  });
+});
