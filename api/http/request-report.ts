@@ -170,7 +170,7 @@ export function recordRequest(
   const line = {
     job: jobId,
     method: ctx.method,
-    path: loggedPath(ctx),
+    path: loggedPath(ctx.path),
     status,
     ms: Math.round(milliseconds * 10) / 10,
     endpoint,
@@ -184,11 +184,11 @@ export function recordRequest(
 /** Paths of results. Their ids are not logged, valid or not, because a link contains one. */
 const results = /\/results\//i;
 
-/** Matches what `withoutIds` removes. Few paths do, so one test replaces two rewrites. */
-const mayHoldId = /\d{10}|signature=/i;
+/** Matches what is not logged of a path. Few paths have any, so one test replaces all rewrites. */
+const isUnusual = /\d{10}|signature=|sk-/i;
 
-/** The path without the ids of files. */
-function loggedPath({ path }: Context): string {
+/** A path without the ids of files, and without API keys in the wrong place. */
+export function loggedPath(path: string): string {
   if (results.test(path)) return '/results/[file]';
-  return mayHoldId.test(path) ? withoutIds(path) : path;
+  return isUnusual.test(path) ? withoutIds(path).replace(/\bsk-[\w-]{12,}/g, '[key]') : path;
 }

@@ -4,9 +4,10 @@ import { errorDetails, readErrorDetails } from '../../shared/jobs/settlement/err
 import { refusedKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { loadScript } from '../../shared/redis/script.ts';
-import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
+import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Caller } from '../auth/caller.ts';
+import { loggedPath } from '../http/request-report.ts';
 import type { Session } from '../management/sign-in/session.ts';
 import type { Context } from '../state.ts';
 
@@ -151,7 +152,7 @@ function rowOf(
     ...(account !== undefined && { account }),
     ...(key !== undefined && { key }),
     method,
-    path: withoutIds(path.slice(0, maxPathCharacters)),
+    path: loggedPath(path).slice(0, maxPathCharacters),
     status: error.status,
     type: errorTable[error.code].type,
     code: error.vendorCode ?? error.code,

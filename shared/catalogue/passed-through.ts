@@ -19,6 +19,8 @@ export const usualTraits: Readonly<Record<Exclude<Capability, 'video'>, Traits>>
 
 /** Maximum length of an id, also in a list. */
 const maxId = 256;
+/** Characters that move a terminal's cursor or are not seen: logs, lists and files would show them, or rather not. */
+const unseen = /\p{C}/u;
 
 /**
  * The model for an id `vendor/model` of an open vendor: the listed one with that route, on this route alone, or one with
@@ -34,6 +36,7 @@ export function passedThrough(
   const vendor = id.slice(0, Math.max(0, slash));
   const model = id.slice(slash + 1);
   if (model === '' || id.length > maxId || !Object.hasOwn(vendors, vendor) || !vendors[vendor]?.isOpen) return;
+  if (unseen.test(id)) return;
   for (const row of served) {
     const route = row.routes.find((each) => each.vendor === vendor && each.model === model);
     if (route === undefined || row.capability !== capability) continue;

@@ -182,4 +182,13 @@ describe('Catalogue.replace', () => {
     assert.deepEqual(routesOf('vllm/any'), []);
     assert.deepEqual([catalogue.nearest('befor'), catalogue.nearest('aftr')], [[], ['after']]);
   });
+
+  it('an id of an open vendor with characters that no one sees, or that a terminal obeys, is no model', () => {
+    const opened = { groq: { ...vendorSettings('groq'), isOpen: true } };
+    const catalogue = createCatalogue({ vendors: opened, models: [] });
+    assert.equal(catalogue.routes('groq/modèle-一', 'chat').length, 1);
+    for (const sign of ['\u009b31m', '\u001b[2J', '\n', '\u202e', '\u200b']) {
+      assert.deepEqual(catalogue.routes(`groq/a${sign}b`, 'chat'), [], JSON.stringify(sign));
+    }
+  });
 });
