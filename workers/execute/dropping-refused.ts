@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
 import { chatFieldSupport, givenChatFields, supportOf } from '../../shared/vendors/field-support.ts';
 import type { ChatFieldSupport } from '../../shared/vendors/vendor-description.ts';
 import type { VendorRow } from '../../shared/vendors/vendors.ts';
@@ -21,9 +22,9 @@ export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
 }
 
 function withoutRefused(request: string, support: ChatFieldSupport): string {
-  const chat = JSON.parse(request) as Record<string, unknown>;
+  const chat = parseExact(request) as Record<string, unknown>;
   for (const field of givenChatFields(chat)) {
     if (supportOf(support, field) === 'rejected') delete chat[field.split('.', 1)[0] as string];
   }
-  return JSON.stringify(chat);
+  return stringifyExact(chat);
 }

@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
 import { anthropicModelTraits } from '../vendors/anthropic/models.ts';
@@ -30,7 +31,7 @@ export function withoutHints(request: string, target: Target): string {
     ((isStrict || chat?.effort === false) && request.includes('"reasoning_effort":')) ||
     (isStrict && hint.test(request));
   if (!mayHoldForeign) return request;
-  const fields = JSON.parse(request) as Fields;
+  const fields = parseExact(request) as Fields;
   if (!isAnthropic) {
     const { thinking } = fields;
     for (const name of anthropicFields) delete fields[name];
@@ -38,8 +39,8 @@ export function withoutHints(request: string, target: Target): string {
   }
   // OpenAI's reasoning models cannot be told not to reason, except some of the newest.
   if (chat?.effort === false || (isStrict && fields.reasoning_effort === 'none')) delete fields.reasoning_effort;
-  if (!isStrict) return JSON.stringify(fields);
-  return JSON.stringify({
+  if (!isStrict) return stringifyExact(fields);
+  return stringifyExact({
     ...without(fields),
     messages: messagesWithout(fields, vendorRow),
     ...(fields.tools !== undefined && { tools: listOf(fields.tools).map(without) }),
@@ -61,8 +62,8 @@ function thinksOnlyIfAsked({ reasoning_effort: effort }: Fields, thinking: unkno
 /** The chat of a response without the fields that its vendor would refuse in earlier turns, which another vendor may have produced. */
 export function withoutHintsInTurns(request: string, target: Target): string {
   if (!refusesHints(target) || !hint.test(request)) return request;
-  const fields = JSON.parse(request) as Fields;
-  return JSON.stringify({ ...fields, messages: messagesWithout(fields, target.vendorRow) });
+  const fields = parseExact(request) as Fields;
+  return stringifyExact({ ...fields, messages: messagesWithout(fields, target.vendorRow) });
 }
 
 /** Fields in which the gateway shows another vendor's thoughts and signatures; clients send them back with its answers. */
@@ -78,8 +79,8 @@ export function withoutThoughts(call: VendorCall, { vendorRow }: Target): Vendor
   const { request } = call;
   if (!thoughtEndings.some((ending) => request.includes(ending))) return call;
   if (!thoughts.some((name) => request.includes(`"${name}":`))) return call;
-  const fields = JSON.parse(requestText(request)) as Fields;
-  return { ...call, request: JSON.stringify({ ...fields, messages: messagesWithout(fields, vendorRow) }) };
+  const fields = parseExact(requestText(request)) as Fields;
+  return { ...call, request: stringifyExact({ ...fields, messages: messagesWithout(fields, vendorRow) }) };
 }
 
 function refusesHints({ chat, vendorRow }: Pick<Target, 'chat' | 'vendorRow'>): boolean {

@@ -1,5 +1,6 @@
 import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
@@ -11,8 +12,8 @@ import {
   type ModelLimits,
   readModelLimits,
 } from '../../pipeline/request-extent.ts';
-import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { requestText } from '../../pipeline/request-text.ts';
+import { leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
+import { type RequestText, requestText } from '../../pipeline/request-text.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { type CompletionViewOptions, forwardedStreamOptions } from '../completions/completion-view.ts';
 
@@ -32,7 +33,7 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
   return {
     model,
     stream: stream === true,
-    request: requestText(job),
+    request: withExactSchemas(requestText(job), job, body),
     hasMedia,
     affinity: cacheAffinity(input.prompt_cache_key, input.messages),
     viewOptions: { includeUsage: streamOptions?.include_usage === true },
@@ -49,6 +50,23 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
     },
   };
 };
+
+/** Integers beyond 2^53, which parsing has rounded, have as many digits. */
+const mayBeRounded = /\d{16}/;
+
+/** The request with the integers of its schemas as their caller wrote them: ids of 64 bits in an enum, or the bounds of such. */
+function withExactSchemas(text: RequestText, job: object, body: Uint8Array): RequestText {
+  if (!('tools' in job || 'response_format' in job) || typeof text !== 'string' || !mayBeRounded.test(text))
+    return text;
+  const exact = parseJson(body, parseExact);
+  leaveOutNulls(chatRequest, exact);
+  const { tools, response_format: format } = exact;
+  return stringifyExact({
+    ...job,
+    ...(tools !== undefined && { tools }),
+    ...(format !== undefined && { response_format: format }),
+  });
+}
 
 /** Vendors differ in which of the two names they know or prefer, so the larger limit counts. */
 function largest(one: number | null | undefined, other: number | null | undefined): number | undefined {

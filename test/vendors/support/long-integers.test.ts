@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { parseChat } from '../../../api/endpoints/chat/parse-chat.ts';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
 import { parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
@@ -22,6 +23,8 @@ const asked = [
   { role: 'tool', tool_call_id: 'c1', content: 'done' },
 ];
 const tools = [{ type: 'function', function: { name: 'f' } }];
+/** The bounds of integers of 64 bits, as generators of schemas write them. */
+const schema = '{"type":"integer","minimum":-9223372036854775808,"maximum":9223372036854775807}';
 
 /** A vendor, its model, and an answer with one call. */
 interface Wire {
@@ -71,6 +74,16 @@ for (const [name, { create, model, answer }] of Object.entries(wires)) {
       }
     });
 
+    it(`${name} gets the schemas of tools and of the answer with all their digits`, async () => {
+      bench.server.answer((response) => sendJson(response, 200, answer));
+      const format = `{"type":"json_schema","json_schema":{"name":"a","schema":${schema}}}`;
+      const fields = `"tools":[{"type":"function","function":{"name":"f","parameters":${schema}}}],"response_format":${format}`;
+      const request = `{"messages":[{"role":"user","content":"Go."}],${fields}}`;
+      await bench.vendor.chat(callOf({ model, stream: false, request }), collect());
+      const sent = bench.posts.at(-1)?.body.replaceAll('\\"', '"') ?? '';
+      assert.equal(sent.split('"minimum":-9223372036854775808,"maximum":9223372036854775807').length, 3, sent);
+    });
+
     it(`${name} answers with arguments that have all their digits`, async () => {
       bench.server.answer((response) => sendJson(response, 200, answer));
       const held = await bench.vendor.chat(callOf({ model, stream: false }), collect());
@@ -93,11 +106,11 @@ describe('integers beyond 2^53 in streams and messages', () => {
   });
 
   it('a message keeps the digits of earlier calls, of schemas and of the answer', async () => {
-    const schema = '{"type":"object","properties":{"id":{"type":"integer","maximum":9223372036854775807}}}';
-    const body = `{"model":"m","max_tokens":9,"seed":9007199254740993,"tools":[{"name":"f","input_schema":${schema}}],"messages":[{"role":"user","content":"Go."},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":${input}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1"}]}]}`;
+    const own = '{"type":"object","properties":{"id":{"type":"integer","maximum":9223372036854775807}}}';
+    const body = `{"model":"m","max_tokens":9,"seed":9007199254740993,"tools":[{"name":"f","input_schema":${own}}],"messages":[{"role":"user","content":"Go."},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":${input}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1"}]}]}`;
     const request = textOf((await parseMessages(Buffer.from(body))).request);
     assert.ok(request.includes('"seed":9007199254740993'));
-    assert.ok(request.includes(`"parameters":${schema}`));
+    assert.ok(request.includes(`"parameters":${own}`));
     const chat = JSON.parse(request) as { messages: [unknown, { tool_calls: [typeof call] }] };
     assert.equal(chat.messages[1].tool_calls[0].function.arguments, input.replace('1e21', '1e+21'));
     const frame = { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason: 'tool_calls' }] };
@@ -107,6 +120,18 @@ describe('integers beyond 2^53 in streams and messages', () => {
       throughLog([{ type: 'end', text: JSON.stringify(frame) }], [1]),
     );
     assert.ok(held.includes(`"input":${input.replace('1e21', '1e+21')}`));
+  });
+
+  it('a chat keeps the digits of its schemas, and is otherwise as its schema reads it', async () => {
+    const parameters = `{"type":"object","properties":{"id":${schema}}}`;
+    const tool = `{"type":"function","function":{"name":"f","description":null,"parameters":${parameters}}}`;
+    const format = `{"type":"json_schema","json_schema":{"name":"a","schema":${schema}}}`;
+    const body = `{"model":"m","user":null,"temperature":0.5,"messages":[{"role":"user","content":"Go."}],"tools":[${tool}],"response_format":${format}}`;
+    const request = textOf((await parseChat(Buffer.from(body))).request);
+    assert.equal(
+      request,
+      `{"temperature":0.5,"messages":[{"role":"user","content":"Go."}],"tools":[${tool.replace('"description":null,', '')}],"response_format":${format}}`,
+    );
   });
 
   it('parseExact reads what JSON.parse reads, and stringifyExact writes it again', () => {

@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { tierName } from '../../../shared/money/service-tier.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
@@ -32,7 +32,7 @@ export async function toConverseRequest(
   media: InlineMedia,
 ): Promise<string> {
   const { model, request } = call;
-  const chat = JSON.parse(requestText(request)) as ChatRequest;
+  const chat = parseExact(requestText(request)) as ChatRequest;
   refuseFields(bedrockChatFields, chat);
   const family = bedrockModelFamily(model);
   const { toolConfig: tools, additional: toolFields } = toConverseTools(chat, family);
@@ -118,7 +118,7 @@ function topKOf(topK: unknown, family: BedrockModelFamily): JsonObject {
 function toOutputConfig(chat: ChatRequest, { effort }: ConverseReasoning): JsonObject {
   const format = jsonSchemaOf(chat);
   const jsonSchema = format && {
-    schema: JSON.stringify(format.schema),
+    schema: stringifyExact(format.schema),
     name: format.name,
     ...(format.description !== undefined && { description: format.description }),
   };

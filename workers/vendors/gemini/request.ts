@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { isStandardTier, tierName } from '../../../shared/money/service-tier.ts';
 import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
@@ -43,7 +44,7 @@ function toServiceTier({ service_tier: tier }: Pick<ChatRequest, 'service_tier'>
 
 /** The request of a chat; null fields are omitted. */
 export function readChatRequest({ request }: Pick<VendorCall, 'request'>): ChatRequest {
-  const fields = Object.entries(JSON.parse(requestText(request)) as ChatRequest).filter(([, value]) => value !== null);
+  const fields = Object.entries(parseExact(requestText(request)) as ChatRequest).filter(([, value]) => value !== null);
   return Object.fromEntries(fields) as ChatRequest;
 }
 
@@ -82,7 +83,8 @@ function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
 
 /** Gemini's seed has 32 bits. Of a longer one the lowest count: equal seeds stay equal. */
 function toSeed(seed: number | null | undefined): number | undefined {
-  return seed == null ? undefined : Number(BigInt.asIntN(32, BigInt(seed)));
+  if (seed == null) return undefined;
+  return Number(BigInt.asIntN(32, BigInt(typeof seed === 'number' ? seed : stringifyExact(seed))));
 }
 
 function toResponseFormat(format: ChatRequest['response_format']): JsonObject {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
@@ -25,13 +26,13 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   const mayDeviate = new RegExp(texts.join('|'));
   return (request) => {
     if (!mayDeviate.test(request)) return request;
-    const chat: unknown = JSON.parse(request);
+    const chat = parseExact(request);
     if (!isObject(chat)) return request;
     refuse(chat, fields);
     for (const field of unknown) delete chat[field];
     for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
     if (Array.isArray(chat.messages)) chat.messages = chat.messages.map((message) => adaptMessage(message, deviations));
-    return JSON.stringify(chat);
+    return stringifyExact(chat);
   };
 }
 
