@@ -228,14 +228,8 @@ function wrongType(issues: readonly TypeIssue[], found: unknown): Fault['fault']
 }
 
 const typeNames: Record<string, string> = {
-  string: 'a string',
-  number: 'a number',
-  int: 'an integer',
-  boolean: 'a boolean',
-  object: 'an object',
-  record: 'an object',
-  array: 'an array',
-  null: 'null',
+  ...{ string: 'a string', number: 'a number', int: 'an integer', boolean: 'a boolean' },
+  ...{ object: 'an object', record: 'an object', array: 'an array', null: 'null' },
 };
 
 function typeOf(value: unknown): string {
