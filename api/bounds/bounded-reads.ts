@@ -5,7 +5,7 @@ import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 const maxLate = 16;
 
 /**
- * Bounds the time of reads from a storage that may stop responding. A late read continues in the background. While many do,
+ * Bounds the time of reads from a storage that may stop responding, and of changes there. A late one continues in the background. While many do,
  * new reads are refused: they would only queue behind them and fill the memory.
  */
 export class BoundedReads {
@@ -24,8 +24,33 @@ export class BoundedReads {
     this.#reason = reason;
   }
 
-  /** Returns the result of `begin`. @throws ApiError 503 when it fails or times out. */
+  /** Returns the result of `begin`, or throws its API error. @throws ApiError 503 when it fails otherwise, or times out. */
   async read<Row>(begin: () => Promise<Row>): Promise<Row> {
+    return await this.#inTime(begin, () => this.#unavailable());
+  }
+
+  /**
+   * The same for a change that must not be made twice. One that has not come to its first write in time is not made later, so that
+   * its caller can repeat it.
+   * @param begin calls `beforeWrite` ahead of its first write; what that throws ends it
+   * @throws ApiError 500 `outcome_unknown` when it times out later
+   */
+  async change<Row>(begin: (beforeWrite: () => void) => Promise<Row>): Promise<Row> {
+    let [isLate, isWriting] = [false, false];
+    const beforeWrite = (): void => {
+      if (isLate) throw this.#unavailable();
+      isWriting = true;
+    };
+    return await this.#inTime(
+      () => begin(beforeWrite),
+      () => {
+        isLate = true;
+        return isWriting ? outcomeUnknown() : this.#unavailable();
+      },
+    );
+  }
+
+  async #inTime<Row>(begin: () => Promise<Row>, late: () => ApiError): Promise<Row> {
     if (this.#late >= maxLate) throw this.#unavailable();
     const reading = begin();
     let answer: { readonly row: Row } | undefined;
@@ -35,7 +60,7 @@ export class BoundedReads {
         this.#patienceMs,
       );
     } catch (error) {
-      throw this.#unavailable(error);
+      throw error instanceof ApiError ? error : this.#unavailable(error);
     }
     if (answer !== undefined) return answer.row;
     this.#late++;
@@ -43,7 +68,7 @@ export class BoundedReads {
       this.#late--;
     };
     reading.then(settled, settled);
-    throw this.#unavailable();
+    throw late();
   }
 
   #unavailable(cause?: unknown): ApiError {
@@ -53,4 +78,9 @@ export class BoundedReads {
       cause,
     });
   }
+}
+
+function outcomeUnknown(): ApiError {
+  const message = 'The database did not say in time whether the change was made. Look before you repeat it.';
+  return new ApiError('outcome_unknown', message);
 }

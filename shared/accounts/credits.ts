@@ -22,6 +22,8 @@ export interface Credit {
 export interface NewCredit extends Pick<Credit, 'accountId' | 'amount' | 'note' | 'createdBy'> {
   /** A repeat with it adds nothing, and gets the credit that was added first. */
   readonly idempotencyKey?: string | undefined;
+  /** Called ahead of the first write: what it throws ends it. */
+  readonly beforeWrite?: () => void;
 }
 
 /** Maximum total credit of an account: nine million dollars. Sums in nano-dollars stay below 2^53. */
@@ -38,7 +40,7 @@ export const maxCredit = 9_000_000 * 1_000_000_000;
 export async function addCredit(
   db: Database,
   redis: RedisClient,
-  { accountId, amount, note, createdBy, idempotencyKey }: NewCredit,
+  { accountId, amount, note, createdBy, idempotencyKey, beforeWrite }: NewCredit,
 ): Promise<Credit | 'short' | 'too_much' | 'no_account' | 'reused'> {
   const row: Selectable<CreditsTable> = {
     id: newCreditId(accountId, idempotencyKey),
@@ -59,6 +61,7 @@ export async function addCredit(
     if (earlier !== undefined) return earlier.amount === amount && earlier.note === note ? undefined : 'reused';
     if (amount < 0 && account.credit - account.charged + amount < 0) return 'short';
     if (account.credit + amount > maxCredit) return 'too_much';
+    beforeWrite?.();
     await transaction.insertInto('credits').values(row).execute();
     isInserted = true;
     return undefined;

@@ -65,6 +65,8 @@ export interface NewUser {
   readonly accountId?: string | undefined;
   /** Credit of a new account, in nano-dollars. */
   readonly credit: number;
+  /** Called ahead of the first write: what it throws ends it. */
+  readonly beforeWrite?: () => void;
 }
 
 /**
@@ -75,6 +77,7 @@ export async function createUser(db: Database, user: NewUser): Promise<User | un
   const { email, name, role, accountId = newAccountId(), credit } = user;
   const now = new Date().toISOString();
   return db.transaction().execute(async (transaction) => {
+    user.beforeWrite?.();
     const row = await transaction
       .insertInto('users')
       .values({

@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import { z } from 'zod';
 import {
   type AccountWithMoney,
-  ensureAccount,
+  ensureAccountIn,
   findAccount,
   listAccounts,
   newAccountId,
@@ -12,6 +12,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { invalidQuery, readText } from '../../http/read-query.ts';
@@ -20,6 +21,8 @@ import { listPage } from '../console/list-page.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
 
 export const pageSize = { usual: 50, most: 200 };
+/** Timeout for database and Redis together. */
+export const patienceMs = 10_000;
 
 const name = z.string().trim().min(1).max(200);
 const queueWeight = z.int().min(1).max(100);
@@ -47,6 +50,7 @@ export function accountRoutes(
   { redis }: { readonly redis: RedisClient },
   db: Database,
 ): Record<'list' | 'create' | 'retrieve' | 'change', Middleware<State>> {
+  const waits = new BoundedReads(patienceMs, 'Accounts cannot be read or changed for now.');
   const show = async (account: AccountWithMoney | undefined) => {
     if (account === undefined) throw noAccount();
     // A single account's balance includes its unfinished jobs.
@@ -56,30 +60,38 @@ export function accountRoutes(
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
-      if (after !== undefined && (await findAccount(db, after)) === undefined) {
-        throw invalidQuery('after', 'the id of an account');
-      }
       const filter = { limit: limit + 1, after, search: readText(ctx.query, 'search') };
-      ctx.body = listPage((await listAccounts(db, filter)).map(accountObject), limit);
+      const accounts = await waits.read(async () => {
+        if (after !== undefined && (await findAccount(db, after)) === undefined) {
+          throw invalidQuery('after', 'the id of an account');
+        }
+        return await listAccounts(db, filter);
+      });
+      ctx.body = listPage(accounts.map(accountObject), limit);
     },
     create: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
       const fields = await readFields(ctx, newAccountFields);
-      const id = newAccountId();
-      await ensureAccount(db, {
-        id,
+      const account = {
+        id: newAccountId(),
         name: fields.name,
         isUnlimited: fields.is_unlimited,
         queueWeight: fields.queue_weight,
         maxPriority: fields.max_priority,
         queueByKey: fields.queue_by_key,
+      };
+      ctx.body = await waits.change(async (beforeWrite) => {
+        await db.transaction().execute(async (transaction) => {
+          beforeWrite();
+          await ensureAccountIn(transaction, account);
+        });
+        return await show(await findAccount(db, account.id));
       });
       ctx.status = 201;
-      ctx.body = await show(await findAccount(db, id));
     },
     retrieve: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
-      ctx.body = await show(await findAccount(db, ctx.params.id as string));
+      ctx.body = await waits.read(async () => await show(await findAccount(db, ctx.params.id as string)));
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.accounts';
@@ -92,7 +104,8 @@ export function accountRoutes(
         queueByKey: fields.queue_by_key,
         maxPriority: fields.max_priority,
       };
-      ctx.body = await show(await changeAccount(db, redis, ctx.params.id as string, change));
+      const id = ctx.params.id as string;
+      ctx.body = await waits.read(async () => await show(await changeAccount(db, redis, id, change)));
     },
   };
 }

@@ -5,6 +5,7 @@ import { addCredit, type Credit, listCredits, maxCredit } from '../../../shared/
 import type { Database } from '../../../shared/database/database.ts';
 import { parseDollars, toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { invalidQuery } from '../../http/read-query.ts';
@@ -12,7 +13,7 @@ import { invalidParameter, keyReused, readIdempotencyKey } from '../../pipeline/
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import { operatorOf } from '../sign-in/require-operator.ts';
-import { noAccount, pageSize } from './accounts.ts';
+import { noAccount, pageSize, patienceMs } from './accounts.ts';
 
 /** The body of `POST /admin/v1/accounts/{id}/credits`. */
 export const newCreditFields = z.strictObject({
@@ -26,26 +27,33 @@ export function creditRoutes(
   { redis }: { readonly redis: RedisClient },
   db: Database,
 ): Record<'list' | 'add', Middleware<State>> {
+  const waits = new BoundedReads(patienceMs, 'Credits cannot be read or added for now.');
   return {
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.credits';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
       const id = ctx.params.id as string;
-      if ((await findAccount(db, id)) === undefined) throw noAccount();
-      const credits = await listCredits(db, id, { limit: limit + 1, after });
+      const credits = await waits.read(async () => {
+        if ((await findAccount(db, id)) === undefined) throw noAccount();
+        return await listCredits(db, id, { limit: limit + 1, after });
+      });
       if (credits === undefined) throw invalidQuery('after', 'the id of a credit of this account');
       ctx.body = listPage(credits.map(creditObject), limit);
     },
     add: async (ctx) => {
       ctx.state.endpoint = 'admin.credits';
       const { amount: dollars, note } = await readFields(ctx, newCreditFields);
-      const credit = await addCredit(db, redis, {
+      const asked = {
         accountId: ctx.params.id as string,
         amount: nanosOf(dollars),
         note,
         createdBy: operatorOf(ctx),
         idempotencyKey: readIdempotencyKey(ctx.headers['idempotency-key']),
-      });
+      };
+      // With an idempotency key it can be repeated, whatever became of it.
+      const credit = await (asked.idempotencyKey === undefined
+        ? waits.change((beforeWrite) => addCredit(db, redis, { ...asked, beforeWrite }))
+        : waits.read(() => addCredit(db, redis, asked)));
       if (credit === 'no_account') throw noAccount();
       if (credit === 'reused') throw keyReused();
       if (credit === 'short') {

@@ -5,6 +5,7 @@ import { changeUser, createUser, deleteUser, findUser, listUsers, type User } fr
 import type { Config } from '../../../shared/config/config.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { readFields } from '../../http/read-fields.ts';
 import { invalidQuery, readText } from '../../http/read-query.ts';
@@ -13,7 +14,7 @@ import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { State } from '../../state.ts';
 import { listPage } from '../console/list-page.ts';
 import type { UserSessions } from '../sign-in/user-sessions.ts';
-import { noAccount, pageSize } from './accounts.ts';
+import { noAccount, pageSize, patienceMs } from './accounts.ts';
 
 const role = z.enum(['user', 'operator']);
 const accountId = z.string().max(100);
@@ -42,30 +43,38 @@ export function userRoutes(
   }: { readonly config: Pick<Config, 'signUpCredit'>; readonly sessions: UserSessions; readonly baseUrls: BaseUrls },
   db: Database,
 ): Record<'list' | 'invite' | 'change' | 'remove' | 'resetPassword', Middleware<State>> {
+  const waits = new BoundedReads(patienceMs, 'Users cannot be read or changed for now.');
   return {
     list: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { limit, after } = readPageQuery(ctx.query, pageSize);
-      if (after !== undefined && (await findUser(db, after)) === undefined)
-        throw invalidQuery('after', 'the id of a user');
       const filter = { account: readText(ctx.query, 'account'), search: readText(ctx.query, 'search') };
-      ctx.body = listPage((await listUsers(db, { limit: limit + 1, after, ...filter })).map(userObject), limit);
+      const users = await waits.read(async () => {
+        if (after !== undefined && (await findUser(db, after)) === undefined)
+          throw invalidQuery('after', 'the id of a user');
+        return await listUsers(db, { limit: limit + 1, after, ...filter });
+      });
+      ctx.body = listPage(users.map(userObject), limit);
     },
     invite: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { email, name, role, account_id: accountId } = await readFields(ctx, invitationFields);
-      await checkAccount(db, accountId);
-      const credit = config.signUpCredit;
-      const user = await createUser(db, { email, name: name ?? nameOf(email), role, accountId, credit });
-      if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
+      const asked = { email, name: name ?? nameOf(email), role, accountId, credit: config.signUpCredit };
+      ctx.body = await waits.change(async (beforeWrite) => {
+        await checkAccount(db, accountId);
+        const user = await createUser(db, { ...asked, beforeWrite });
+        if (user === undefined) throw invalidParameter('email', 'There is a user with this address already.');
+        return { ...userObject(user), invitation_url: await sessions.invitation(baseUrls.of(ctx.req), user.id) };
+      });
       ctx.status = 201;
-      ctx.body = { ...userObject(user), invitation_url: await sessions.invitation(baseUrls.of(ctx.req), user.id) };
     },
     change: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const { role, account_id: accountId, disabled: isDisabled } = await readFields(ctx, userChangeFields);
-      await checkAccount(db, accountId);
-      const user = await changeUser(db, ctx.params.id as string, { role, accountId, isDisabled });
+      const user = await waits.read(async () => {
+        await checkAccount(db, accountId);
+        return await changeUser(db, ctx.params.id as string, { role, accountId, isDisabled });
+      });
       if (user === undefined) throw noUser();
       if (user === 'last_operator') throw lastOperator(role === 'user' ? 'role' : 'disabled');
       ctx.body = userObject(user);
@@ -73,17 +82,19 @@ export function userRoutes(
     remove: async (ctx) => {
       ctx.state.endpoint = 'admin.users';
       const id = ctx.params.id as string;
-      const isRemoved = await deleteUser(db, id);
+      const isRemoved = await waits.read(() => deleteUser(db, id));
       if (isRemoved === 'last_operator') throw lastOperator(null);
       if (!isRemoved) throw noUser();
       ctx.body = { id, object: 'user', deleted: true };
     },
     resetPassword: async (ctx) => {
       ctx.state.endpoint = 'admin.password-reset';
-      const user = await findUser(db, ctx.params.id as string);
-      if (user === undefined) throw noUser();
+      ctx.body = await waits.read(async () => {
+        const user = await findUser(db, ctx.params.id as string);
+        if (user === undefined) throw noUser();
+        return { url: await sessions.resetLink(baseUrls.of(ctx.req), user.id) };
+      });
       ctx.status = 201;
-      ctx.body = { url: await sessions.resetLink(baseUrls.of(ctx.req), user.id) };
     },
   };
 }

@@ -2,15 +2,20 @@ import type { Middleware } from 'koa';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
+import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
 
+/** Timeout for reading the account from the database. */
+const readMs = 5000;
+
 /** `GET /console/api/session`: who is signed in, and the account, its balance in dollars. */
 export function readSession(services: { readonly redis: RedisClient }, db: Database): Middleware<State> {
+  const reads = new BoundedReads(readMs, 'The account cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'console.session';
     const { userId, email, name, role, authenticator, account: id } = ctx.state.session;
-    const account = await findAccount(db, id);
+    const account = await reads.read(() => findAccount(db, id));
     ctx.body = {
       user: { id: userId, email, name, role, authenticator },
       account: {

@@ -49,7 +49,7 @@ export class KeyAdministration {
   /** Lists a page by `limit` and `after`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
   async list(range: KeyRange, query: ParsedUrlQuery): Promise<KeyPage> {
     const { limit, after } = readPageQuery(query, pageLimits);
-    return await this.#in(async () => {
+    return await this.#waits.read(async () => {
       await this.#assertAccount(range.account);
       const last = after === undefined ? undefined : await findApiKey(this.#db, range, after);
       if (after !== undefined && last === undefined) {
@@ -64,7 +64,7 @@ export class KeyAdministration {
 
   /** Creates a key, returned with its text. @throws ApiError 400 at the account's maximum, 404 for an unknown account, 503. */
   async create(account: string, name: string, settings: KeyChange, kind: KeyKind = 'standard'): Promise<KeyObject> {
-    return await this.#in(async () => {
+    return await this.#waits.read(async () => {
       await this.#assertAccount(account);
       const created = await createLimitedApiKey(this.#db, { ...settings, accountId: account, name, kind }, maxKeys);
       if (created === undefined) {
@@ -76,7 +76,7 @@ export class KeyAdministration {
 
   /** Changes a key and returns it. @throws ApiError 400 for a revoked one, 404, 503. */
   async change(range: KeyRange, id: string, change: KeyChange): Promise<KeyObject> {
-    return await this.#in(async () => {
+    return await this.#waits.read(async () => {
       const key = await this.#find(range, id);
       const changed = await changeApiKey(this.#db, this.#redis, key, change);
       if (changed === undefined) throw noLongerValid('has been revoked, and cannot be changed');
@@ -86,7 +86,7 @@ export class KeyAdministration {
 
   /** Revokes a key and returns it. Repeating it is harmless. @throws ApiError 404, 503. */
   async revoke(range: KeyRange, id: string): Promise<KeyObject> {
-    return await this.#in(async () => {
+    return await this.#waits.read(async () => {
       await revokeApiKey(this.#db, this.#redis, await this.#find(range, id));
       return await keyObject(this.#redis, this.#db, await this.#find(range, id));
     });
@@ -94,7 +94,7 @@ export class KeyAdministration {
 
   /** Returns the replacement of a key, with its text. @throws ApiError 400 for a key that is no longer valid, and at the maximum, 404, 503. */
   async rotate(range: KeyRange, id: string, overlapMs: number): Promise<KeyObject> {
-    return await this.#in(async () => {
+    return await this.#waits.read(async () => {
       const key = await this.#find(range, id);
       const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs, maxKeys);
       if (created === undefined) throw noLongerValid('is no longer valid: make a new one');
@@ -117,20 +117,6 @@ export class KeyAdministration {
     if (account === undefined) return;
     const row = await this.#db.selectFrom('accounts').select('id').where('id', '=', account).executeTakeFirst();
     if (row === undefined) throw new ApiError('not_found', 'There is no account with this id.');
-  }
-
-  /** Runs work with a deadline; its API errors pass through. */
-  async #in<Answer>(work: () => Promise<Answer>): Promise<Answer> {
-    const answer = await this.#waits.read(async () => {
-      try {
-        return { value: await work() };
-      } catch (error) {
-        if (error instanceof ApiError) return { refusal: error };
-        throw error;
-      }
-    });
-    if (answer.refusal !== undefined) throw answer.refusal;
-    return answer.value;
   }
 }
 

@@ -21,6 +21,8 @@ export interface AuthCall {
   readonly end?: 'one' | 'others';
   /** Whether it takes a password: see sign-in-limits.ts. */
   readonly isSignIn?: true;
+  /** Whether it asks the identity provider, whose failures and own times are not those of the database. */
+  readonly asksProvider?: true;
   /** Limit per network address. */
   readonly perAddress?: AttemptLimit;
   /** Limit per email address. */
@@ -58,12 +60,18 @@ export const authCalls: Readonly<Record<string, AuthCall>> = {
   '/sign-in/oauth2': {
     method: 'POST',
     path: '/sign-in/social',
+    asksProvider: true,
     fields: z
       .object({ callbackURL: page.default('/console'), errorCallbackURL: page.default('/console/sign-in') })
       .transform((pages) => ({ ...pages, provider: 'oidc' })),
     perAddress: { most: 30, windowMs: minuteMs },
   },
-  '/callback/oidc': { method: 'GET', hasQuery: true, perAddress: { most: 30, windowMs: minuteMs } },
+  '/callback/oidc': {
+    method: 'GET',
+    hasQuery: true,
+    asksProvider: true,
+    perAddress: { most: 30, windowMs: minuteMs },
+  },
   '/sign-out': { method: 'POST' },
   '/get-session': { method: 'GET' },
   '/list-sessions': { method: 'GET' },

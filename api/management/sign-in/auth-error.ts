@@ -1,4 +1,4 @@
-import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
+import { ApiError, type ErrorCode, type RefusalReason } from '../../../shared/errors.ts';
 
 const codes: Readonly<Record<number, ErrorCode>> = {
   401: 'invalid_api_key',
@@ -17,12 +17,18 @@ const params: Readonly<Record<string, string>> = {
 /**
  * Converts an error of better-auth to the API's shape, with its lower-case code (`invalid_email_or_password`) and message.
  * @param sent the fields it was sent, to name the one at fault
+ * @param reason what a failure of its own is due to
  */
-export function authError(status: number, body: unknown, sent: Readonly<Record<string, unknown>>): ApiError {
+export function authError(
+  status: number,
+  body: unknown,
+  sent: Readonly<Record<string, unknown>>,
+  reason: RefusalReason | undefined,
+): ApiError {
   const { code, message } = (body ?? {}) as { code?: unknown; message?: unknown };
   // The cause has been logged already.
   if (status >= 500)
-    return new ApiError('service_unavailable', 'The service is temporarily unavailable. Try again later.');
+    return new ApiError('service_unavailable', 'The service is temporarily unavailable. Try again later.', { reason });
   const sentence = `${message ?? 'The request is not valid'}`.replace(/\.?$/, '.');
   return new ApiError(codes[status] ?? 'invalid_request_error', sentence, {
     param: typeof code === 'string' ? (params[code] ?? passwordParam(code, sent)) : null,

@@ -24,8 +24,9 @@ export interface AuthRouteDependencies extends RequireSessionDependencies {
   readonly forwarded: ForwardedHeaders;
 }
 
-/** How long a call may take. An identity provider is asked in its course, whose own times are not ours. */
-const callMs = 30_000;
+/** How long a call may take, and one in whose course an identity provider is asked: its own times are not ours. */
+const callMs = 15_000;
+const providerMs = 30_000;
 
 /**
  * `/console/api/auth/*`: sign-up, sign-in, passwords and sessions, handled by better-auth. Errors have the API's shape, with
@@ -51,13 +52,22 @@ export function answerAuth(services: AuthRouteDependencies): Middleware<State> {
     if (user !== undefined) await takePassword(services.attempts, user);
     if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
     const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields, call);
-    const answer = await withTimeout(services.sessions.answer(services.baseUrls.of(ctx.req), request), callMs);
-    if (answer === undefined) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
+    const answer = await inTime(services.sessions.answer(services.baseUrls.of(ctx.req), request), call);
     if (answer.ok && attempt !== undefined) await forgetSignIns(services.attempts, attempt);
     if (answer.ok && user !== undefined) await forgetPasswords(services.attempts, user);
-    await pass(ctx, services, answer, fields);
+    await pass(ctx, services, answer, fields, call);
     if (call.answer !== undefined) ctx.body = call.answer;
   };
+}
+
+/** @throws ApiError 503, or 504 for a provider, when there is no answer in time. */
+async function inTime(answering: Promise<Response>, { asksProvider }: AuthCall): Promise<Response> {
+  const answer = await withTimeout(answering, asksProvider ? providerMs : callMs);
+  if (answer !== undefined) return answer;
+  if (asksProvider) throw new ApiError('timeout', 'The sign-in took too long. Try again.');
+  throw new ApiError('service_unavailable', 'Users cannot be checked or changed for now. Try again later.', {
+    ...{ reason: 'database', retryAfterMs: 2000 },
+  });
 }
 
 async function endSessions(
@@ -122,6 +132,7 @@ async function pass(
   services: AuthRouteDependencies,
   answer: Response,
   sent: Readonly<Record<string, unknown>>,
+  { asksProvider }: AuthCall,
 ): Promise<void> {
   setCookies(ctx, services, answer.headers.getSetCookie());
   const text = await answer.text();
@@ -133,7 +144,7 @@ async function pass(
     return;
   }
   const body: unknown = text === '' ? null : JSON.parse(text);
-  if (!answer.ok) throw authError(answer.status, body, sent);
+  if (!answer.ok) throw authError(answer.status, body, sent, asksProvider ? undefined : 'database');
   rememberDevice(ctx, services, answer, body);
   ctx.status = answer.status;
   ctx.type = 'json';

@@ -7,6 +7,8 @@ import type { Session } from './session.ts';
 
 /** Timeout for reading a session from the database. */
 const lookUpMs = 2000;
+/** The same for ending sessions there. */
+const endMs = 10_000;
 
 interface SessionsOptions extends Omit<AuthContext, 'baseUrl' | 'origins'> {
   readonly origins: readonly string[];
@@ -41,6 +43,7 @@ export class UserSessions {
   readonly #requiresTotp: boolean;
   readonly #entrances: ReadonlyMap<string, Entrance>;
   readonly #lookUps = new BoundedReads(lookUpMs, 'Sessions cannot be checked for now.');
+  readonly #ends = new BoundedReads(endMs, 'Sessions cannot be ended for now.');
 
   constructor({ baseUrls, ...shared }: SessionsOptions) {
     this.#db = shared.db;
@@ -84,7 +87,8 @@ export class UserSessions {
   /** Users who only sign in by an identity provider show a second factor there. */
   async #hasPassword(userId: string): Promise<boolean> {
     const passwords = this.#db.selectFrom('user_accounts').select('id').where('user_id', '=', userId);
-    return (await passwords.where('password', 'is not', null).executeTakeFirst()) !== undefined;
+    const found = passwords.where('password', 'is not', null);
+    return (await this.#lookUps.read(() => found.executeTakeFirst())) !== undefined;
   }
 
   /** Returns better-auth's response. */
@@ -107,7 +111,8 @@ export class UserSessions {
   /** Ends a session of a user, or with `except` all others. Sessions of other users are unaffected. */
   async end(userId: string, sessions: { readonly id: string } | { readonly except: string }): Promise<void> {
     const ended = this.#db.deleteFrom('sessions').where('user_id', '=', userId);
-    await ('id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except)).execute();
+    const meant = 'id' in sessions ? ended.where('id', '=', sessions.id) : ended.where('id', '<>', sessions.except);
+    await this.#ends.read(() => meant.execute());
   }
 
   /**

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { BoundedReads } from '../../../../api/bounds/bounded-reads.ts';
+import { ApiError } from '../../../../shared/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 const unavailable = { code: 'service_unavailable', message: 'It is away. Try again later.', retryAfterMs: 2000 };
@@ -43,5 +44,36 @@ describe('BoundedReads', () => {
     assert.equal(storage.begun, begun, 'one more waits in line');
     storage.answerAll();
     await eventually(async () => assert.equal(await reads.read(async () => 'back'), 'back'));
+  });
+
+  it('BoundedReads passes API errors on, of reads and of changes', async () => {
+    const reads = new BoundedReads(1000, 'It is away.');
+    const refusal = new ApiError('not_found', 'No such row.');
+    await assert.rejects(
+      reads.read(() => Promise.reject(refusal)),
+      refusal,
+    );
+    await assert.rejects(
+      reads.change(() => Promise.reject(refusal)),
+      refusal,
+    );
+  });
+
+  it('a change that is late before its first write is refused and not made, and one that is late later may be made', async () => {
+    const reads = new BoundedReads(20, 'It is away.');
+    const storage = new Storage();
+    const written: string[] = [];
+    const change = (name: string, isWritingFirst: boolean): Promise<void> =>
+      reads.change(async (beforeWrite) => {
+        if (isWritingFirst) beforeWrite();
+        await storage.read();
+        if (!isWritingFirst) beforeWrite();
+        written.push(name);
+      });
+    await assert.rejects(change('early', false), unavailable);
+    await assert.rejects(change('late', true), { code: 'outcome_unknown', isRetryable: false });
+    storage.answerAll();
+    await eventually(async () => assert.deepEqual(written, ['late']));
+    await assert.doesNotReject(reads.change(async (beforeWrite) => beforeWrite()));
   });
 });
