@@ -10,6 +10,9 @@ const headers: readonly HeaderName[] = [
   'X-Sluice-Single-Flight',
   'X-Sluice-Start-By',
   'X-Sluice-Priority',
+  'X-Stainless-Timeout',
+  'X-Stainless-Retry-Count',
+  'X-Client-Request-Id',
 ];
 
 /** The operations that make jobs, by their routes: those of the endpoints. */

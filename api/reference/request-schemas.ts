@@ -164,6 +164,20 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
       description: 'Seconds until the first call of a vendor must have begun, else the request ends with 504.',
       schema: z.number().positive().max(86_400),
     },
+    'X-Stainless-Timeout': {
+      description:
+        "The request's deadline in seconds, which OpenAI's and Anthropic's libraries send: 504 after that. Not for background work.",
+      schema: z.number(),
+    },
+    'X-Stainless-Retry-Count': {
+      description:
+        "How many times the client library has retried the request, which OpenAI's and Anthropic's libraries send: a retry gets the answer of an earlier try whose connection broke.",
+      schema: z.int().min(0),
+    },
+    'X-Client-Request-Id': {
+      description: "The caller's own id of the request: it is logged, and sent back.",
+      schema: z.string().max(128),
+    },
     'Last-Event-ID': {
       description: 'The id of the last event received: the stream resumes after it.',
       schema: z.string(),
@@ -179,4 +193,7 @@ export type HeaderName =
   | 'X-Sluice-Single-Flight'
   | 'X-Sluice-Start-By'
   | 'X-Sluice-Priority'
+  | 'X-Stainless-Timeout'
+  | 'X-Stainless-Retry-Count'
+  | 'X-Client-Request-Id'
   | 'Last-Event-ID';

@@ -129,6 +129,14 @@ describe('GET /openapi.json', () => {
     }
   });
 
+  test('GET /openapi.json describes the headers by which client libraries name, bound and count their requests', () => {
+    const [, chat] = operations().find(([name]) => name === 'POST /v1/chat/completions') ?? assert.fail();
+    const names = (chat.parameters ?? []).map(({ $ref: reference }) => String(reference).split('/').at(-1));
+    for (const name of ['X-Stainless-Timeout', 'X-Stainless-Retry-Count', 'X-Client-Request-Id']) {
+      assert.ok(names.includes(name), name);
+    }
+  });
+
   test('GET /openapi.json has valid JSON Schema 2020-12 schemas', () => {
     const ajv = newAjv();
     for (const [name, schema] of Object.entries(document.components.schemas)) {
