@@ -3,11 +3,11 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { MediaFieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
-import { isBase64 } from '../support/base64-text.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
 import type { EmbeddingMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { isBase64 } from './base64-text.ts';
 import { composeRequest } from './request.ts';
 import { takeValues } from './take-values.ts';
 

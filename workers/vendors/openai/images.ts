@@ -5,12 +5,12 @@ import type { Downloader } from '../../http/download.ts';
 import { maxBody } from '../../http/exchange.ts';
 import { type FormFile, formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
-import { isBase64 } from '../support/base64-text.ts';
 import { deliverImages, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { readImageJob } from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { CallFiles, ImageMethod, VendorCall } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { isBase64 } from './base64-text.ts';
 import { OpenAiImageStream } from './image-stream.ts';
 import { takeValues } from './take-values.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { isBase64 } from '../../../workers/vendors/support/base64-text.ts';
+import { isBase64 } from '../../../workers/vendors/openai/base64-text.ts';
 
 it('base64 in either alphabet is told from anything else, wherever that stands in a long text', () => {
   assert.ok(isBase64(''));
