@@ -44,6 +44,20 @@ function checkNode() {
   );
 }
 
+/** Options that npm keeps for itself, as in `npm start --port=9000`: they arrive as environment variables that set nothing. */
+const lostOption = /^npm_config_(port|host|public_url|data_dir|config|redis_url|database_url|sluice_\w+)$/;
+
+function refuseLostOptions(environment) {
+  if (environment.npm_lifecycle_event !== 'start') return;
+  const lost = Object.keys(environment).find((name) => lostOption.test(name));
+  if (lost === undefined) return;
+  const option = `--${lost.slice('npm_config_'.length).replaceAll('_', '-')}`;
+  fail(
+    `npm start takes no argument "${option}": settings are environment variables, as in PORT=9000 npm start.\n\n${usage}`,
+    2,
+  );
+}
+
 function readArguments(args) {
   if (args.length === 0) return;
   if (args.length === 1 && (args[0] === '--help' || args[0] === '-h')) {
@@ -71,6 +85,7 @@ async function ensureBuilt() {
 }
 
 checkNode();
+refuseLostOptions(process.env);
 readArguments(process.argv.slice(2));
 if (!existsSync(join(root, 'node_modules'))) fail('The packages of Sluice are not installed: run npm ci first.');
 await ensureBuilt();

@@ -14,14 +14,21 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const parts = ['api', 'workers', 'shared', 'sandbox', 'launcher', 'console', 'dist'];
 const files = ['start.mjs', 'build.mjs', 'build-state.mjs', 'package.json', 'package-lock.json', 'tsconfig.json'];
 
+/** What a program has said, and how it ended. */
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** What a program that ends by itself said, without any of our own settings. */
-async function run(file: string, args: string[], nodeFlags: string[] = []) {
+async function run(file: string, args: string[], nodeFlags: string[] = []): Promise<Ended> {
   const { PATH = '', HOME = '' } = process.env;
   try {
     const command = [...nodeFlags, file, ...args];
     return { code: 0, ...(await promisify(execFile)(process.execPath, command, { env: { PATH, HOME } })) };
   } catch (error) {
-    return error as { code: number; stdout: string; stderr: string };
+    return error as Ended;
   }
 }
 
@@ -106,6 +113,21 @@ describe('npm start', () => {
     const unknown = await run(file('start.mjs'), ['--prot', '8081']);
     assert.deepEqual([unknown.code, unknown.stdout], [2, '']);
     assert.match(unknown.stderr, /^npm start takes no argument "--prot": .*\n\nusage:/);
+  });
+
+  it('npm start refuses an option that npm keeps for itself, instead of listening on the usual port', async () => {
+    const { PATH = '', HOME = '' } = process.env;
+    const env = { PATH, HOME, npm_config_loglevel: 'error', npm_config_update_notifier: 'false' };
+    for (const option of ['--port=9000', '--sluice-data-dir=/tmp/x']) {
+      const ended = promisify(execFile)('npm', ['start', '--silent', option], { cwd: checkout, env, timeout: 30_000 });
+      const { code, stdout, stderr } = (await ended.catch((error) => error)) as Ended;
+      assert.deepEqual([code, stdout], [2, '']);
+      const [name] = option.split('=');
+      assert.match(
+        stderr,
+        new RegExp(`^npm start takes no argument "${name}": settings are environment variables`, 'm'),
+      );
+    }
   });
 
   it('npm start says in one sentence that a Node is too old, and takes each that is not', async () => {
