@@ -158,14 +158,15 @@ export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonl
 export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonly Buffer[] {
   const start = end.data.every(({ file, usage }) => file === undefined && usage === undefined) ? wireMark : '{';
   if (!end.data.some(({ b64_json: base64 }) => Buffer.isBuffer(base64))) return start + JSON.stringify(end).slice(1);
-  const { data, ...rest } = end;
-  const parts: Buffer[] = [Buffer.from(`${start}${fieldsOf(rest)}"data":[`)];
+  const { created, data, ...rest } = end;
+  const parts: Buffer[] = [Buffer.from(`${start}"created":${created},"data":[`)];
   for (const [index, { b64_json: base64, ...image }] of data.entries()) {
     const before = `${index === 0 ? '' : ','}{${fieldsOf(image)}"b64_json":`;
     if (Buffer.isBuffer(base64)) parts.push(Buffer.from(`${before}"`), base64, Buffer.from('"}'));
     else parts.push(Buffer.from(`${before}${JSON.stringify(base64 ?? null)}}`));
   }
-  return [...parts, Buffer.from(']}')];
+  const after = JSON.stringify(rest).slice(1);
+  return [...parts, Buffer.from(`]${after === '}' ? '' : ','}${after}`)];
 }
 
 /** The JSON text of an object's fields, each with a comma behind it. */
