@@ -123,7 +123,7 @@ const videos: Operations = {
   'GET /v1/videos/:id/content': keyed({
     ...{ id: 'getVideoContent', tag: 'Videos', summary: 'Download a completed video' },
     query: { variant: z.enum(videoVariants).default('video') },
-    answer: { types: ['video/mp4', 'image/webp', 'image/jpeg', 'image/png'], inRanges: true },
+    answer: { types: ['video/mp4', 'video/webm', 'image/webp', 'image/jpeg', 'image/png'], inRanges: true },
     example: { output: 'video.mp4' },
   }),
   'DELETE /v1/videos/:id': keyed({

@@ -110,7 +110,7 @@ describe('a key with automatic breakpoints of the prompt cache, with Claude at B
   it('what Bedrock reads from its cache and writes to it is charged at the prices of either', async () => {
     const reply = await post('/v1/chat/completions', chat, automatic);
     await reply.text();
-    // 25 plain at $5 a million, 1,875 read at $0.50, 100 written at $6.25, and 300 of output at $25.
-    assert.equal(reply.headers.get('x-sluice-cost'), '0.0091875');
+    // 25 plain at $5 a million, 1,875 read at $0.50, 40 written at $6.25, 60 for an hour at $10, and 300 of output at $25.
+    assert.equal(reply.headers.get('x-sluice-cost'), '0.0094125');
   });
 });
