@@ -118,6 +118,19 @@ describe('vendor faults', () => {
     }
   });
 
+  it("an error in a vendor's own words says so, whatever its status: they may quote the request", async () => {
+    const sentence = 'You asked for the secret lighthouse.';
+    let own = 0;
+    for (const status of [400, 401, 402, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503, 504, 529]) {
+      for (const type of ['invalid_request_error', 'context_length_exceeded', 'server_error', 'billing_error']) {
+        const error = await statusError(status, errorBody(sentence, null, type));
+        assert.equal(error.isQuoted, error.message.includes('lighthouse'), `${status} ${type}`);
+        if (error.isQuoted) own++;
+      }
+    }
+    assert.ok(own > 0);
+  });
+
   it("a vendor's 404 with model_not_found stays one, without the vendor's name for the model", async () => {
     const error = await statusError(404, errorBody('The model `gpt-9` does not exist.', 'model_not_found'));
     assert.equal(error.code, 'model_not_found');

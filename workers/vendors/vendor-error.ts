@@ -251,7 +251,12 @@ export function vendorError(
       if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       // OpenAI's type for what the request names: a model of another endpoint, a vector store. Else the address may be wrong.
       if (details.code !== 'invalid_request_error' || wrongPath.test(details.message ?? '')) break;
-      return new ApiError('not_found', details.message ?? 'Not found.', { ...wait, param: details.param, cause });
+      return new ApiError('not_found', details.message ?? 'Not found.', {
+        ...wait,
+        param: details.param,
+        isQuoted: details.message !== null,
+        cause,
+      });
     case 408:
     case 504:
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
