@@ -5,8 +5,8 @@ import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 const maxLate = 16;
 
 /**
- * Bounds the time of reads from a storage that may stop responding, and of changes there. A late one continues in the background. While many do,
- * new reads are refused: they would only queue behind them and fill the memory.
+ * Bounds the time of reads from a storage that may stop responding, and of changes there. A late one continues in the background.
+ * While many do, new ones are refused: they would only queue behind them and fill the memory.
  */
 export class BoundedReads {
   readonly #patienceMs: number;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { Upload } from '../blobs/upload.ts';
 
@@ -149,6 +150,9 @@ export interface ImageEnd<Base64 extends string | Buffer = string> {
 
 const wireMark = '{"is_wire":true,';
 
+/** Stands for base64 in bytes while the text around it is made; unknown outside of this process, so that no text passes for one. */
+const bytesMark = `bytes:${randomUUID()}`;
+
 /**
  * An `end` frame. If its images are only base64, it is marked as ready for the wire, which saves parsing megabytes; if some of that
  * is in bytes, so is the frame, in parts.
@@ -157,22 +161,15 @@ export function formatImageEnd(end: ImageEnd): string;
 export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonly Buffer[];
 export function formatImageEnd(end: ImageEnd<string | Buffer>): string | readonly Buffer[] {
   const start = end.data.every(({ file, usage }) => file === undefined && usage === undefined) ? wireMark : '{';
-  if (!end.data.some(({ b64_json: base64 }) => Buffer.isBuffer(base64))) return start + JSON.stringify(end).slice(1);
-  const { created, data, ...rest } = end;
-  const parts: Buffer[] = [Buffer.from(`${start}"created":${created},"data":[`)];
-  for (const [index, { b64_json: base64, ...image }] of data.entries()) {
-    const before = `${index === 0 ? '' : ','}{${fieldsOf(image)}"b64_json":`;
-    if (Buffer.isBuffer(base64)) parts.push(Buffer.from(`${before}"`), base64, Buffer.from('"}'));
-    else parts.push(Buffer.from(`${before}${JSON.stringify(base64 ?? null)}}`));
-  }
-  const after = JSON.stringify(rest).slice(1);
-  return [...parts, Buffer.from(`]${after === '}' ? '' : ','}${after}`)];
-}
-
-/** The JSON text of an object's fields, each with a comma behind it. */
-function fieldsOf(object: object): string {
-  const fields = JSON.stringify(object).slice(1, -1);
-  return fields === '' ? '' : `${fields},`;
+  const inBytes: Buffer[] = [];
+  const data = end.data.map((image) => {
+    if (!Buffer.isBuffer(image.b64_json)) return image;
+    inBytes.push(image.b64_json);
+    return { ...image, b64_json: bytesMark };
+  });
+  const text = start + JSON.stringify({ ...end, data }).slice(1);
+  if (inBytes.length === 0) return text;
+  return text.split(bytesMark).flatMap((around, index) => [Buffer.from(around), ...inBytes.slice(index, index + 1)]);
 }
 
 /** The wire body in an `end` frame, or undefined if its images must first be linked. */

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -170,6 +171,23 @@ async function overflow(page: Page): Promise<string[]> {
   const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
   const pixels = await answered(page.evaluate<number>(wider), wider);
   return pixels === 0 ? [] : [`${pixels} pixels wider than its window`];
+}
+
+/** Runs `work` on a page of the console, which must end without an error of its scripts or its policy. */
+export async function onConsolePage(
+  context: BrowserContext,
+  path: string,
+  work: (page: WatchedPage) => Promise<void>,
+): Promise<void> {
+  const page = await openPage(context);
+  try {
+    await page.goto(`/console${path}`);
+    await settled(page);
+    await work(page);
+    assert.deepEqual(page.troubles, []);
+  } finally {
+    await page.close();
+  }
 }
 
 /** Signs up in a page that is not signed in; ends on the overview. */

@@ -5,7 +5,15 @@ import { createUser } from '../../shared/accounts/users.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { faultsInEveryView, openPage, settled, signUp, TestBrowser, type WatchedPage } from './browser.ts';
+import {
+  faultsInEveryView,
+  onConsolePage,
+  openPage,
+  settled,
+  signUp,
+  TestBrowser,
+  type WatchedPage,
+} from './browser.ts';
 import { operator, operatorSession, operatorSettings } from './operator-session.ts';
 
 let gateway: TestGateway;
@@ -24,16 +32,8 @@ after(async () => {
 });
 
 /** Runs `work` on a page that an operator opens, which must end without an error of its scripts or its policy. */
-async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
-  const page = await openPage(context);
-  try {
-    await page.goto(`/console${path}`);
-    await settled(page);
-    await work(page);
-    assert.deepEqual(page.troubles, []);
-  } finally {
-    await page.close();
-  }
+function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  return onConsolePage(context, path, work);
 }
 
 /** What everybody must be able to read, in light, in dark and on a phone. */

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
 import { TestGateway } from '../support/gateway.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
-import { faultsInEveryView, openPage, settled, TestBrowser, type WatchedPage } from './browser.ts';
+import { faultsInEveryView, onConsolePage, TestBrowser, type WatchedPage } from './browser.ts';
 import { operatorSession, operatorSettings } from './operator-session.ts';
 
 /** What the request says, and an operator is not to read. */
@@ -25,16 +25,8 @@ after(async () => {
   await gateway?.stop();
 });
 
-async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
-  const page = await openPage(context);
-  try {
-    await page.goto(`/console${path}`);
-    await settled(page);
-    await work(page);
-    assert.deepEqual(page.troubles, []);
-  } finally {
-    await page.close();
-  }
+function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  return onConsolePage(context, path, work);
 }
 
 /** A stream of another account that goes on for minutes, unless it is cancelled. */

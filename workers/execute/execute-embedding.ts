@@ -68,7 +68,7 @@ function checkDimensions({ dimensions }: EmbeddingJob, { vectors: [first] }: Ven
 /** How many numbers a vector has, as a list or in base64: four bytes each. */
 function dimensionsOf(vector: string): number {
   if (vector.startsWith('[')) return vector.split(',').length;
-  return Math.floor((vector.replace(/["=]/g, '').length * 3) / 16);
+  return Buffer.byteLength(vector.slice(1, -1), 'base64') / 4;
 }
 
 type Limits = Pick<NonNullable<Model['embedding']>, 'batch' | 'batchTokens'>;

@@ -122,7 +122,8 @@ export class MessageFold {
       usage: {
         cache_creation: null,
         ...toUsage(usage),
-        ...{ output_tokens: 0, output_tokens_details: null },
+        output_tokens: 0,
+        output_tokens_details: null,
         inference_geo: null,
         service_tier: tiers.get(tier) ?? null,
         speed: null,

@@ -7,7 +7,7 @@ import { newJobId } from '../../../shared/ids.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
-import { openPage, settled, signUp, TestBrowser, type WatchedPage } from '../browser.ts';
+import { onConsolePage, openPage, signUp, TestBrowser, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
 
 let gateway: TestGateway;
@@ -24,16 +24,8 @@ after(async () => {
   await gateway?.stop();
 });
 
-async function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
-  const page = await openPage(context);
-  try {
-    await page.goto(`/console${path}`);
-    await settled(page);
-    await work(page);
-    assert.deepEqual(page.troubles, []);
-  } finally {
-    await page.close();
-  }
+function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  return onConsolePage(context, path, work);
 }
 
 async function paste(page: WatchedPage, label: string, text: string): Promise<void> {

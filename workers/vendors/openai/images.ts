@@ -131,6 +131,6 @@ function readAnswer(answerReader: OpenAiAnswerReader, bytes: Buffer): JsonObject
 
 /** The base64 of a string, without its quotes; undefined for anything else, such as a data URL. */
 function readBase64(value: Buffer): Buffer | undefined {
-  const base64 = value.subarray(1, -1);
-  return value[0] === 0x22 && isBase64(base64.toString('latin1')) ? base64 : undefined;
+  const text = value.toString('latin1');
+  return text.startsWith('"') && isBase64(text.slice(1, -1)) ? value.subarray(1, -1) : undefined;
 }
