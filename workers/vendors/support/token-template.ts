@@ -56,9 +56,11 @@ export class TokenTemplate {
   /** The frame of a chunk, or undefined if it does not match. */
   frame(data: string): string | undefined {
     const { before, after } = this;
-    if (data.length < before.length + after.length || !data.startsWith(before) || !data.endsWith(after))
-      return undefined;
-    const token = data.slice(before.length, data.length - after.length);
+    const tokenEnd = data.length - after.length;
+    if (tokenEnd < before.length) return undefined;
+    // Slices are compared by words of memory, `startsWith` goes by character: it was a tenth of a worker's time for streams.
+    if (data.slice(0, before.length) !== before || data.slice(tokenEnd) !== after) return undefined;
+    const token = data.slice(before.length, tokenEnd);
     return plainString.test(token) ? this.frameBefore + token + this.frameAfter : undefined;
   }
 }
