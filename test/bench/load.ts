@@ -23,7 +23,7 @@ interface ClosedLoopSpec extends LoadTarget {
   seconds: number;
   /** Events that a stream must have had before its `[DONE]`; 0 for a held answer. */
   events: number;
-  /** Other requests to the same URL, sent all the while, of which only failures are counted. */
+  /** Other requests to the same URL, sent all the while, of which only their number and failures are counted. */
   beside?: { body: string; connections: number; everyMs: number };
 }
 
@@ -46,6 +46,8 @@ export interface LoadResult {
   seconds: number;
   /** Complete 2xx answers (closed loop). */
   completed: number;
+  /** The same of what was sent beside it. */
+  completedBeside: number;
   /** Answers with another status or incomplete, and lost connections. */
   failed: number;
   /** The failures by what they were. */
@@ -65,12 +67,13 @@ interface Window {
   open: boolean;
   times: number[];
   completed: number;
+  completedBeside: number;
   failed: number;
   failures: Record<string, number>;
   events: number;
 }
 
-const window: Window = { open: false, times: [], completed: 0, failed: 0, failures: {}, events: 0 };
+const window: Window = { open: false, times: [], completed: 0, completedBeside: 0, failed: 0, failures: {}, events: 0 };
 let stopping = false;
 
 function fail(reason: string): void {
@@ -102,7 +105,7 @@ interface Loop {
   request: Buffer;
   events: number;
   everyMs: number;
-  /** Whether its answers are counted. */
+  /** Whether it is what is measured, else goes on beside it. */
   isMeasured: boolean;
 }
 
@@ -118,7 +121,9 @@ function loopConnection(loop: Loop): void {
       const failure = failureOf(answer, events);
       if (failure) {
         fail(failure);
-      } else if (window.open && isMeasured) {
+      } else if (window.open && !isMeasured) {
+        window.completedBeside += 1;
+      } else if (window.open) {
         window.completed += 1;
         window.times.push(performance.now() - sentAt);
       }
@@ -226,6 +231,7 @@ async function run(spec: LoadSpec): Promise<void> {
   const result: LoadResult = {
     seconds: (performance.now() - startedAt) / 1000,
     completed: window.completed,
+    completedBeside: window.completedBeside,
     failed: window.failed,
     failures: window.failures,
     p50: percentile(times, 0.5),

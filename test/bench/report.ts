@@ -181,7 +181,15 @@ function perProcess(measurements: readonly Measurement[], value: (index: number)
 function speedTable({ benchCase, targets }: CaseResult): string {
   const time = benchCase.unit === 'token' ? 'gap ' : '';
   const rows = [
-    ['target', `${benchCase.unit}s/s`, `${time}p50 ms`, `${time}p99 ms`, `CPU µs/${benchCase.unit}`, 'of it', 'failed'],
+    [
+      'target',
+      `${benchCase.unit}s/s`,
+      `${time}p50 ms`,
+      `${time}p99 ms`,
+      `CPU µs/${benchCase.cpuUnit ?? benchCase.unit}`,
+      'of it',
+      'failed',
+    ],
   ];
   for (const [name, rounds] of targets) {
     const measurements = present(rounds);
