@@ -23,8 +23,15 @@ function hashOf(text: string): number {
   return hash >>> 0;
 }
 
+let lastText = '';
+let lastTag = hashOf(lastText) % tagCount;
+
+/** Keys are mostly made for one job or account after the other, several for each: the last tag is remembered. */
 function tagOf(text: string): number {
-  return hashOf(text) % tagCount;
+  if (text === lastText) return lastTag;
+  lastTag = hashOf(text) % tagCount;
+  lastText = text;
+  return lastTag;
 }
 
 /** Keys of one job's answer. */
