@@ -229,6 +229,41 @@ describe('vendor faults', () => {
       assert.ok(!error.message.includes('org-secret'));
       return error.retryAfterMs;
     };
+  it('what the vendor behind OpenRouter says reaches the caller, with its param and code', async () => {
+    const error = (status: number, raw: unknown) =>
+      statusError(
+        status,
+        JSON.stringify({
+          error: { message: 'Provider returned error', code: status, metadata: { raw, provider_name: 'OpenAI' } },
+        }),
+      );
+    const inner = errorBody("Invalid schema for 'x'.", 'invalid_json_schema', 'invalid_request_error', 'tools');
+    const refused = await error(400, inner);
+    assert.deepEqual([refused.message, refused.param, refused.isQuoted], ["Invalid schema for 'x'.", 'tools', true]);
+    assert.equal(refused.vendorCode, 'invalid_json_schema');
+    const tooLong = await error(400, '{"message":"Input is too long for requested model."}');
+    assert.equal(tooLong.code, 'context_length_exceeded');
+    const plain = await error(400, 'The image is not readable.');
+    assert.equal(plain.message, 'The image is not readable.');
+    for (const empty of ['', '<html>Bad gateway</html>', '{"a":1}', null, 5]) {
+      assert.equal((await error(400, empty)).message, 'Provider returned error');
+    }
+    const escaped = JSON.stringify({ message: 'Bad key KEY.' }).replace('KEY', `\\u0073${apiKey.slice(1)}`);
+    assert.equal((await error(400, escaped)).message, 'Bad key [key].');
+    // Who refuses OpenRouter's key is no concern of the caller's, nor what that vendor says of it.
+    const secret = await error(403, inner);
+    assert.deepEqual([secret.code, secret.message.includes('schema')], ['service_unavailable', false]);
+  });
+
+  it("Mistral's list of faults in place of a message, and a detail that is an object, name the fault", async () => {
+    const detail = [{ type: 'extra_forbidden', loc: ['body', 'top_k'], msg: 'Extra inputs are not permitted' }];
+    const body = { object: 'error', message: { detail }, type: 'invalid_request_error', param: null, code: null };
+    const mistral = await statusError(422, JSON.stringify(body));
+    assert.deepEqual([mistral.message, mistral.param], ['Extra inputs are not permitted', 'top_k']);
+    const object = await statusError(400, JSON.stringify({ detail: { error: 'The image is not readable.' } }));
+    assert.equal(object.message, 'The image is not readable.');
+  });
+
     assert.equal(await waitFor({ 'retry-after': '7' }), 7000);
     assert.equal(await waitFor({ 'retry-after-ms': '250.5', 'retry-after': '7' }), 250.5);
     assert.equal(await waitFor({}), 1000);

@@ -146,9 +146,13 @@ function shortCode(value: unknown): string | null {
   return typeof value === 'string' && codePattern.test(value) ? value : null;
 }
 
-/** The first of a list of faults (`{"detail": [{loc, msg, type}]}`), which FastAPI, under many vendors, returns with 422. */
-function readFault(detail: unknown): JsonObject {
-  const [first]: unknown[] = Array.isArray(detail) ? detail : [];
+/**
+ * The first of a list of faults (`{"detail": [{loc, msg, type}]}`), which FastAPI, under many vendors, returns with 422; Mistral
+ * has the list in the place of its message, and others (DeepInfra) have one object.
+ */
+function readFault({ detail, message }: JsonObject): JsonObject {
+  const faults = detail ?? (isObject(message) ? message.detail : undefined);
+  const [first]: unknown[] = Array.isArray(faults) ? faults : [faults];
   return isObject(first) ? first : {};
 }
 
@@ -159,7 +163,17 @@ function pathOf(loc: unknown): string | null {
 
 /**
  * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or similar shapes (`{"error": "…"}`, `{"errors":
- * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`). Anything else yields nulls.
+ * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`), or the one that it passes on
+ * from another vendor. Anything else yields nulls.
+/** What the vendor behind OpenRouter has said, whose own message is `Provider returned error` then. */
+function readUpstream({ metadata }: JsonObject, secrets: readonly string[]): VendorErrorDetails | undefined {
+  const raw = isObject(metadata) && typeof metadata.raw === 'string' ? metadata.raw.trim() : '';
+  // Pages of proxies say nothing to a caller.
+  if (raw === '' || raw.startsWith('<')) return undefined;
+  const details = readVendorError(raw, ...secrets);
+  return details.message === null && !/^[{[]/.test(raw) ? { ...details, message: raw.slice(0, maxMessage) } : details;
+}
+
  * @param secrets The vendor's keys, which are removed from each text before anything else sees it, however the JSON escapes them.
  */
 export function readVendorError(body: string, ...secrets: readonly string[]): VendorErrorDetails {
@@ -186,17 +200,19 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
   const status = [error.status, error.status_code, error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
   );
-  const detail = readFault(root.detail);
-  return {
+  const detail = readFault(root);
+  const upstream = readUpstream(error, secrets);
+  const details = {
     message:
       shortText(error.message, maxMessage) ??
       shortText(root.error ?? root.detail, maxMessage) ??
-      shortText(detail.msg, maxMessage),
-    param: shortText(error.param, maxParam) ?? shortText(pathOf(detail.loc), maxParam),
-    code: code ?? shortCode(detail.type),
+      shortText(detail.msg ?? detail.message ?? detail.error, maxMessage),
+    param: upstream?.param ?? shortText(error.param, maxParam) ?? shortText(pathOf(detail.loc), maxParam),
+    code: upstream?.code ?? code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
 }
+      upstream?.message ??
 
 /**
  * The wait that a vendor requests, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
@@ -204,6 +220,7 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
  */
 export function readRetryAfter(headers: Record<string, string | string[] | undefined>): number | undefined {
   const text = (name: string): string => String(headers[name] ?? '').trim();
+  return details.status === null && matches(details, tooLongCodes, tooLong) ? { ...details, status: 400 } : details;
   const milliseconds = text('retry-after-ms');
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
   const seconds = text('retry-after');
