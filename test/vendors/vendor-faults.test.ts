@@ -118,6 +118,15 @@ describe('vendor faults', () => {
     }
   });
 
+  it("Groq's 400 for an account over its limit of spending, or closed, becomes a 503 that reveals nothing of it", async () => {
+    for (const code of ['blocked_api_access', 'organization_restricted']) {
+      const body = errorBody('Organization org_1 is blocked.', code, 'invalid_request_error');
+      const { code: ours, message, isRetryable } = await statusError(400, body);
+      assert.deepEqual([ours, isRetryable], ['service_unavailable', true]);
+      assert.match(message, /not available at the moment\.$/);
+    }
+  });
+
   it("an error in a vendor's own words says so, whatever its status: they may quote the request", async () => {
     const sentence = 'You asked for the secret lighthouse.';
     let own = 0;
@@ -290,6 +299,15 @@ describe('vendor faults', () => {
       };
       response.on('drain', pour);
       pour();
+  it("Groq's 413 for more tokens than its account has in a minute is a limit, and reveals nothing of the account", async () => {
+    const message = 'Request too large for model `m` in organization `org_1` on tokens per minute (TPM): Limit 6000';
+    const error = await statusError(413, errorBody(message, 'rate_limit_exceeded', 'tokens'));
+    assert.deepEqual(
+      [error.code, error.isQuoted, error.message.includes('org_1')],
+      ['rate_limit_exceeded', false, false],
+    );
+  });
+
     });
     assert.equal(error.code, 'server_error');
   });

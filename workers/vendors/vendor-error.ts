@@ -50,8 +50,8 @@ const statusOfCode: Record<string, number> = {
 
 const quotaCodes: ReadonlySet<unknown> = new Set([
   ...['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active'],
-  // Moonshot; DashScope.
-  ...['exceeded_current_quota_error', 'Arrearage'],
+  // Moonshot; DashScope; Groq, for its operator's own limit of spending and for a closed account.
+  ...['exceeded_current_quota_error', 'Arrearage', 'blocked_api_access', 'organization_restricted'],
 ]);
 /** Zhipu's messages, in both of its languages, for an account without credit; their status is that of a limit. */
 const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
@@ -258,6 +258,10 @@ export function vendorError(
         return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
       }
       return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
+      // Groq's 413 for more tokens than the account has in a minute, which its message names.
+      if (status === 413 && details.code === 'rate_limit_exceeded') {
+        return vendorError(vendor, 429, details, retryAfterMs);
+      }
         param: details.param,
         vendorCode: details.code,
         isQuoted: details.message !== null,

@@ -131,13 +131,21 @@ describe('Anthropic errors', () => {
     }
   });
 
-  it("Anthropic's 400 for an empty account becomes a 503 that reveals nothing of it", async () => {
+  it("Anthropic's 400 for an empty, limited or closed account becomes a 503 that reveals nothing of it", async () => {
     const message = 'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.';
     const error = await statusError(400, 'invalid_request_error', message);
     assert.deepEqual([error.code, error.message], ['service_unavailable', 'The model is not available at the moment.']);
     assert.equal((error.cause as Error).message, 'the vendor anthropic answered 402 (billing_error)');
     const event = `event: error\ndata: ${errorBody('invalid_request_error', message)}\n\n`;
     await assert.rejects(stream(event), { code: 'service_unavailable' });
+    for (const other of [
+      'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
+      'You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
+      'This organization has been disabled.',
+    ]) {
+      const { code, message: shown, status } = await statusError(400, 'invalid_request_error', other);
+      assert.deepEqual([code, shown, status], ['service_unavailable', error.message, 503]);
+    }
     const named = await statusError(400, 'invalid_request_error', 'messages.0: Your credit balance is too low');
     assert.equal(named.code, 'invalid_request_error');
   });

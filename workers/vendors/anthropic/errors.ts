@@ -23,8 +23,12 @@ const tooLong = [
   /^input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+/,
 ];
 
-/** The message, with status 400, for an account without credit: no caller can fix that, but another vendor may serve. */
-const unpaid = /^Your credit balance is too low\b/;
+/**
+ * The messages, with status 400, for an account without credit, over its operator's own limit of spending, or closed: no caller
+ * can fix that, but another vendor may serve.
+ */
+const unpaid =
+  /^(Your credit balance is too low|You have reached your specified (workspace )?API usage limits|This organization has been disabled)\b/;
 
 /** Anthropic's errors as the caller sees them. */
 export class AnthropicErrors {
