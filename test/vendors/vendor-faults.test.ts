@@ -166,6 +166,17 @@ describe('vendor faults', () => {
       ['Prompt exceeds max length', { code: '1261' }],
       ['max tokens of 200000 exceeded', {}],
       ['{"message":"Input is too long for requested model."}', { error_code: 'BAD_REQUEST' }],
+      [
+        "'max_tokens' or 'max_completion_tokens' is too large: 9000. This model's maximum context length is 8192 tokens",
+        { param: null, code: 400 },
+      ],
+      [
+        "You passed 40961 input tokens and requested 0 output tokens. However, the model's context length is only 40960",
+        { code: 400 },
+      ],
+      ['The decoder prompt (length 9000) is longer than the maximum model length of 8192.', { code: 400 }],
+      ['Trying to keep the first 7268 tokens when context the overflows. However, the model is loaded with', {}],
+      ['The number of tokens to keep from the initial prompt is greater than the context length. Try to load', {}],
     ];
     for (const [message, fields] of told) {
       const body = JSON.stringify({ error: { message, ...fields } });
@@ -176,6 +187,10 @@ describe('vendor faults', () => {
       );
       assert.equal(error.vendorStatus, 400);
     }
+    // In a stream of LM Studio, whose status is that of a success.
+    const [overflow] = told.at(-1) as [string, object];
+    const body = JSON.stringify({ error: { message: overflow } });
+    assert.equal((await errorOf((response) => sendJson(response, 200, body))).code, 'context_length_exceeded');
     for (const message of [
       "messages[0].name: 'prompt too long; exceeded max context length'",
       'The tool name is too long.',
@@ -204,6 +219,8 @@ describe('vendor faults', () => {
       [400, '模型不存在，请检查模型代码。', { code: '1211' }],
       [400, 'Unknown Model, please check the model code.', { code: '1211' }],
       [404, 'The given endpoint does not exist.', { error_code: 'RESOURCE_DOES_NOT_EXIST' }],
+      [400, 'The model `nine` has been decommissioned and is no longer supported.', { code: 'model_decommissioned' }],
+      [400, 'Model not found: grok-nine', { code: 'Client specified an invalid argument' }],
     ];
     for (const [status, message, fields] of told) {
       const error = await statusError(status, JSON.stringify({ error: { message, ...fields } }));
@@ -212,32 +229,6 @@ describe('vendor faults', () => {
     }
   });
 
-  it("Cloudflare's list of errors is read, and Zhipu's 429 for arrears becomes a 503", async () => {
-    const cloudflare = (code: number, message: string) =>
-      JSON.stringify({ errors: [{ code, message }], success: false, result: {}, messages: [] });
-    const bad = await statusError(400, cloudflare(5006, 'AiError: Bad input'));
-    assert.deepEqual([bad.code, bad.message], ['invalid_request_error', 'AiError: Bad input']);
-    assert.equal((await statusError(400, cloudflare(5007, 'No such model @cf/nine or task'))).code, 'model_not_found');
-    const tooLong =
-      'AiError: The estimated number of input and maximum output tokens (30000) exceeded this model context window limit (24000).';
-    assert.equal((await statusError(413, cloudflare(5021, tooLong))).code, 'context_length_exceeded');
-    for (const message of [
-      '您的账户已欠费，请充值后重试。',
-      'Your account is in arrears, please recharge and try again',
-    ]) {
-      const error = await statusError(429, JSON.stringify({ error: { code: '1113', message } }));
-      assert.equal(error.code, 'service_unavailable');
-    }
-  });
-
-  it("a vendor's 429 stays one, with the time to wait in each of its forms", async () => {
-    const body = errorBody('Rate limit reached in organization org-secret', 'rate_limit_exceeded', 'tokens');
-    const waitFor = async (headers: Record<string, string>) => {
-      const error = await statusError(429, body, headers);
-      assert.equal(error.code, 'rate_limit_exceeded');
-      assert.ok(!error.message.includes('org-secret'));
-      return error.retryAfterMs;
-    };
   it('what the vendor behind OpenRouter says reaches the caller, with its param and code', async () => {
     const error = (status: number, raw: unknown) =>
       statusError(
@@ -273,6 +264,32 @@ describe('vendor faults', () => {
     assert.equal(object.message, 'The image is not readable.');
   });
 
+  it("Cloudflare's list of errors is read, and Zhipu's 429 for arrears becomes a 503", async () => {
+    const cloudflare = (code: number, message: string) =>
+      JSON.stringify({ errors: [{ code, message }], success: false, result: {}, messages: [] });
+    const bad = await statusError(400, cloudflare(5006, 'AiError: Bad input'));
+    assert.deepEqual([bad.code, bad.message], ['invalid_request_error', 'AiError: Bad input']);
+    assert.equal((await statusError(400, cloudflare(5007, 'No such model @cf/nine or task'))).code, 'model_not_found');
+    const tooLong =
+      'AiError: The estimated number of input and maximum output tokens (30000) exceeded this model context window limit (24000).';
+    assert.equal((await statusError(413, cloudflare(5021, tooLong))).code, 'context_length_exceeded');
+    for (const message of [
+      '您的账户已欠费，请充值后重试。',
+      'Your account is in arrears, please recharge and try again',
+    ]) {
+      const error = await statusError(429, JSON.stringify({ error: { code: '1113', message } }));
+      assert.equal(error.code, 'service_unavailable');
+    }
+  });
+
+  it("a vendor's 429 stays one, with the time to wait in each of its forms", async () => {
+    const body = errorBody('Rate limit reached in organization org-secret', 'rate_limit_exceeded', 'tokens');
+    const waitFor = async (headers: Record<string, string>) => {
+      const error = await statusError(429, body, headers);
+      assert.equal(error.code, 'rate_limit_exceeded');
+      assert.ok(!error.message.includes('org-secret'));
+      return error.retryAfterMs;
+    };
     assert.equal(await waitFor({ 'retry-after': '7' }), 7000);
     assert.equal(await waitFor({ 'retry-after-ms': '250.5', 'retry-after': '7' }), 250.5);
     assert.equal(await waitFor({}), 1000);
@@ -280,6 +297,15 @@ describe('vendor faults', () => {
     assert.equal(await waitFor({ 'retry-after': new Date(Date.now() - 60_000).toUTCString() }), 0);
     const wait = (await waitFor({ 'retry-after': new Date(Date.now() + 60_000).toUTCString() })) ?? 0;
     assert.ok(wait > 50_000 && wait <= 60_000, `${wait}`);
+  });
+
+  it("Groq's 413 for more tokens than its account has in a minute is a limit, and reveals nothing of the account", async () => {
+    const message = 'Request too large for model `m` in organization `org_1` on tokens per minute (TPM): Limit 6000';
+    const error = await statusError(413, errorBody(message, 'rate_limit_exceeded', 'tokens'));
+    assert.deepEqual(
+      [error.code, error.isQuoted, error.message.includes('org_1')],
+      ['rate_limit_exceeded', false, false],
+    );
   });
 
   it("a vendor's 503 or 529 becomes a 503 with retry-after, a 408 or 504 a timeout, and any other 5xx a server_error", async () => {
@@ -299,15 +325,6 @@ describe('vendor faults', () => {
       };
       response.on('drain', pour);
       pour();
-  it("Groq's 413 for more tokens than its account has in a minute is a limit, and reveals nothing of the account", async () => {
-    const message = 'Request too large for model `m` in organization `org_1` on tokens per minute (TPM): Limit 6000';
-    const error = await statusError(413, errorBody(message, 'rate_limit_exceeded', 'tokens'));
-    assert.deepEqual(
-      [error.code, error.isQuoted, error.message.includes('org_1')],
-      ['rate_limit_exceeded', false, false],
-    );
-  });
-
     });
     assert.equal(error.code, 'server_error');
   });

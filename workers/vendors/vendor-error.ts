@@ -71,6 +71,13 @@ const tooLong = [
   // OpenAI, DeepSeek, vLLM; OpenRouter.
   /^This (model|endpoint)'s maximum context length is \d+ tokens/,
   /^This model's maximum prompt length is \d+/,
+  // vLLM's newer versions.
+  /^'max_tokens' or 'max_completion_tokens' is too large: \d+\. This model's maximum context length is \d+/,
+  /^You passed \d+ input tokens and requested \d+ output tokens\. However, the model's context length is only \d+/,
+  /^The (decoder|engine) prompt \(length \d+\) is longer than the maximum model length of \d+/,
+  // LM Studio.
+  /^Trying to keep the first \d+ tokens when context the overflows\b/,
+  /^The number of tokens to keep from the initial prompt is greater than the context length\b/,
   // Ollama.
   /^prompt too long; exceeded max context length/,
   // Mistral.
@@ -102,7 +109,7 @@ const tooLong = [
 
 /** The same for a model that the vendor does not know. */
 const unknownModelCodes: ReadonlySet<unknown> = new Set([
-  ...['model_not_found', 'model_not_available', 'invalid_model'],
+  ...['model_not_found', 'model_not_available', 'invalid_model', 'model_decommissioned'],
   // Databricks.
   ...['RESOURCE_DOES_NOT_EXIST', 'ENDPOINT_NOT_FOUND'],
 ]);
@@ -110,8 +117,9 @@ const unknownModel = [
   // Anthropic; DeepSeek; SiliconFlow.
   /^model: \S+$/,
   /^Model (Not|does not) Exist/i,
-  // xAI, vLLM and LM Studio; Ollama.
+  // xAI, vLLM and LM Studio; Ollama; xAI in other words.
   /^(The )?model [`'"]?[^\s`'"]+[`'"]? (does not exist|not found)/i,
+  /^Model not found: \S+$/,
   // OpenRouter.
   /^\S+ is not a valid model ID/,
   /^No endpoints found for [\w./:@-]+\.?$/,
@@ -156,15 +164,6 @@ function readFault({ detail, message }: JsonObject): JsonObject {
   return isObject(first) ? first : {};
 }
 
-/** A field's path: `["body", "image_size", "width"]` is `image_size.width`. */
-function pathOf(loc: unknown): string | null {
-  return Array.isArray(loc) ? loc.filter((part, index) => index > 0 || part !== 'body').join('.') : null;
-}
-
-/**
- * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or similar shapes (`{"error": "…"}`, `{"errors":
- * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`), or the one that it passes on
- * from another vendor. Anything else yields nulls.
 /** What the vendor behind OpenRouter has said, whose own message is `Provider returned error` then. */
 function readUpstream({ metadata }: JsonObject, secrets: readonly string[]): VendorErrorDetails | undefined {
   const raw = isObject(metadata) && typeof metadata.raw === 'string' ? metadata.raw.trim() : '';
@@ -174,6 +173,15 @@ function readUpstream({ metadata }: JsonObject, secrets: readonly string[]): Ven
   return details.message === null && !/^[{[]/.test(raw) ? { ...details, message: raw.slice(0, maxMessage) } : details;
 }
 
+/** A field's path: `["body", "image_size", "width"]` is `image_size.width`. */
+function pathOf(loc: unknown): string | null {
+  return Array.isArray(loc) ? loc.filter((part, index) => index > 0 || part !== 'body').join('.') : null;
+}
+
+/**
+ * Reads an error body: OpenAI's `{"error": {message, type, param, code}}`, or similar shapes (`{"error": "…"}`, `{"errors":
+ * [{message, code}]}`, `{"message": "…"}`, `{"detail": "…"}`, `{"detail": [{loc, msg, type}]}`), or the one that it passes on
+ * from another vendor. Anything else yields nulls.
  * @param secrets The vendor's keys, which are removed from each text before anything else sees it, however the JSON escapes them.
  */
 export function readVendorError(body: string, ...secrets: readonly string[]): VendorErrorDetails {
@@ -204,6 +212,7 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
   const upstream = readUpstream(error, secrets);
   const details = {
     message:
+      upstream?.message ??
       shortText(error.message, maxMessage) ??
       shortText(root.error ?? root.detail, maxMessage) ??
       shortText(detail.msg ?? detail.message ?? detail.error, maxMessage),
@@ -211,8 +220,8 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
     code: upstream?.code ?? code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
+  return details.status === null && matches(details, tooLongCodes, tooLong) ? { ...details, status: 400 } : details;
 }
-      upstream?.message ??
 
 /**
  * The wait that a vendor requests, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
@@ -220,7 +229,6 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
  */
 export function readRetryAfter(headers: Record<string, string | string[] | undefined>): number | undefined {
   const text = (name: string): string => String(headers[name] ?? '').trim();
-  return details.status === null && matches(details, tooLongCodes, tooLong) ? { ...details, status: 400 } : details;
   const milliseconds = text('retry-after-ms');
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
   const seconds = text('retry-after');
@@ -250,6 +258,10 @@ export function vendorError(
     case 413:
     case 422:
       if (wrongKey.test(details.message ?? '')) return refusedKey(401, details, cause);
+      // Groq's 413 for more tokens than the account has in a minute, which its message names.
+      if (status === 413 && details.code === 'rate_limit_exceeded') {
+        return vendorError(vendor, 429, details, retryAfterMs);
+      }
       if (quotaCodes.has(details.code)) break;
       if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       if (matches(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
@@ -258,10 +270,6 @@ export function vendorError(
         return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
       }
       return new ApiError('invalid_request_error', details.message ?? "The model's vendor refused the request.", {
-      // Groq's 413 for more tokens than the account has in a minute, which its message names.
-      if (status === 413 && details.code === 'rate_limit_exceeded') {
-        return vendorError(vendor, 429, details, retryAfterMs);
-      }
         param: details.param,
         vendorCode: details.code,
         isQuoted: details.message !== null,
