@@ -89,6 +89,46 @@ describe("normalization to OpenAI's shape", () => {
     }
   });
 
+  it('parallel tool calls that the vendor streams under one index stay two calls, each with its own arguments', async () => {
+    const piece = (index: number, id?: string, name?: string, written = '') => {
+      const begun = { ...(id !== undefined && { id, type: 'function' }) };
+      return { index, ...begun, function: { ...(name !== undefined && { name }), arguments: written } };
+    };
+    const gemini = [[piece(0, 'a', 'f', '{"x":1}'), piece(0, 'b', 'f', '{"x":2}')], [piece(0, 'c', 'g', '{}')]];
+    const inPieces = [[piece(0, 'a', 'f', '{"x"')], [piece(0, undefined, undefined, ':1}')], [piece(0, 'b', 'f')]];
+    const mixed = [[piece(0, undefined, undefined, '{"x":2}')], [piece(1, 'c', 'g', '{}')], [piece(1, 'c', 'g')]];
+    for (const parts of [gemini, [...inPieces, ...mixed]]) {
+      const chunks = parts.map((calls) => chunk([{ delta: { tool_calls: calls } as never }]));
+      const frames = await stream([...chunks, chunk([{ delta: {}, finish_reason: 'tool_calls' }])]);
+      const { message } = await accumulate(frames);
+      const called = message.tool_calls?.map((call) => [call.id, call.type === 'function' && call.function]);
+      const expected = ['{"x":1}', '{"x":2}'].map((written) => ({ name: 'f', arguments: written }));
+      assert.deepEqual(called, [
+        ['a', expected[0]],
+        ['b', expected[1]],
+        ['c', { name: 'g', arguments: '{}' }],
+      ]);
+    }
+  });
+
+  it('a call whose name and id each piece repeats, or whose id changes with each, stays one call', async () => {
+    for (const ids of [
+      ['a', 'a', 'a'],
+      ['a', 'b', 'c'],
+      ['a', undefined, ''],
+    ]) {
+      const pieces = ids.map((id, at) => {
+        const name = at === 0 || id === 'a' ? 'f' : undefined;
+        const written = ['{"x"', ':', '1}'][at];
+        return chunk([{ delta: { tool_calls: [{ index: 0, id, function: { name, arguments: written } }] } as never }]);
+      });
+      const frames = await stream([...pieces, chunk([{ delta: {}, finish_reason: 'tool_calls' }])]);
+      const sent = frames.flatMap(({ choices }) => (choices as { delta: Fields }[])[0]?.delta.tool_calls ?? []);
+      const written = (sent as { function: Fields }[]).map(({ function: body }) => body.arguments).join('');
+      assert.deepEqual([new Set((sent as Fields[]).map(({ index }) => index)), written], [new Set([0]), '{"x":1}']);
+    }
+  });
+
   it('a tool call without an id gets one, and arguments that are no text become text', async () => {
     const call = { function: { name: 'f', arguments: { a: 1 } } };
     const [first] = (await stream([chunk([{ delta: { tool_calls: [call] } }]), stop])).flatMap(

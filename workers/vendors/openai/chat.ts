@@ -28,7 +28,7 @@ export function openAiChat(
 function toChunkChoice({ message, ...rest }: JsonObject): JsonObject | undefined {
   if (!isObject(message)) return undefined;
   const calls = message.tool_calls;
-  const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, at) => ({ index: at, ...call })) } : {};
+  const toolCalls = Array.isArray(calls) ? { tool_calls: calls.map((call, index) => ({ ...call, index })) } : {};
   return { ...rest, delta: { ...message, ...toolCalls } };
 }
 

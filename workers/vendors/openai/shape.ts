@@ -240,11 +240,12 @@ function beginCall(call: JsonObject): void {
 function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
   for (const piece of pieces as JsonObject[]) {
     const index = callIndex(piece, calls);
+    const given = piece.index ?? index;
     piece.index = index;
     const known = calls.get(index);
     if (known === undefined) beginCall(piece);
     else shapePiece(piece, known);
-    const call = known ?? { id: piece.id, needsArguments: piece.type === 'function' };
+    const call = known ?? { id: piece.id, given, needsArguments: piece.type === 'function' };
     const { arguments: written } = isObject(piece.function) ? piece.function : {};
     if (isText(written)) call.needsArguments = false;
     calls.set(index, call);
