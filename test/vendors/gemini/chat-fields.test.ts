@@ -248,6 +248,16 @@ describe('the chat fields of Gemini', () => {
     await assert.rejects(arriving({ tools, tool_choice: choice }), { status: 400, param: 'tool_choice.type' });
   });
 
+  it('the parameters of a tool that have no type are those of an object for Gemini, which requires one', async () => {
+    const tool = (parameters: object) => ({ type: 'function', function: { name: 'f', parameters } });
+    const properties = { a: { type: 'string' } };
+    const { tools } = await arriving({ tools: [tool({}), tool({ properties })] });
+    assert.deepEqual(tools[0].functionDeclarations, [
+      { name: 'f', parametersJsonSchema: { type: 'object' } },
+      { name: 'f', parametersJsonSchema: { type: 'object', properties } },
+    ]);
+  });
+
   it('Gemini chat sends the description of a format in its schema, which may have its own', async () => {
     for (const [given, sent] of [
       [{ type: 'object' }, { description: 'How.', type: 'object' }],

@@ -108,6 +108,42 @@ describe('chat messages as Gemini contents', () => {
     ]);
   });
 
+  it('consecutive messages of the assistant are one turn for Gemini, which refuses calls behind another turn of the model', async () => {
+    const result = (id: string) => ({ role: 'tool', tool_call_id: id, content: 'yes' });
+    const { contents } = await send([
+      { role: 'user', content: 'Go' },
+      { role: 'assistant', content: 'I look.' },
+      { role: 'assistant', content: null, tool_calls: [call('a', 'f')] },
+      { role: 'assistant', content: null, tool_calls: [call('b', 'g')] },
+      result('a'),
+      result('b'),
+    ]);
+    const called = (id: string, name: string) => ({ functionCall: { id, name, args: {} } });
+    const answered = (id: string, name: string) => ({ functionResponse: { id, name, response: { output: 'yes' } } });
+    assert.deepEqual(contents, [
+      user({ text: 'Go' }),
+      model({ text: 'I look.' }, called('a', 'f'), called('b', 'g')),
+      user(answered('a', 'f'), answered('b', 'g')),
+    ]);
+  });
+
+  it('empty texts of the system and of the user are omitted for Gemini, which refuses them', async () => {
+    const sent = await send([
+      { role: 'system', content: '' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: '' },
+          { type: 'text', text: 'Hi' },
+        ],
+      },
+      { role: 'assistant', content: 'Hej' },
+      { role: 'system', content: '' },
+      { role: 'user', content: '' },
+    ]);
+    assert.deepEqual(sent, { contents: [user({ text: 'Hi' }), model({ text: 'Hej' })], systemInstruction: undefined });
+  });
+
   it('tool results name their function for Gemini by the id of the call, and consecutive results share one content', async () => {
     const big = '{"id":12345678901234567890}';
     const sent = await send([

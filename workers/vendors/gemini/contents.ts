@@ -34,6 +34,7 @@ type ToolCall = NonNullable<Role<'assistant'>['tool_calls']>[number];
  *
  * - System messages before the first other message are the system instruction. Gemini has no such role later on: there they keep
  *   their position, as user text between `<system>` marks.
+ * - Empty text is left out: Gemini refuses it. Consecutive messages of the assistant are one turn.
  * - A result is matched by the name of its function, which is that of the call with its `tool_call_id`. Consecutive results are
  *   one turn, because Gemini requires those of parallel calls together.
  * - Signatures of thoughts (`extra_content.google.thought_signature`, the name of Google's own OpenAI endpoint) return to where
@@ -93,11 +94,15 @@ class ConversationBuilder {
     return { contents: this.contents, ...(this.system.length > 0 && { systemInstruction: { parts: this.system } }) };
   }
 
+  /** Gemini refuses calls in a turn of the model behind another one, so these become one. */
   private push(role: GeminiContent['role'], parts: JsonObject[]): void {
-    if (parts.length > 0) this.contents.push({ role, parts });
+    const last = this.contents.at(-1);
+    if (role === 'model' && last?.role === role) last.parts.push(...parts);
+    else if (parts.length > 0) this.contents.push({ role, parts });
   }
 
   private addSystem(text: string): void {
+    if (text === '') return;
     if (this.contents.length === 0) this.system.push({ text });
     else this.push('user', [{ text: `<system>\n${text}\n</system>` }]);
   }
@@ -120,11 +125,11 @@ class ConversationBuilder {
   }
 
   private async userParts(content: Role<'user'>['content'], path: string): Promise<JsonObject[]> {
-    if (typeof content === 'string') return [{ text: content }];
     const parts: JsonObject[] = [];
+    const given = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
     // Sequential: everything fetched counts towards one bound.
-    for (const [index, part] of content.entries()) parts.push(await this.userPart(part, `${path}.content[${index}]`));
-    return parts;
+    for (const [index, part] of given.entries()) parts.push(await this.userPart(part, `${path}.content[${index}]`));
+    return parts.filter(({ text }) => text !== '');
   }
 
   private async userPart(part: UserPart, path: string): Promise<JsonObject> {

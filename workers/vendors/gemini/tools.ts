@@ -19,7 +19,8 @@ export function toGeminiTools({ tools = [], tool_choice: choice }: Tools): JsonO
     return {
       name,
       ...(description !== undefined && { description }),
-      ...(parameters !== undefined && { parametersJsonSchema: parameters }),
+      // The type, which OpenAI makes optional, is required.
+      ...(parameters !== undefined && { parametersJsonSchema: { type: 'object', ...parameters } }),
     };
   });
   const isStrict = tools.some((tool) => tool.type === 'function' && tool.function.strict === true);
