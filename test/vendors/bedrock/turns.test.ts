@@ -87,6 +87,18 @@ describe('chat messages as Bedrock messages', () => {
     ]);
   });
 
+  it('a chat that the assistant begins gets a turn of the user in front, without which Bedrock refuses it', async () => {
+    const silence = { role: 'user', content: [{ text: '(The user has not said anything yet.)' }] };
+    for (const model of [claude, nova]) {
+      const { messages } = await sentFor([system('Be kind.'), assistant('Hello!'), user('Hi')], { model });
+      assert.deepEqual(messages, [
+        silence,
+        { role: 'assistant', content: [{ text: 'Hello!' }] },
+        { role: 'user', content: [{ text: 'Hi' }] },
+      ]);
+    }
+  });
+
   it("parallel tool calls and their results go to Bedrock together, after Claude's signed thinking", async () => {
     const { messages } = await sentFor(
       [

@@ -30,6 +30,9 @@ const imageFormats: Readonly<Record<string, string>> = {
   'image/webp': 'webp',
 };
 
+/** What the user says before an assistant that speaks first. */
+const silence = '(The user has not said anything yet.)';
+
 /**
  * The messages of a chat as system prompt and turns
  * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html): Anthropic's, whose order and rules Converse
@@ -38,6 +41,7 @@ const imageFormats: Readonly<Record<string, string>> = {
  * - Blank text is left out: Converse refuses it. Turns of the same role that become adjacent are joined.
  * - Without tools Converse refuses calls and their results. If a request offers none, earlier ones become text, and the thoughts
  *   before them, whose signatures are bound to their tools, are left out.
+ * - A chat that the assistant begins, as with a greeting, gets a turn of the user in front: Converse refuses it without one.
  * - Signed thoughts return to Claude, which signed them; other models take none.
  * - Linked images and documents are fetched, because Converse takes no links to the web.
  * @throws ApiError 400 naming content that Converse does not support.
@@ -57,6 +61,7 @@ export async function toConverseConversation(
     if (last?.role === role) last.content.push(...blocks);
     else if (blocks.length > 0) merged.push({ role, content: blocks });
   }
+  if (merged[0]?.role === 'assistant') merged.unshift({ role: 'user', content: [{ text: silence }] });
   return {
     system: given.system.flatMap((block) => writer.write(block)),
     messages: merged,
