@@ -24,7 +24,7 @@ export const anthropicChatFields: ChatFieldSupport = {
   safety_identifier: 'translated',
   // Anthropic reports the usage always.
   stream_options: 'translated',
-  // Refused above 1, and where the model, or its thinking, takes the default alone.
+  // At most 1; refused where the model, or its thinking, takes the default alone.
   temperature: 'native',
   top_p: 'native',
   top_k: 'native',

@@ -147,8 +147,8 @@ describe('the chat fields of Anthropic', () => {
     }
   });
 
-  it('Anthropic chat rejects a temperature over 1 or beside thinking, and all sampling for models without it', async () => {
-    await refuses({ temperature: 1.2 }, 'temperature');
+  it('Anthropic chat caps a temperature over 1, and rejects one beside thinking and all sampling for models without it', async () => {
+    for (const high of [1.2, 2]) assert.deepEqual(await sentFor({ temperature: high }), await sentFor({}));
     await refuses({ temperature: 0.2, reasoning_effort: 'low' }, 'temperature');
     await refuses({ temperature: 0.2, thinking: { type: 'adaptive' } }, 'temperature');
     assert.equal((await sentFor({ temperature: 0.2, reasoning_effort: 'none' })).temperature, 0.2);

@@ -176,8 +176,9 @@ describe('the chat fields of Bedrock', () => {
     for (const model of [claude, nova, nova2, gpt, gptOss, llama]) assert.deepEqual(await sentFor(nullable, model), {});
   });
 
-  it('Bedrock chat rejects a temperature over 1 or beside thinking, and all sampling for models without it', async () => {
-    for (const model of [claude, nova, llama]) await refuses({ temperature: 1.2 }, 'temperature', model);
+  it('Bedrock chat rejects a temperature over 1, which Claude gets as 1, or beside thinking, and all sampling for models without it', async () => {
+    for (const model of [nova, llama]) await refuses({ temperature: 1.2 }, 'temperature', model);
+    assert.deepEqual(await sentFor({ temperature: 1.2 }), {});
     await refuses({ temperature: 0.2, reasoning_effort: 'low' }, 'temperature');
     for (const model of ['us.anthropic.claude-opus-4-7', 'global.anthropic.claude-sonnet-5']) {
       await refuses({ temperature: 0 }, 'temperature', model);

@@ -124,14 +124,15 @@ export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSche
 }
 
 /**
- * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model accepts, are not sent.
+ * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model accepts, are not sent; a
+ * temperature over 1, the maximum, is 1, as in Anthropic's own layer for OpenAI's clients
+ * (https://platform.claude.com/docs/en/api/openai-sdk).
  * @throws ApiError 400 for values that the model does not accept.
  */
 export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
   const { temperature, top_p: topP, top_k: topK } = chat;
   const sent: JsonObject = {};
-  if (temperature != null && temperature !== 1) {
-    if (temperature > 1) throw unsupportedField('temperature', 'the model takes 0 to 1');
+  if (temperature != null && temperature < 1) {
     if (thinks) throw unsupportedField('temperature', 'while it thinks the model takes only its default, 1');
     sent.temperature = temperature;
   }
