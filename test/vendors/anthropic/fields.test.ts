@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { before, describe, it } from 'node:test';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
@@ -156,6 +157,17 @@ describe('the chat fields of Anthropic', () => {
       await refuses({ temperature: 0 }, 'temperature', model);
       await refuses({ top_p: 0.9 }, 'top_p', model);
       await refuses({ top_k: 4 }, 'top_k', model);
+    }
+  });
+
+  it('a user whose id Anthropic would refuse, such as an address of mail, is known to it by the SHA-256 of the id', async () => {
+    for (const id of ['ann@example.com', '+48 600 700 800', '(555) 123-4567', '12345678', 'u'.repeat(257)]) {
+      const hash = createHash('sha256').update(id).digest('hex');
+      assert.deepEqual((await sentFor({ user: id })).metadata, { user_id: hash }, id);
+      assert.deepEqual((await sentFor({ safety_identifier: id })).metadata, { user_id: hash }, id);
+    }
+    for (const id of ['ann', '42', 'user_7-a', 'u'.repeat(256), '3f1c2f0a-1111-2222-3333-444455556666']) {
+      assert.deepEqual((await sentFor({ user: id })).metadata, { user_id: id });
     }
   });
 

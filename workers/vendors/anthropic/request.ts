@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
@@ -147,10 +148,18 @@ function otherParameters({ stop, user, safety_identifier: identifier, service_ti
   const id = user ?? identifier;
   return {
     ...(stop != null && { stop_sequences: typeof stop === 'string' ? [stop] : stop }),
-    ...(id != null && { metadata: { user_id: id } }),
+    ...(id != null && { metadata: { user_id: toUserId(id) } }),
     // Every other tier is Anthropic's default: priority if the operator has any.
     ...(tier === 'default' && { service_tier: 'standard_only' }),
   };
+}
+
+/** Texts that Anthropic refuses as an id: addresses of mail, numbers of phones, and what is too long. */
+const noUserId = /@|^\+?[\d\s().-]{7,}$|^.{257}/s;
+
+/** The id of a caller's user, by its SHA-256 if Anthropic would refuse it. */
+function toUserId(id: string): string {
+  return noUserId.test(id) ? createHash('sha256').update(id).digest('hex') : id;
 }
 
 /**
