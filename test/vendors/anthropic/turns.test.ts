@@ -138,7 +138,8 @@ describe('chat messages as Anthropic messages', () => {
     const content = [
       { type: 'image_url', image_url: { url: 'https://example.com/a.png', detail: 'low' }, ...mark },
       { type: 'image_url', image_url: { url: `data:image/PNG;base64,${png}` } },
-      { type: 'image_url', image_url: { url: `data:image/jpg;base64,${png}` } },
+      { type: 'image_url', image_url: { url: 'data:image/jpg;base64,AAAA' } },
+      { type: 'image_url', image_url: { url: `data:image/jpeg;base64,${png}` } },
       file('report.pdf', 'application/pdf', 'JVBERi0='),
       file(undefined, 'application/pdf', 'JVBERi0='),
       file('notes.txt', 'text/plain;charset=utf-8', text),
@@ -150,7 +151,9 @@ describe('chat messages as Anthropic messages', () => {
       user(
         { type: 'image', source: { type: 'url', url: 'https://example.com/a.png' }, ...mark },
         { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } },
-        { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: png } },
+        { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: 'AAAA' } },
+        // Not what its URL says, which Anthropic would refuse.
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } },
         { type: 'document', source: pdf, title: 'report' },
         { type: 'document', source: pdf },
         {

@@ -194,7 +194,8 @@ describe('chat messages as Bedrock messages', () => {
       user([
         { type: 'text', text: 'What is this?' },
         image(`data:image/png;base64,${png}`),
-        image(`data:image/jpg;base64,${png}`),
+        image('data:image/jpg;base64,AAAA'),
+        image(`data:image/jpeg;base64,${png}`),
         file(pdf, 'Q3_report (final).pdf'),
         file(pdf, 'Q3.report (final).pdf'),
         file('data:text/plain;base64,w7M=', 'a.txt'),
@@ -210,7 +211,8 @@ describe('chat messages as Bedrock messages', () => {
         content: [
           { text: 'What is this?' },
           { image: { format: 'png', source: { bytes: png } } },
-          { image: { format: 'jpeg', source: { bytes: png } } },
+          { image: { format: 'jpeg', source: { bytes: 'AAAA' } } },
+          { image: { format: 'png', source: { bytes: png } } },
           document('Q3 report (final)'),
           document('Q3 report (final) 2'),
           document('a txt', 'txt', 'w7M='),

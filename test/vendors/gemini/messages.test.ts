@@ -265,10 +265,10 @@ describe('chat messages as Gemini contents', () => {
 
   it('Gemini chat fetches linked images itself', async () => {
     web.answer((response) =>
-      response.writeHead(200, { 'content-type': 'Image/JPEG; x=y' }).end(Buffer.from(pixel, 'base64')),
+      response.writeHead(200, { 'content-type': 'Image/JPEG; x=y' }).end(Buffer.from('/9j/4AA=', 'base64')),
     );
     const { contents } = await send([image(`${web.baseUrl}/cat.jpg`)]);
-    assert.deepEqual(contents, [user({ inlineData: { mimeType: 'image/jpeg', data: pixel } })]);
+    assert.deepEqual(contents, [user({ inlineData: { mimeType: 'image/jpeg', data: '/9j/4AA=' } })]);
     assert.equal(web.requests.at(-1)?.headers['x-goog-api-key'], undefined);
   });
 
@@ -360,9 +360,16 @@ describe('chat messages as Gemini contents', () => {
   });
 
   it('JPEG images reach Gemini under the type that it knows, also those with the common misspelling of it', async () => {
-    const image = (type: string) => ({ type: 'image_url', image_url: { url: `data:image/${type};base64,${pixel}` } });
-    const sent = await send([{ role: 'user', content: [image('jpg'), image('JPEG'), image('png')] }]);
-    const inline = (mimeType: string) => ({ inlineData: { mimeType, data: pixel } });
-    assert.deepEqual(sent.contents, [user(inline('image/jpeg'), inline('image/jpeg'), inline('image/png'))]);
+    const image = (type: string, data: string) => ({
+      type: 'image_url',
+      image_url: { url: `data:image/${type};base64,${data}` },
+    });
+    const jpeg = '/9j/4AA=';
+    const content = [image('jpg', jpeg), image('JPEG', jpeg), image('jpg', 'AAAA'), image('jpeg', pixel)];
+    const sent = await send([{ role: 'user', content }]);
+    const inline = (mimeType: string, data: string) => ({ inlineData: { mimeType, data } });
+    const jpegs = [jpeg, jpeg, 'AAAA'].map((data) => inline('image/jpeg', data));
+    // The last is none, whatever its URL says.
+    assert.deepEqual(sent.contents, [user(...jpegs, inline('image/png', pixel))]);
   });
 });

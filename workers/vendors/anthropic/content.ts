@@ -1,5 +1,5 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
-import { isLink } from '../support/inline-media.ts';
+import { isLink, typeOfBase64 } from '../support/inline-media.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
@@ -58,12 +58,12 @@ function toBlock(part: ChatContentPart, path: string): AnthropicBlock {
   }
 }
 
-/** Anthropic fetches images by itself. */
+/** Anthropic fetches images by itself. Those of another type than their URL says it refuses. */
 function imageSource(url: string, path: string): JsonObject {
   const inline = readDataUrl(url);
   if (inline !== undefined) {
-    const type = inline.type === 'image/jpg' ? 'image/jpeg' : inline.type;
-    return { type: 'base64', media_type: type, data: inline.data };
+    const named = inline.type === 'image/jpg' ? 'image/jpeg' : inline.type;
+    return { type: 'base64', media_type: typeOfBase64(inline.data) ?? named, data: inline.data };
   }
   if (!isLink(url)) throw unsupportedField(path, 'use an https URL or a data URL in base64');
   return { type: 'url', url };

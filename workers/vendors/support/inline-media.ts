@@ -36,6 +36,11 @@ export function typeOfImage(bytes: Buffer): string | undefined {
   return beginnings.find(([, beginning]) => beginning.test(text))?.[0];
 }
 
+/** The same of an image in base64. */
+export function typeOfBase64(data: string): string | undefined {
+  return typeOfImage(Buffer.from(data.slice(0, 64), 'base64'));
+}
+
 /** The type of an uploaded image. Clients that are given a stream of bytes say nothing of it, and vendors refuse that. */
 export function typeOfUpload({ type }: Pick<Upload, 'type'>, bytes: Buffer): string {
   return /^image\/[\w.+-]+$/.test(type) ? type : (typeOfImage(bytes) ?? 'image/png');
@@ -67,10 +72,11 @@ export class InlineMedia {
     return { type: type.toLowerCase(), data: url.slice(head.length) };
   }
 
-  /** An image: a data URL as it is, a link fetched. */
+  /** An image: that of a data URL, a link fetched. Vendors refuse one of another type than is said, so its own counts. */
   async fromImageUrl(url: string, param: string): Promise<InlineFile> {
-    if (/^data:/i.test(url)) return this.fromDataUrl(url, param);
-    return await this.fromLink(url, param, 'image');
+    const isData = /^data:/i.test(url);
+    const { type, data } = isData ? this.fromDataUrl(url, param) : await this.fromLink(url, param, 'image');
+    return { type: typeOfBase64(data) ?? type, data };
   }
 
   /** A PDF that a link leads to. */
