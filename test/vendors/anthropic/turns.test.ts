@@ -228,6 +228,22 @@ describe('chat messages as Anthropic messages', () => {
     }
   });
 
+  it('an answer that Claude shall continue loses the white space at its end, which Anthropic refuses there alone', () => {
+    const hello = { role: 'user', content: 'Hello!' };
+    const begun = { role: 'assistant', content: 'The answer is: \n' };
+    assert.deepEqual(turnsOf([hello, begun, hello, begun]).messages, [
+      user(said('Hello!')),
+      assistant(said('The answer is: \n')),
+      user(said('Hello!')),
+      assistant(said('The answer is:')),
+    ]);
+    const parts = { role: 'assistant', content: [said('One. '), { ...said('Two. '), ...mark }] };
+    assert.deepEqual(turnsOf([hello, parts]).messages, [
+      user(said('Hello!')),
+      assistant(said('One. '), { ...said('Two.'), ...mark }),
+    ]);
+  });
+
   it('blank text, which Anthropic refuses, is left out, also beside calls and thoughts', () => {
     const thought = { type: 'thinking', thinking: 'Hm.', signature: 'EqQ=' };
     const calls = [toolCall('c1', 'f', '{}')];

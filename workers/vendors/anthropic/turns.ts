@@ -27,6 +27,7 @@ type MessageOf<Role extends string> = Extract<ChatMessage, { role: Role }>;
  *   it is in or next to, the only position that Anthropic allows; without such a turn, or if the model does not support it, it
  *   joins the system prompt, as in Anthropic's own layer for OpenAI's clients.
  * - Results of tools, and user messages after them, are one turn of the user.
+ * - An answer that the model shall continue loses the white space at its end, which Anthropic refuses there.
  * - Thinking of earlier turns returns as its signed blocks; thoughts without a signature (another vendor's reasoning) are left
  *   out, because Anthropic refuses them.
  * - A chat of system messages alone becomes a user message: Anthropic requires a turn.
@@ -78,7 +79,14 @@ export function toAnthropicConversation(
     }
   }
   flushSystem();
+  trimPrefill(turns.at(-1));
   return turns.length > 0 ? { system, messages: turns } : { system: [], messages: [{ role: 'user', content: system }] };
+}
+
+function trimPrefill(last: AnthropicTurn | undefined): void {
+  const block = last?.content.at(-1);
+  if (last?.role !== 'assistant' || block?.type !== 'text') return;
+  last.content.splice(-1, 1, { ...block, text: String(block.text).trimEnd() });
 }
 
 /** Whether the conversation ends with results of calls that the model made without a signed thought before them. */
