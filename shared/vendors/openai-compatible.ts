@@ -159,7 +159,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
   // https://platform.kimi.ai/docs/api/quickstart; https://java.agentscope.io/v2/en/integration/model/kimi, "Compatibility notes"
   hosted('moonshot', 'https://api.moonshot.ai/v1', {
     documentation: { checkedBy: 'documents, some second-hand' },
-    chat: { renamed: { max_tokens: 'max_completion_tokens' } },
+    chat: { renamed: { max_tokens: 'max_completion_tokens' }, developerRole: false },
   }),
   // https://docs.bigmodel.cn; https://java.agentscope.io/v2/en/integration/model/glm, "Compatibility notes"
   hosted('zhipu', 'https://open.bigmodel.cn/api/paas/v4', {
@@ -167,6 +167,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
     chat: {
       renamed: olderLimit,
       streamOptions: false,
+      developerRole: false,
       fields: { ...each('ignored', ...penalties), ...each('rejected', 'tool_choice') },
     },
   }),
@@ -174,19 +175,24 @@ export const openAiCompatible: readonly VendorDescription[] = [
   // https://java.agentscope.io/v2/en/integration/model/minimax (the limit)
   hosted('minimax', 'https://api.minimax.io/v1', {
     documentation: { checkedBy: 'documents, some second-hand' },
-    chat: { renamed: { max_tokens: 'max_completion_tokens' }, fields: each('rejected', 'n') },
+    chat: { renamed: { max_tokens: 'max_completion_tokens' }, developerRole: false, fields: each('rejected', 'n') },
   }),
   // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams)
   hosted('dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', {
     documentation: { checkedBy: 'documents' },
+    chat: { developerRole: false },
   }),
   // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions
-  hosted('siliconflow', 'https://api.siliconflow.com/v1', { documentation: { checkedBy: 'documents' } }),
+  hosted('siliconflow', 'https://api.siliconflow.com/v1', {
+    documentation: { checkedBy: 'documents' },
+    chat: { developerRole: false },
+  }),
   // https://docs.api.nvidia.com/nim/reference/llm-apis
   // Its list of models asks for no key.
   hosted('nvidia', 'https://integrate.api.nvidia.com/v1', {
     documentation: { checkedBy: 'documents' },
     keyCheck: false,
+    chat: { developerRole: false },
   }),
   // https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx and, in openai/openai.go, ChatCompletionRequest:
   // what it does not know it passes over without a word.
@@ -195,6 +201,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
     offers: ['chat', 'complete', 'embed', 'respond'],
     chat: {
       renamed: olderLimit,
+      developerRole: false,
       reasoning: 'reasoning',
       fields: {
         ...each('ignored', ...hints),
@@ -206,12 +213,14 @@ export const openAiCompatible: readonly VendorDescription[] = [
   local('vllm', 'http://127.0.0.1:8000/v1', {
     documentation: { checkedBy: 'documents' },
     offers: ['chat', 'complete', 'embed'],
-    chat: { reasoning: 'reasoning' },
+    chat: { developerRole: false, reasoning: 'reasoning' },
   }),
   // https://lmstudio.ai/docs/api/openai-api
   local('lm-studio', 'http://127.0.0.1:1234/v1', {
     documentation: { checkedBy: 'documents' },
     offers: ['chat', 'complete', 'embed', 'respond'],
+    // Its reasoning: https://lmstudio.ai/blog/lmstudio-v0.3.23
+    chat: { developerRole: false, reasoning: 'reasoning' },
   }),
 ];
 

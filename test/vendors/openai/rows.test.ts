@@ -164,6 +164,36 @@ describe('vendor rows of the OpenAI dialect', () => {
   }
 });
 
+it('vendors and servers that know no role developer, or whose templates pass over it, get those messages as system', () => {
+  const known = vendorRows.filter(({ chat }) => chat?.developerRole === false).map(({ name }) => name);
+  for (const name of [
+    'dashscope',
+    'moonshot',
+    'zhipu',
+    'minimax',
+    'siliconflow',
+    'nvidia',
+    'ollama',
+    'vllm',
+    'lm-studio',
+  ]) {
+    assert.ok(known.includes(name), name);
+  }
+});
+
+it("LM Studio's reasoning, which it says in a field of its own for gpt-oss, reaches the caller as others' does", async () => {
+  const studio = vendorRows.find(({ name }) => name === 'lm-studio');
+  assert.ok(studio);
+  const { server, vendor } = await open(studio);
+  server.answer(rowAnswer(studio, { role: 'assistant', content: 'Hello.', reasoning: 'They greet.' }));
+  const request = '{"messages":[{"role":"user","content":"Hi"}]}';
+  const { body } = await vendor.chat(callOf({ model: 'm', stream: false, request }), collect());
+  const [{ message }] = JSON.parse(body).choices;
+  assert.deepEqual([message.reasoning_content, message.content], ['They greet.', 'Hello.']);
+  await vendor.close();
+  await server.close();
+});
+
 it('a request without any field that the vendor deviates in passes unread', async () => {
   const mistral = vendorRows.find(({ name }) => name === 'mistral');
   assert.ok(mistral);
