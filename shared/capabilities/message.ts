@@ -173,8 +173,8 @@ const createRequest = z.looseObject({
   max_tokens: z.int().min(0),
   metadata: z.looseObject({ user_id: z.string().nullish() }).nullish(),
   service_tier: z.enum(['auto', 'standard_only']).nullish(),
-  // As many as a chat accepts. Their length is bounded because they are stored with the job.
-  stop_sequences: z.array(z.string().min(1).max(1024)).max(4).nullish(),
+  // Bounded because they are stored with the job. Other vendors than Anthropic say how many they take.
+  stop_sequences: z.array(z.string().min(1).max(1024)).max(64).nullish(),
   stream: z.boolean().nullish(),
   temperature: z.number().min(0).max(1).nullish(),
   top_p: z.number().min(0).max(1).nullish(),

@@ -131,7 +131,7 @@ describe('errors of POST /v1/messages', () => {
     ['temperature', { temperature: 1.5 }],
     ['top_p', { top_p: -1 }],
     ['top_k', { top_k: 0.5 }],
-    ['stop_sequences', { stop_sequences: ['a', 'b', 'c', 'd', 'e'] }],
+    ['stop_sequences', { stop_sequences: Array.from({ length: 65 }, (_, at) => String(at)) }],
     ['stream', { stream: 'yes' }],
     ['tools[0].name', { tools: [{ name: 'a b', input_schema: {} }] }],
     ['tools[0].input_schema', { tools: [{ name: 'a' }] }],
