@@ -6,6 +6,7 @@ import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { withoutTags } from '../../pipeline/without-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** View options of speech. */
@@ -23,7 +24,7 @@ export interface SpeechRequirements extends SpeechViewOptions, MediaFieldRequire
 /** Parses `POST /v1/audio/speech`. Audio is always streamed. */
 export const parseSpeech: Parse<SpeechRequirements, SpeechViewOptions> = (body) => {
   const input = readRequestFields(speechRequest, parseJson(body));
-  const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = input;
+  const { model, stream_format: streamFormat, response_format: format = 'mp3', ...rest } = withoutTags(input);
   const events = streamFormat === 'sse';
   const request: SpeechJobRequest = { ...rest, response_format: format, ...(events && { stream_format: 'sse' }) };
   const viewOptions: SpeechViewOptions = { format, isFormatGiven: input.response_format !== undefined, events };

@@ -16,6 +16,7 @@ import {
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
 import { completionExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { withoutTags } from '../../pipeline/without-tags.ts';
 import { type CompletionViewOptions, forwardedStreamOptions } from './completion-view.ts';
 
 /** Facts of a completion to check against the model's row. */
@@ -28,7 +29,7 @@ export interface CompletionRequirements extends ChatFieldRequirements {
 /** Parses `POST /v1/completions`. */
 export const parseCompletion: Parse<CompletionRequirements, CompletionViewOptions> = (body) => {
   const input = readRequestFields(completionRequest, parseJson(body));
-  const { model, stream, stream_options: streamOptions, ...given } = input;
+  const { model, stream, stream_options: streamOptions, ...given } = withoutTags(input);
   // What is held bounds the answer, whatever its vendor's own default is.
   const request = { max_tokens: defaultMaxTokens, ...given };
   const { prompt: _, ...fields } = request;

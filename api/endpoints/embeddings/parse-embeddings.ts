@@ -6,6 +6,7 @@ import type { Parse } from '../../pipeline/parsed-request.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { requestText } from '../../pipeline/request-text.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { withoutTags } from '../../pipeline/without-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request to check against the model's row. */
@@ -17,7 +18,7 @@ export interface EmbeddingRequirements extends MediaFieldRequirements {
 /** Parses `POST /v1/embeddings`. */
 export const parseEmbeddings: Parse<EmbeddingRequirements> = (body) => {
   const input = readRequestFields(embeddingRequest, parseJson(body));
-  const { model, stream: _stream, ...request } = input;
+  const { model, stream: _stream, ...request } = withoutTags(input);
   const { input: _input, ...fields } = request;
   const mediaFields = givenMediaFields('embedding', request);
   return {
@@ -26,7 +27,7 @@ export const parseEmbeddings: Parse<EmbeddingRequirements> = (body) => {
     request: requestText(request),
     hasMedia: false,
     viewOptions: {},
-    ...requestTags(request.metadata),
+    ...requestTags(input.metadata),
     ...vendorFacts(fields, mediaExtras('embedding', mediaFields, fields)),
     requirements: { dimensions: request.dimensions, mediaFields },
   };

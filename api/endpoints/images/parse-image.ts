@@ -13,6 +13,7 @@ import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { InputMedia, imageFeeExtent } from '../../pipeline/request-extent.ts';
 import { invalidRequest, leaveOutNulls, requestTags, unlessUnreadable } from '../../pipeline/request-fields.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { withoutTags } from '../../pipeline/without-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 
 /** Facts of a request that `checkImage` checks against the model's row. */
@@ -52,9 +53,10 @@ interface ImageInputs {
 /** Makes the job of a checked request. */
 export function composeImageJob(
   task: ImageTask,
-  { model, stream, response_format: responseFormat, ...parameters }: ImageRequest,
+  input: ImageRequest,
   { images = [], mask = null, uploads = [] }: ImageInputs = {},
 ): ParsedRequest<ImageRequirements> {
+  const { model, stream, response_format: responseFormat, ...parameters } = withoutTags(input);
   const job: ImageJob = { task, response_format: responseFormat ?? null, images, mask, parameters: { ...parameters } };
   const isMasked = mask !== null || uploads.some(({ field }) => field === 'mask');
   const mediaFields = givenMediaFields('image', { ...job, mask: isMasked || null });
@@ -65,7 +67,7 @@ export function composeImageJob(
     mediaFields,
   };
   const media = new InputMedia();
-  for (const input of mask === null ? images : [...images, mask]) media.addImage(input.image_url);
+  for (const image of mask === null ? images : [...images, mask]) media.addImage(image.image_url);
   for (const _upload of uploads) media.addImage(undefined);
   return {
     model: model ?? '',
@@ -74,7 +76,7 @@ export function composeImageJob(
     hasMedia: images.length > 0 || uploads.length > 0,
     viewOptions: {},
     extent: { images: requirements.n, ...media.extent, ...imageFeeExtent(parameters) },
-    ...requestTags(parameters.metadata),
+    ...requestTags(input.metadata),
     // What a caller names `images` where the endpoint has none is passed on, too.
     ...vendorFacts({ images, mask, ...parameters }, mediaExtras('image', mediaFields, parameters)),
     requirements,

@@ -10,6 +10,7 @@ import type { Parse, ParsedRequest, ParseForm } from '../../pipeline/parsed-requ
 import { requestTags } from '../../pipeline/request-fields.ts';
 import { textOf, withFields } from '../../pipeline/request-text.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { withoutTags } from '../../pipeline/without-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';
 import { checked } from '../images/parse-image.ts';
 
@@ -102,10 +103,11 @@ function composeChecked({
 }
 
 function compose(
-  { model, prompt, size, seconds, stream: _, ...parameters }: VideoRequest,
+  request: VideoRequest,
   input: VideoJob['input'],
   upload?: Upload,
 ): ParsedRequest<VideoRequirements, VideoFacts> {
+  const { model, prompt, size, seconds, stream: _, ...parameters } = withoutTags(request);
   const shape = { ...(size !== undefined && { size }), ...(seconds !== undefined && { seconds: String(seconds) }) };
   const job: VideoJob = { prompt, ...shape, input, remixed: null, parameters };
   const facts: VideoFacts = { prompt, ...shape, hasInput: input !== null || upload !== undefined };
@@ -118,7 +120,7 @@ function compose(
     hasMedia: facts.hasInput,
     viewOptions: facts,
     ...videoExtent(facts),
-    ...requestTags(parameters.metadata),
+    ...requestTags(request.metadata),
     ...vendorFacts(parameters, mediaExtras('video', mediaFields, parameters)),
     requirements: { ...facts, isInputLinked, mediaFields },
     files: upload === undefined ? [] : [upload],
