@@ -128,7 +128,26 @@ describe('transcriptions of the OpenAI dialect', () => {
     const end = await vendor.transcribe(transcription(), sink);
     assert.deepEqual(JSON.parse(end.body), body);
     assert.deepEqual(end.usage, { type: 'duration' });
+    assert.deepEqual(end.quantities, { seconds: 1.5 });
     assert.equal(sink.frames.length, 0);
+  });
+
+  it('a transcript of 0 seconds has no length that could be charged, whoever says it, so that it does not come for nothing', async () => {
+    const usage = { type: 'duration', seconds: 0 };
+    for (const body of [
+      { text: 'Hi', duration: 0 },
+      { text: 'Hi', usage },
+      { text: 'Hi', duration: 0, usage },
+    ]) {
+      for (const request of [{}, { format: 'verbose_json' as const }, { is_timed: true }]) {
+        server.answer((response) => sendJson(response, 200, JSON.stringify(body)));
+        const end = await vendor.transcribe(transcription(request), collect());
+        assert.deepEqual([end.usage, 'quantities' in end], [null, false]);
+      }
+    }
+    server.answer((response) => sendJson(response, 200, JSON.stringify({ text: 'Hi', duration: 2, usage })));
+    const measured = await vendor.transcribe(transcription({ format: 'verbose_json' }), collect());
+    assert.deepEqual([measured.usage, measured.quantities], [null, { seconds: 2 }]);
   });
 
   it('OpenAI transcription rejects a held answer that has no text or is an error', async () => {

@@ -4,6 +4,7 @@ import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { isLength } from '../support/transcript-answer.ts';
 import { audioOf } from '../support/transcription-request.ts';
 import type { VendorAnswer, VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -81,18 +82,20 @@ function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): 
 }
 
 function toAnswer(transcript: JsonObject): VendorAnswer {
-  const { usage, duration } = transcript;
-  const counted = isObject(usage) ? usage : null;
+  const { usage } = transcript;
+  // Audio has a length: none at all would cost nothing.
+  const counted = isObject(usage) && usage.seconds !== 0 ? usage : null;
+  const duration = isLength(transcript.duration) ? transcript.duration : undefined;
   const answer = { body: JSON.stringify(transcript), usage: counted };
   // A usage of type `duration` has what the vendor bills; a timed format has the length beside other usages.
-  const isReported = typeof counted?.seconds === 'number' || typeof duration !== 'number';
+  const isReported = typeof counted?.seconds === 'number' || duration === undefined;
   return isReported ? answer : { ...answer, quantities: { seconds: duration } };
 }
 
 /** A timed transcript for a caller who wants its text: the length of the audio is its usage. */
 function toUntimedAnswer(transcript: JsonObject): VendorAnswer {
   const { duration } = transcript;
-  const measured = typeof duration === 'number' && { usage: { type: 'duration', seconds: duration } };
+  const measured = isLength(duration) && { usage: { type: 'duration', seconds: duration } };
   const others = Object.entries(transcript).filter(([name]) => !timedFields.has(name));
   return toAnswer({ ...measured, ...Object.fromEntries(others) });
 }

@@ -27,7 +27,7 @@ export interface Transcript {
  */
 export function transcriptAnswer(request: TranscriptionRequest, transcript: Transcript): VendorAnswer {
   const { text, language, duration, words } = transcript;
-  const usage = duration === undefined ? null : { type: 'duration', seconds: duration };
+  const usage = isLength(duration) ? { type: 'duration', seconds: duration } : null;
   const common = { text, ...(usage && { usage }) };
   const segments = needsSegments(request) ? transcript.segments : undefined;
   switch (request.format) {
@@ -45,6 +45,11 @@ export function transcriptAnswer(request: TranscriptionRequest, transcript: Tran
     default:
       return { body: JSON.stringify({ ...common, duration: segments && duration, segments }), usage };
   }
+}
+
+/** Whether a vendor has told a length of audio: one of 0 would cost nothing. */
+export function isLength(duration: unknown): duration is number {
+  return typeof duration === 'number' && duration > 0;
 }
 
 /** Speakers are labelled A, B, C, … in order of appearance. */
