@@ -13,9 +13,28 @@ export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
   try {
     return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true }, sink);
   } catch (error) {
-    throw inCallersNames(error, messageNames);
+    throw inCallersNames(error, messageNames, (param) => pathInMessage(param, request));
   }
 };
+
+/**
+ * The path of the caller's turn for that of a message of the chat, in which the system prompt is a message, and each result of a tool
+ * one before the rest of its turn. What is inside of a block has another path, too, and is left out.
+ */
+function pathInMessage(param: string, request: string): string | undefined {
+  const [, position, block = ''] = /^messages\[(\d+)\](\.content(?:\[\d+\])?)?/.exec(param) ?? [];
+  if (position === undefined) return undefined;
+  const { messages } = JSON.parse(request) as { messages: readonly { role: string }[] };
+  const index = Number(position);
+  if (messages[index] === undefined) return undefined;
+  const first = messages[0]?.role === 'system' ? 1 : 0;
+  if (index < first) return 'system';
+  const isAfterResult = (at: number): boolean => at > 0 && messages[at - 1]?.role === 'tool';
+  const begins = (at: number): boolean => !isAfterResult(at) || !['tool', 'user'].includes(String(messages[at]?.role));
+  const turns = messages.slice(first, index + 1).filter((_, at) => begins(first + at));
+  const isWhole = messages[index].role === 'user' && !isAfterResult(index);
+  return `messages[${turns.length - 1}]${isWhole ? block : ''}`;
+}
 
 /** The names of a chat's fields in a message, if they differ. */
 const messageNames = new Map([

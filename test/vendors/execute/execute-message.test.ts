@@ -178,10 +178,22 @@ it("a vendor's error about a field of the chat names the caller's own field, in 
     return [failed.param, failed.message, failed.status];
   };
   const chat = { messages: [{ role: 'user', content: 'Hi' }], max_completion_tokens: 9, stop: ['a'] };
+  const result = { role: 'tool', tool_call_id: 'a', content: 'x' };
+  const [hi, answer] = [chat.messages[0], { role: 'assistant', content: 'Ho' }];
+  const long = { messages: [{ role: 'system', content: 'Be kind.' }, hi, answer, result, result, hi, answer, hi] };
   for (const [endpoint, fields, param, own] of [
     ['messages', chat, 'max_completion_tokens', 'max_tokens'],
     ['messages', chat, 'stop', 'stop_sequences'],
     ['messages', chat, 'messages[0].content', 'messages[0].content'],
+    ['messages', long, 'messages[0].content', 'system'],
+    ['messages', long, 'messages[1].content[2].image_url.url', 'messages[0].content[2]'],
+    ['messages', long, 'messages[2].tool_calls[0].function.name', 'messages[1]'],
+    ['messages', long, 'messages[3].content', 'messages[2]'],
+    ['messages', long, 'messages[4].content', 'messages[2]'],
+    ['messages', long, 'messages[5].content[0]', 'messages[2]'],
+    ['messages', long, 'messages[6].content', 'messages[3]'],
+    ['messages', long, 'messages[7].content[1]', 'messages[4].content[1]'],
+    ['messages', long, 'messages[9].content', 'messages[9].content'],
     ['completions', { prompt: 'Hi' }, 'max_completion_tokens', 'max_tokens'],
     ['completions', { prompt: 'Hi' }, 'messages[0].content', 'prompt'],
     ['chat', chat, 'max_completion_tokens', 'max_completion_tokens'],
