@@ -83,10 +83,11 @@ describe('videos of Gemini', () => {
   it('Gemini videos start with an upload or a data URL, in base64', async () => {
     answer({});
     const upload = { file: 'one', name: 'x.png', type: 'image/png', bytes: png.length } as never;
+    // A PNG, whatever it says.
     const dataUrl = `data:image/jpeg;base64,${png.toString('base64')}`;
     for (const [input, mimeType] of [
       [upload, 'image/png'],
-      [{ image_url: dataUrl }, 'image/jpeg'],
+      [{ image_url: dataUrl }, 'image/png'],
     ] as const) {
       await create({ size: '1080x1920', input });
       assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? ''), {
