@@ -27,7 +27,7 @@ const usage = `usage:
   --account        the id of the account that it belongs to; without it, the first one
   --operator       a key for /admin/v1, and for nothing else
 ${keyOptionsHelp}
-  ID               a key's id, or the beginning of the key as list shows it`;
+  ID               a key's id, the beginning of the key as list shows it, or the whole key`;
 
 /** The commands with their number of operands. */
 const operandCounts = new Map([
@@ -36,6 +36,8 @@ const operandCounts = new Map([
   ['revoke', 1],
 ]);
 
+/** Characters of an operand that a message repeats: as many as an id has. */
+const maxShown = 28;
 /** How long a revocation waits for Redis. */
 const redisDeadlineMs = 10_000;
 
@@ -116,8 +118,8 @@ async function list(db: Database, args: Arguments): Promise<void> {
 
 /** The database comes first. Without a Redis now, its next start comes later, and then it gets every revoked key. */
 async function revoke(db: Database, config: Config, args: Arguments): Promise<void> {
-  const idOrPrefix = args.positionals[1] ?? '';
-  const key = chooseKey(await findApiKeys(db, idOrPrefix.replace(/…$/, '')), idOrPrefix);
+  const idOrText = args.positionals[1] ?? '';
+  const key = chooseKey(await findApiKeys(db, idOrText.replace(/…$/, '')), idOrText);
   await revokeInDatabase(db, key);
   const url = config.redisUrl ?? readRedisAddress(config.dataDir)?.url;
   if (url === undefined) {
@@ -147,10 +149,12 @@ async function tellRedis(db: Database, url: string, { redisTls }: Config, key: A
   }
 }
 
-function chooseKey(keys: ApiKey[], idOrPrefix: string): ApiKey {
+function chooseKey(keys: ApiKey[], idOrText: string): ApiKey {
   const [key, other] = keys;
-  if (key === undefined) throw new ConfigError(`There is no key ${idOrPrefix}: npm run keys -- list shows all.`);
-  if (other !== undefined) throw new ConfigError(`Several keys begin with ${idOrPrefix}: give the id.`);
+  // It may be a whole key, of another gateway: nothing that is printed repeats one.
+  const named = idOrText.length > maxShown ? 'with this text' : idOrText;
+  if (key === undefined) throw new ConfigError(`There is no key ${named}: npm run keys -- list shows all.`);
+  if (other !== undefined) throw new ConfigError(`Several keys begin with ${named}: give the id.`);
   return key;
 }
 

@@ -77,12 +77,12 @@ export async function listApiKeys(db: Database): Promise<ApiKey[]> {
   return rows.map(apiKeyOf);
 }
 
-/** The keys that match an id, or a key prefix as shown in lists. */
-export async function findApiKeys(db: Database, idOrPrefix: string): Promise<ApiKey[]> {
+/** The keys that match an id, a key prefix as shown in lists, or a key's whole text, which is all that is known of a leaked one. */
+export async function findApiKeys(db: Database, idOrText: string): Promise<ApiKey[]> {
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
-    .where((is) => is.or([is('id', '=', idOrPrefix), is('prefix', '=', idOrPrefix)]))
+    .where((is) => is.or([is('id', '=', idOrText), is('prefix', '=', idOrText), is('hash', '=', hashApiKey(idOrText))]))
     .where('kind', '!=', 'console')
     .execute();
   return rows.map(apiKeyOf);

@@ -392,12 +392,13 @@ describe('API keys', () => {
     assert.ok(((await stored(text)).lastUsedAt as number) > first);
   });
 
-  test('lists name all keys, and one is found by its id or its beginning', async () => {
+  test('lists name all keys, and one is found by its id, its beginning or its whole text', async () => {
     const { id, key } = await newKey('to be found');
     const listed = (await listApiKeys(db)).find((entry) => entry.id === id);
     assert.equal(listed?.name, 'to be found');
     assert.deepEqual(await findApiKeys(db, id), [listed]);
     assert.deepEqual(await findApiKeys(db, key.slice(0, 16)), [listed]);
+    assert.deepEqual(await findApiKeys(db, key), [listed]);
     assert.deepEqual(await findApiKeys(db, 'key_none'), []);
   });
 });
