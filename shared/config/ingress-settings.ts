@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { address } from './vendor-settings.ts';
+import { address, isPlainAddress, plainAddress } from './vendor-settings.ts';
 
 /**
  * Proxies whose forwarding headers (`X-Forwarded-For`, `-Proto`, `-Host`) are trusted: a number of hops before this process (0:
@@ -16,14 +16,7 @@ export const publicUrls = z
   .string()
   .transform((list) => list.split(',').map((url) => url.trim()))
   .pipe(z.array(address))
-  .refine((urls) => urls.every(isPlain), 'must be an address without a login, and without ? or # behind it');
-
-/** Whether paths can be appended to a base URL that everybody may see. One that is no URL has been found before. */
-function isPlain(url: string): boolean {
-  if (!URL.canParse(url)) return true;
-  const { username, password } = new URL(url);
-  return username === '' && password === '' && !/[?#]/.test(url);
-}
+  .refine((urls) => urls.every(isPlainAddress), `must be ${plainAddress}`);
 
 /** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks separated by commas. */
 export const trustedProxies = z.string().transform((value, context): TrustedProxies => {

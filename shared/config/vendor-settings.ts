@@ -5,6 +5,16 @@ import { ConfigError, parseSettings } from './config-error.ts';
 /** A base URL, without trailing slash. */
 export const address = z.url({ protocol: /^https?$/ }).transform((url) => url.replace(/\/+$/, ''));
 
+/** What is asked of an address to which paths are appended. */
+export const plainAddress = 'an address without a login, and without ? or # behind it';
+
+/** Whether paths can be appended to an address, and nothing of it is lost. One that is no URL has been found before. */
+export function isPlainAddress(url: string): boolean {
+  if (!URL.canParse(url)) return true;
+  const { username, password } = new URL(url);
+  return username === '' && password === '' && !/[?#]/.test(url);
+}
+
 /** What may be asked of a vendor; what is left out has no limit. */
 export interface CapacityLimits {
   /** Requests a minute. */
@@ -70,7 +80,12 @@ export function settingsToTurnOn(row: VendorRow): string[] {
 /** `<VENDOR>_API_KEY` and `<VENDOR>_BASE_URL` of every vendor. */
 const keys = z.object(Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_API_KEY`, keyList.optional()])));
 const addresses = z.object(
-  Object.fromEntries(vendorRows.map((row) => [`${settingName(row)}_BASE_URL`, address.optional()])),
+  Object.fromEntries(
+    vendorRows.map((row) => [
+      `${settingName(row)}_BASE_URL`,
+      address.refine(isPlainAddress, `must be ${plainAddress}`).optional(),
+    ]),
+  ),
 );
 
 /** The names of all vendor settings. */

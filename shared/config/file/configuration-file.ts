@@ -3,12 +3,14 @@ import { capabilities } from '../../capabilities/capability.ts';
 import { speechFormats } from '../../capabilities/speech.ts';
 import { modalities } from '../../catalogue/model.ts';
 import { vendorRows } from '../../vendors/vendors.ts';
+import { isPlainAddress, plainAddress } from '../vendor-settings.ts';
 import { limitBounds } from './limit-bounds.ts';
 import { pricesShape } from './prices-shape.ts';
 import { camelKeys, flag, list, mapping, named, number, oneOf, pattern, text, whole } from './shapes.ts';
 
 const baseUrl = z
   .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })
+  .refine(isPlainAddress, `expected ${plainAddress}`)
   .transform((url) => url.replace(/\/+$/, ''));
 
 const modelId = text('the id of a model, up to 256 characters', 256);

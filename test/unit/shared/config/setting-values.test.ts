@@ -41,6 +41,17 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test("a vendor's base URL has neither a login nor anything behind its path, which its calls would be sent without", () => {
+    const sentence = 'AZURE_BASE_URL must be an address without a login, and without ? or # behind it.';
+    for (const url of [
+      'https://mine.openai.azure.com/openai/v1?api-version=preview',
+      'https://user:secret@mine.openai.azure.com',
+      'https://mine.openai.azure.com/#v1',
+    ]) {
+      assert.equal(settingsComplaint({ AZURE_API_KEY: 'a-key', AZURE_BASE_URL: url }), sentence);
+    }
+  });
+
   test('a bucket whose prefix or endpoint is no part of a URL is refused in a sentence', () => {
     const prefix = 'The setting BLOBS_URL cannot be used: ';
     for (const endpoint of ['http://:99x', 'http://a b', 'https://h:99999999']) {
