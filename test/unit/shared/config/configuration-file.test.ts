@@ -203,6 +203,26 @@ describe('the configuration file', () => {
       `vendors: { openai: { api_keys: [ok, "\${a-b}"] } }\n`,
       ['1:37: vendors.openai.api_keys[1]: expected the name of an environment variable in the braces'],
     ],
+    ...['os.environ/OPENAI_API_KEY', '$OPENAI_API_KEY', 'env:OPENAI_API_KEY'].map((written): (typeof wrong)[number] => [
+      `a variable that is written ${written}, as elsewhere`,
+      `vendors:\n  openai:\n    api_key: ${written}\n`,
+      [`3:14: vendors.openai.api_key: a variable of the environment is written \${OPENAI_API_KEY} here`],
+    ]),
+    ...['?api-version=preview', '#v1'].map((end): (typeof wrong)[number] => [
+      `an address of a vendor that ends in ${end}`,
+      `vendors:\n  mine:\n    base_url: http://a/v1${end}\n`,
+      [
+        '3:15: vendors.mine.base_url: expected an address without a login, and without ? or # behind it, got another text',
+      ],
+    ]),
+    [
+      'a variable where none is read',
+      `vendors:\n  mine:\n    base_url: http://a\n    rpm: \${RPM}\nmodels:\n  m:\n    capability: chat\n    routes: [{ vendor: mine, model: "\${MODEL}" }]\n`,
+      [
+        '4:10: vendors.mine.rpm: variables of the environment are read in base_url, api_key, api_keys of vendors only',
+        '8:37: models.m.routes[0].model: variables of the environment are read in base_url, api_key, api_keys of vendors only',
+      ],
+    ],
   ];
   for (const [what, text, expected] of wrong) {
     it(`readConfiguration reports file, line and expected shape of ${what}`, async () =>
