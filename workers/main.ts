@@ -27,7 +27,8 @@ import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
 import { traceHeaders } from '../shared/tracing/trace-context.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { sendTraces } from './http/http-client.ts';
+import { connectThrough, sendTraces } from './http/http-client.ts';
+import { proxyConnector } from './http/proxy-connector.ts';
 import { Pacer } from './pacing/pacer.ts';
 import { consume } from './queue/consume.ts';
 import type { Consumer } from './queue/consumer.ts';
@@ -91,6 +92,8 @@ async function openRouting(
   context: Pick<WorkerContext, 'redis' | 'clock' | 'log' | 'workerId'> & { readonly registry: Registry },
 ): Promise<Routing> {
   const { redis, clock, log, workerId, registry } = context;
+  // Before any client of a vendor is made.
+  if (config.proxy !== undefined) connectThrough(proxyConnector(config.proxy));
   const pacer = await Pacer.open(context, workerId, config.vendors);
   return new Routing(config, registry, log, pacer, await SharedHealth.open(redis, clock, log));
 }

@@ -21,6 +21,7 @@ import {
   trustedProxies,
 } from './ingress-settings.ts';
 import { type ProcessSettings, processSettings, readProcessSettings } from './process-settings.ts';
+import { type ProxySettings, proxySettings, readProxySettings, withLowerCaseProxies } from './proxy-settings.ts';
 import { type RedisSettings, readRedisSettings, redisSettings } from './redis-settings.ts';
 import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
@@ -100,6 +101,7 @@ const settings = z.object({
   ...processSettings,
   ...databaseSettings,
   ...tracingSettings,
+  ...proxySettings,
 });
 
 /** The names of all settings. */
@@ -126,6 +128,8 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly logLevel: string;
   /** Where traces go; undefined: there are none. */
   readonly tracing: TracingSettings | undefined;
+  /** The proxy to vendors; undefined: they are called directly. */
+  readonly proxy: ProxySettings | undefined;
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
   /** Enabled vendors by name, with their settings. */
@@ -192,7 +196,7 @@ export function readConfig(
   defaults: Readonly<Record<string, string>> = {},
 ): Config {
   const set = Object.entries(environment).filter(([, value]) => value !== '');
-  const given = { ...defaults, ...Object.fromEntries(set) };
+  const given = { ...defaults, ...withLowerCaseProxies(Object.fromEntries(set)) };
   refuseBlanks(settingNames, given);
   // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
@@ -247,6 +251,7 @@ export function readConfig(
     ...readProcessSettings(env),
     ...readDatabaseSettings(env),
     tracing: readTracingSettings(env),
+    proxy: readProxySettings(env),
   };
 }
 

@@ -18,6 +18,8 @@ const elsewhere: ReadonlySet<string> = new Set([
   'SLUICE_SOAK',
 ]);
 const ofTests = /^SLUICE_(TEST|FUZZ|CAMPAIGN)_/;
+/** Of many programs; in lower case some of them are settings here. */
+const ofProxies = /^(http|https|no|all|ftp)_proxy$/i;
 /** Kubernetes passes the addresses of services to each container: a service named `sluice` creates such names. */
 const ofKubernetes = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?$/;
 const serviceAddress = /^(tcp|udp):\/\/|^\d+$|^(tcp|udp)$|^\d+(\.\d+){3}$|:.*:/i;
@@ -33,7 +35,7 @@ export function settingNotices(
   const isKnown = new Set([...known, ...namesInFile(environment.SLUICE_CONFIG)]);
   const notices: SettingNotice[] = [];
   for (const [name, value] of Object.entries(environment)) {
-    if (!value || isKnown.has(name) || elsewhere.has(name) || ofTests.test(name)) continue;
+    if (!value || isKnown.has(name) || elsewhere.has(name) || ofTests.test(name) || ofProxies.test(name)) continue;
     if (ofKubernetes.test(name) && serviceAddress.test(value)) continue;
     const isOurs = ownPrefix.test(name);
     // If the right one is also set, the other belongs to another program.

@@ -2,6 +2,7 @@ import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
 import { type ConnectionError, Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
+import type { ProxyConnector } from './proxy-connector.ts';
 
 /**
  * How long a connection stays open unused. Vendors that announce their own time (`Keep-Alive: timeout=…`) are obeyed; uvicorn,
@@ -76,6 +77,14 @@ export function sendTraces(read: () => readonly string[] | undefined): void {
   traceHeaders = read;
 }
 
+/** Connects through a proxy. Undefined if there is none. */
+let throughProxy: ProxyConnector | undefined;
+
+/** Has each client that is created from now on connect through a proxy. */
+export function connectThrough(connector: ProxyConnector): void {
+  throughProxy = connector;
+}
+
 /** One keep-alive pool for one vendor. It grows as needed: the worker's concurrency bounds it. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const base = new URL(options.baseUrl);
@@ -84,7 +93,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const jsonHeaders = ['content-type', 'application/json', ...headers];
   /** The exchange being dispatched: a connection opened meanwhile is its own. */
   let dispatched: { onConnecting(socket: Socket): void } | undefined;
-  const connect = createConnector({}, (socket) => dispatched?.onConnecting(socket));
+  const onSocket = (socket: Socket): void => dispatched?.onConnecting(socket);
+  const connect = throughProxy?.(base, createConnector(), onSocket) ?? createConnector({}, onSocket);
   const pool = new Pool(base.origin, { pipelining: 1, keepAliveTimeout: idleMs, connect });
   const send = <Answer>(
     method: Dispatcher.HttpMethod,

@@ -80,7 +80,7 @@ const apisOwn = new Set([
   ...['SLUICE_MAX_CONNECTIONS', 'SLUICE_ADDRESS_CONNECTIONS', 'SLUICE_WRONG_KEYS_PER_MINUTE'],
   ...['SLUICE_UNREAD_SECONDS', 'SLUICE_UNSENT_MIB', 'SLUICE_LAME_DUCK_SECONDS'],
 ]);
-const ofWorkers = /^WORKER_|^SLUICE_REGION$/;
+const ofWorkers = /^WORKER_|^(SLUICE_REGION|HTTPS_PROXY|NO_PROXY)$/;
 
 describe('docker-compose.yml', () => {
   const { services } = parse(read('docker-compose.yml'), { merge: true }) as { services: Record<string, Service> };

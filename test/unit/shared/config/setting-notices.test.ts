@@ -85,7 +85,8 @@ describe('names in the environment', () => {
     const others = {
       ...{ PATH: '/bin', HOME: '/root', HOSTNAME: 'h', SHELL: 'sh', TERM: 'x', PWD: '/', USER: 'u', LANG: 'C' },
       ...{ NODE_ENV: 'production', NODE_OPTIONS: '', npm_config_port: '1', AWS_PROFILE: 'p', AWS_DEFAULT_REGION: 'r' },
-      ...{ COHERE_API_KEY: 'k', GROK_API_KEY: 'k', GOOGLE_API_KEY: 'k', HOSTS: 'h', PORTS: '1', http_proxy: 'p' },
+      ...{ COHERE_API_KEY: 'k', GROK_API_KEY: 'k', GOOGLE_API_KEY: 'k', HOSTS: 'h', PORTS: '1' },
+      ...{ http_proxy: 'p', HTTP_PROXY: 'p', https_proxy: 'p', no_proxy: 'p', ALL_PROXY: 'p' },
       ...{ SLUICE_SERVICE_HOST: '10.0.0.1', SLUICE_SERVICE_PORT_HTTP: '8080', SLUICE_PORT: 'tcp://10.0.0.1:8080' },
       ...{ SLUICE_PORT_8080_TCP_ADDR: '10.0.0.1', SLUICE_PORT_8080_TCP_PROTO: 'tcp', SLUICE_BIND: '0.0.0.0' },
       ...{ SLUICE_TEST_NODE: '22', SLUICE_UNKNOWN_BUT_EMPTY: '' },
