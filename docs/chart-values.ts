@@ -24,6 +24,8 @@ export const plainSettings = settingNames.filter(
 const text = z.string();
 /** As Kubernetes names objects. */
 const name = z.string().regex(/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$/);
+/** Of a volume, `mount-NAME`: other than names of objects it has no dots, and at most 63 characters. */
+const mountName = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,54}[a-z0-9])?$/);
 const count = z.int().min(0);
 const seconds = count;
 const quantity = z.union([z.string(), z.number()]);
@@ -32,9 +34,15 @@ const part = z.looseObject({});
 const parts = z.array(part);
 const strings = z.record(z.string(), z.string());
 
-const settings = z.strictObject(
-  Object.fromEntries(plainSettings.map((name) => [name, z.union([z.string(), z.number(), z.boolean()]).optional()])),
-);
+const setting = z.union([z.string(), z.number(), z.boolean()]);
+const settings = z.strictObject({
+  ...Object.fromEntries(plainSettings.map((name) => [name, setting.optional()])),
+  // One with a login comes from the Secret of vendors.
+  HTTPS_PROXY: z
+    .string()
+    .regex(/^[^@]*$/)
+    .optional(),
+});
 const amounts = z.strictObject({
   cpu: quantity.optional(),
   memory: quantity.optional(),
@@ -77,13 +85,14 @@ const values = z.strictObject({
   }),
   publicUrls: z.array(z.string().regex(/^https?:\/\/[^,]+$/)),
   trustProxy: z.union([z.string(), z.number(), z.boolean()]),
+  host: z.enum(['0.0.0.0', '::']),
   secrets: z.strictObject({ api: name, vendors: name }),
   settings,
   configuration: part,
   mounts: z.array(
     z.union([
-      z.strictObject({ name: name.min(1), secret: name.min(1) }),
-      z.strictObject({ name: name.min(1), configMap: name.min(1) }),
+      z.strictObject({ name: mountName, secret: name.min(1) }),
+      z.strictObject({ name: mountName, configMap: name.min(1) }),
     ]),
   ),
   redis: z.strictObject({
@@ -142,7 +151,7 @@ const values = z.strictObject({
   }),
   networkPolicy: z.strictObject({
     ...{ enabled: z.boolean(), apiFrom: parts, metricsFrom: parts },
-    denyEgressTo: z.array(z.string().min(1)),
+    denyEgressTo: z.array(z.string().regex(/^[\da-fA-F:.]+\/\d{1,3}$/)),
     extraEgress: parts,
   }),
   disruptionBudget: z.strictObject({ enabled: z.boolean(), maxUnavailable: quantity }),

@@ -136,6 +136,28 @@ describe('the environment of pods of the Helm chart', () => {
     assert.notEqual(workerConcurrency.chat, 7);
   });
 
+  test('with the host of a cluster of IPv6 alone every process of the Helm chart listens on it', async () => {
+    const objects = await renderWith({ ...minimal, host: '::', sandbox: { enabled: true } });
+    const deployments = objects.filter(({ kind }) => kind === 'Deployment');
+    assert.ok(deployments.length >= 6);
+    for (const object of deployments) {
+      const isSandbox = object.metadata.name.endsWith('-sandbox');
+      const { command } = podOf(object).containers[0];
+      const host = isSandbox ? command[command.indexOf('--host') + 1] : readConfig(environmentWithSecrets(object)).host;
+      assert.equal(host, '::', object.metadata.name);
+    }
+  });
+
+  test('links of the gateway that is only tried out lead to the port that the guide of the Helm chart forwards', async () => {
+    const guide = await readProjectFile('docs/guides/kubernetes.md');
+    const [, port = ''] = /port-forward service\/sluice (\d+):80/.exec(guide) ?? [];
+    const api = rendered
+      .get('bundled')
+      ?.find(({ kind, metadata }) => kind === 'Deployment' && /-api$/.test(metadata.name));
+    const [main] = readConfig(environmentWithSecrets(api as KubernetesObject)).publicUrls;
+    assert.equal(main, `http://127.0.0.1:${port}`);
+  });
+
   test('workers of the Helm chart cover each capability once by default', async () => {
     const { workers } = parse(await readProjectFile('deploy/helm/sluice/values.yaml'));
     const covered = workers.flatMap((worker: { capabilities: string[] }) => worker.capabilities);
@@ -166,12 +188,45 @@ describe('the environment of pods of the Helm chart', () => {
 
   test('a later deadline lengthens the drain and the grace period of the Helm chart', async () => {
     const [settings, ofAll] = [{ SLUICE_DEADLINE_SECONDS: 3000 }, { SLUICE_DEADLINE_SECONDS: 60 }];
-    for (const values of [{ settings }, { settings: ofAll, api: { settings } }]) {
+    const configuration = { limits: { deadline_seconds: 3000 } };
+    for (const values of [{ settings }, { settings: ofAll, api: { settings } }, { configuration }]) {
       const objects = await renderWith({ ...minimal, ...values });
       for (const object of objects.filter(({ kind }) => kind === 'Deployment')) {
         assert.ok(podOf(object).terminationGracePeriodSeconds >= 3010, object.metadata.name);
       }
     }
+  });
+});
+
+describe('what the Helm chart keeps its pods from calling', () => {
+  test('a network of the values that no pod may call is left out of the addresses of its own version of IP', async () => {
+    const networks = ['169.254.0.0/16', '10.1.0.0/16', 'fd00:1::/32'];
+    const objects = await renderWith({ ...minimal, networkPolicy: { denyEgressTo: networks } });
+    const policies = objects.filter(({ kind, spec }) => kind === 'NetworkPolicy' && spec.egress.length > 0);
+    assert.ok(policies.length >= 3);
+    for (const { spec, metadata } of policies) {
+      const blocks = spec.egress.flatMap(({ to = [] }: { to?: { ipBlock: object }[] }) =>
+        to.map((peer) => peer.ipBlock),
+      );
+      assert.deepEqual(
+        blocks,
+        [
+          { cidr: '0.0.0.0/0', except: ['169.254.0.0/16', '10.1.0.0/16'] },
+          { cidr: '::/0', except: ['fe80::/10', 'fd00:ec2::254/128', 'fd00:1::/32'] },
+        ],
+        metadata.name,
+      );
+    }
+  });
+
+  test('the Helm chart takes keys of vendors in the configuration file as names of variables', async () => {
+    const vendors = {
+      openai: { api_keys: [`\${OPENAI_API_KEY}`, `\${FIRST},\${SECOND}`] },
+      bedrock: { api_key: `AKIA123:\${SECRET}` },
+      mine: { like: 'vllm', base_url: 'http://10.0.0.5:8000/v1' },
+      perplexity: { enabled: false },
+    };
+    assert.ok((await renderWith({ ...minimal, configuration: { vendors } })).length > 10);
   });
 });
 
@@ -192,7 +247,33 @@ describe('values of the Helm chart', () => {
     ],
     ['an unknown setting', { ...minimal, settings: { SLUICE_QUEUE_LIMITS: 1 } }, /'SLUICE_QUEUE_LIMITS'/],
     ['a vendor key as a setting', { ...minimal, settings: { OPENAI_API_KEY: 'sk-1' } }, /'OPENAI_API_KEY'/],
+    [
+      'a vendor key in the configuration file',
+      { ...minimal, configuration: { vendors: { openai: { api_key: 'sk-secret' } } } },
+      /configuration\.vendors\.openai has a key(?!.*sk-secret)/,
+    ],
+    [
+      'a vendor key among others in the configuration file',
+      { ...minimal, configuration: { vendors: { openai: { api_keys: [`\${FIRST}`, `\${SECOND},sk-secret`] } } } },
+      /configuration\.vendors\.openai has a key(?!.*sk-secret)/,
+    ],
+    [
+      'a mount whose name no volume can have',
+      { ...minimal, mounts: [{ name: 'internal.ca', secret: 'a' }] },
+      /mounts\/0/,
+    ],
+    [
+      'two mounts of one name',
+      { ...minimal, mounts: ['a', 'b'].map((secret) => ({ name: 'ca', secret })) },
+      /Two mounts have the name ca/,
+    ],
+    [
+      'an address in place of a network',
+      { ...minimal, networkPolicy: { denyEgressTo: ['10.0.0.1'] } },
+      /denyEgressTo\/0/,
+    ],
     ['the secret as a setting', { ...minimal, api: { settings: { SLUICE_SECRET: 'x' } } }, /'SLUICE_SECRET'/],
+    ['a proxy with a login as a setting', { ...minimal, settings: { HTTPS_PROXY: 'http://a:b@c' } }, /HTTPS_PROXY/],
     ['an address with a password as a setting', { ...minimal, settings: { REDIS_URL: 'redis://a' } }, /'REDIS_URL'/],
     ['a setting that the chart decides', { ...minimal, settings: { PORT: 1 } }, /'PORT'/],
     [

@@ -53,7 +53,7 @@
 {{/* Of every role. */}}
 {{- define "sluice.sharedEnv" -}}
 - name: HOST
-  value: 0.0.0.0
+  value: {{ .Values.host | quote }}
 - name: SLUICE_DATA_DIR
   value: /data/sluice
 {{- with .Values.files.bucket.url }}

@@ -37,9 +37,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if and (kindIs "float64" .) (eq (floor .) .) }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
 
-{{/* Api processes give jobs their deadlines, so their own setting decides. */}}
+{{/* Api processes give jobs their deadlines, so their own setting decides; a setting precedes the configuration file. */}}
 {{- define "sluice.deadlineSeconds" -}}
-{{- include "sluice.text" (coalesce .Values.api.settings.SLUICE_DEADLINE_SECONDS .Values.settings.SLUICE_DEADLINE_SECONDS 600) -}}
+{{- $inFile := dig "limits" "deadline_seconds" nil (.Values.configuration | merge (dict "limits" dict)) -}}
+{{- include "sluice.text" (coalesce .Values.api.settings.SLUICE_DEADLINE_SECONDS .Values.settings.SLUICE_DEADLINE_SECONDS $inFile 600) -}}
 {{- end -}}
 
 {{- define "sluice.drainSeconds" -}}
@@ -88,6 +89,20 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- if not (has . $known) }}{{ fail (printf "ingress.hosts has %s, which is in none of publicUrls: the gateway would refuse each request under that name. Add https://%s to publicUrls." . .) }}{{ end -}}
 {{- end -}}
 {{- if and $values.api.autoscaling.enabled (gt ($values.api.autoscaling.minReplicas | int64) ($values.api.autoscaling.maxReplicas | int64)) }}{{ fail "api.autoscaling.minReplicas is above api.autoscaling.maxReplicas." }}{{ end -}}
+{{- range $vendor, $entry := $values.configuration.vendors -}}
+{{- if kindIs "map" $entry -}}
+{{- $keys := compact (list $entry.api_key) -}}
+{{- if kindIs "slice" $entry.api_keys }}{{ $keys = concat $keys $entry.api_keys }}{{ end -}}
+{{- range splitList "," (join "," $keys) -}}
+{{- if and . (not (regexMatch `\$\{\w+\}` .)) }}{{ fail (printf "configuration.vendors.%s has a key, which everybody could read in the ConfigMap: put it into the Secret of secrets.vendors, and name it here as ${NAME}." $vendor) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $mounted := list -}}
+{{- range $values.mounts -}}
+{{- if has .name $mounted }}{{ fail (printf "Two mounts have the name %s." .name) }}{{ end -}}
+{{- $mounted = append $mounted .name -}}
+{{- end -}}
 {{- $names := list -}}
 {{- $scaled := list -}}
 {{- range (include "sluice.workers" . | fromJsonArray) -}}
