@@ -32,7 +32,8 @@ COPY package.json LICENSE ./
 USER node
 VOLUME /data
 EXPOSE 8080
-# A worker answers on WORKER_PORT where that is set.
+# An api answers on PORT, a worker on WORKER_PORT and a ledger process on METRICS_PORT, where these are set. (/healthz of an api is not on
+# its METRICS_PORT.)
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.WORKER_PORT || process.env.PORT) + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "const { WORKER_PORT, PORT, METRICS_PORT } = process.env; const ask = async (port) => { if (!(await fetch('http://127.0.0.1:' + port + '/healthz')).ok) throw new Error(port); }; Promise.any([WORKER_PORT, PORT, METRICS_PORT].filter(Boolean).map(ask)).then(() => process.exit(0), () => process.exit(1))"]
 CMD ["node", "--max-semi-space-size=16", "--no-minor-gc-task", "dist/api/main.js"]
