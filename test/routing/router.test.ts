@@ -106,6 +106,41 @@ describe('the routes of a job', () => {
     assert.deepEqual(calls, ['one/m'], 'asking again with the same key is of no use');
   });
 
+  it('the routes of a job are left for the next key and route where an account has no credit, whichever status says so', async () => {
+    const cases: [number, string][] = [
+      [400, 'billing_hard_limit_reached'],
+      [400, 'Arrearage'],
+      [412, 'account_suspended'],
+    ];
+    for (const [status, code] of cases) {
+      servers[0]?.answer((response) => sendJson(response, status, errorBody('no', code)));
+      answers(1, 200);
+      const { answer, calls } = open([{}, {}], { keys: ['first-key', 'second-key'] }).run();
+      await answer;
+      assert.deepEqual(calls, ['one/m', 'one/m', 'two/m'], code);
+      await scripted?.close();
+    }
+  });
+
+  it('the routes of a job are asked again where a tier or an engine is full, which is held against neither key nor route', async () => {
+    const cases: [number, string][] = [
+      [498, 'capacity_exceeded'],
+      [429, 'engine_overloaded_error'],
+    ];
+    for (const [status, code] of cases) {
+      let turn = 0;
+      servers[0]?.answer((response) =>
+        turn++ === 0 ? sendJson(response, status, errorBody('full', code)) : sendJson(response, 200, fine),
+      );
+      const routes = open([{}]);
+      const { answer, calls } = routes.run({ repeatable: false });
+      await answer;
+      assert.deepEqual(calls, ['one/m', 'one/m'], code);
+      assert.equal(routes.pool.isWarm('one', 'm'), true);
+      await scripted?.close();
+    }
+  });
+
   it('the routes of a job are asked again after a pause where there is no other, up to the attempts that are allowed', async () => {
     answers(0, 500, 500, 200);
     const { answer, calls } = open([{}]).run();
@@ -200,6 +235,16 @@ describe('the routes of a job', () => {
     });
     await open([{}]).run().answer;
     assert.ok((times[1] as number) - (times[0] as number) >= 690);
+    await scripted?.close();
+    times.length = 0;
+    turn = 0;
+    server.answer((response) => {
+      times.push(Date.now());
+      if (turn++ === 0) sendJson(response, 502, '<html>', { 'retry-after': '1' });
+      else sendJson(response, 200, fine);
+    });
+    await open([{}]).run().answer;
+    assert.ok((times[1] as number) - (times[0] as number) >= 990, 'after a 502');
     await scripted?.close();
     server.answer((response) =>
       sendJson(response, 429, errorBody('slow', 'rate_limit_exceeded'), { 'retry-after': '11' }),

@@ -12,8 +12,8 @@ export interface Failure {
 
 /** The vendor does not accept this key: revoked, unpaid, without the right, its quota exhausted. */
 const keyStatuses = new Set([401, 402, 403]);
-/** Statuses that mean the vendor has not started. After a 500 it may have, and may charge for it. */
-const undone = new Set([429, 503, 529]);
+/** Statuses that mean the vendor has not started. After a 500 it may have, and may charge for it. Groq's flex tier is full at 498. */
+const undone = new Set([429, 498, 503, 529]);
 
 /**
  * Whether a failed call may be repeated: connection errors, 408, 429 and 5xx may, and so may failures that another key or vendor
@@ -32,7 +32,7 @@ export function readFailure(error: unknown, repeatable: boolean): Failure | unde
   }
   if (status === 404) return { error, reason: 'missing', sameRoute: false };
   if (status === 429) return { error, reason: 'limit', sameRoute: true };
-  if (status !== 408 && status < 500) return undefined;
+  if (status < 500 && status !== 408 && !undone.has(status)) return undefined;
   return repeatable || undone.has(status) ? { error, reason: 'status', sameRoute: true } : undefined;
 }
 

@@ -48,6 +48,8 @@ const statusOfCode: Record<string, number> = {
   image_file_not_found: 400,
 };
 
+const notAvailable = 'The model is not available at the moment.';
+
 const quotaCodes: ReadonlySet<unknown> = new Set([
   ...['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active'],
   // Moonshot; DashScope; Groq, for its operator's own limit of spending and for a closed account.
@@ -262,7 +264,7 @@ export function vendorError(
       if (status === 413 && details.code === 'rate_limit_exceeded') {
         return vendorError(vendor, 429, details, retryAfterMs);
       }
-      if (quotaCodes.has(details.code)) break;
+      if (quotaCodes.has(details.code)) return unpaid(cause);
       if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
       if (matches(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
@@ -292,24 +294,33 @@ export function vendorError(
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
       if (matches(details, quotaCodes, outOfQuota)) break;
-      if (overloadedCodes.has(details.code)) return overloaded(wait, cause);
+      // As a 429 it would count against the key, which has done nothing wrong.
+      if (overloadedCodes.has(details.code)) return overloaded({ ...wait, vendorStatus: 503 }, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
         vendorStatus: status,
         cause,
       });
+    case 402:
+    case 412:
+      return unpaid(cause);
+    case 498:
     case 503:
     case 529:
       return overloaded(wait, cause);
     default:
-      // Fireworks uses 412 for an account that it has suspended.
-      if (status < 400 || status === 402 || status === 412) break;
-      return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, {
-        vendorStatus: status,
-        cause,
-      });
+      if (status < 400) break;
+      return new ApiError('server_error', `The model's vendor had an error (status ${status}).`, { cause, ...wait });
   }
-  return new ApiError('service_unavailable', 'The model is not available at the moment.', { cause, ...wait });
+  return new ApiError('service_unavailable', notAvailable, { cause, ...wait });
+}
+
+/**
+ * The operator's account at the vendor has no credit, or is suspended (412 at Fireworks). Some vendors say so with the status of
+ * a bad request; the status here marks that another key or vendor may serve.
+ */
+function unpaid(cause: Error): ApiError {
+  return new ApiError('service_unavailable', notAvailable, { vendorStatus: 402, cause });
 }
 
 function overloaded(wait: { readonly vendorStatus: number; readonly retryAfterMs?: number }, cause: Error): ApiError {
