@@ -122,6 +122,28 @@ describe('the routes of a job', () => {
     }
   });
 
+  it('the routes of a job report a key whose account has no credit as refused, until the vendor accepts it again', async () => {
+    const refused = async (routes: ScriptedRoutes) =>
+      (await routes.registry.getSingleMetricAsString('sluice_vendor_keys_refused')).match(
+        /vendor="one"[^}]*\} (\d)/,
+      )?.[1];
+    const cases: [number, string][] = [
+      [402, 'payment_required'],
+      [429, 'insufficient_quota'],
+      [400, 'billing_hard_limit_reached'],
+    ];
+    for (const [status, code] of cases) {
+      servers[0]?.answer((response) => sendJson(response, status, errorBody('no', code)));
+      const routes = open([{}]);
+      await failsWith(routes.run().answer, 503);
+      assert.equal(await refused(routes), '1', code);
+      answers(0, 200);
+      await routes.run().answer;
+      assert.equal(await refused(routes), '0', code);
+      await scripted?.close();
+    }
+  });
+
   it('the routes of a job are asked again where a tier or an engine is full, which is held against neither key nor route', async () => {
     const cases: [number, string][] = [
       [498, 'capacity_exceeded'],

@@ -26,19 +26,16 @@ export function readFailure(error: unknown, repeatable: boolean): Failure | unde
   if (error instanceof LostAnswerError) return repeatable ? { error, reason: 'lost', sameRoute: true } : undefined;
   const status = error.vendorStatus;
   if (status === undefined) return undefined;
-  // An exhausted quota is also a 429, but waiting does not restore it.
-  if (keyStatuses.has(status) || (status === 429 && error.code !== 'rate_limit_exceeded')) {
-    return { error, reason: 'key', sameRoute: false };
-  }
+  if (keyStatuses.has(status)) return { error, reason: 'key', sameRoute: false };
   if (status === 404) return { error, reason: 'missing', sameRoute: false };
   if (status === 429) return { error, reason: 'limit', sameRoute: true };
   if (status < 500 && status !== 408 && !undone.has(status)) return undefined;
   return repeatable || undone.has(status) ? { error, reason: 'status', sameRoute: true } : undefined;
 }
 
-/** Whether a vendor has refused the operator's key, altogether or for a model. */
+/** Whether a vendor has refused the operator's key, altogether or for a model, or its account has no credit. */
 export function isRefusedKey({ vendorStatus: status }: Pick<ApiError, 'vendorStatus'>): boolean {
-  return status === 401 || status === 403;
+  return status !== undefined && keyStatuses.has(status);
 }
 
 /** Whether the caller's request caused a failure: it is no sign of the vendor's health. */

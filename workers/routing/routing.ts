@@ -51,7 +51,7 @@ export class Routing {
       isReported: (route) => this.#listed.has(route),
       metrics: this.metrics,
       onRefused: (vendor, { status, message }) =>
-        log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting'),
+        log.warn({ vendor, status, said: message }, 'vendor rejected the API key: check its setting and its credit'),
     });
     health.tell({
       paused: (routes) => this.router.pauseElsewhere(routes),

@@ -293,7 +293,7 @@ export function vendorError(
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
-      if (matches(details, quotaCodes, outOfQuota)) break;
+      if (matches(details, quotaCodes, outOfQuota)) return unpaid(cause);
       // As a 429 it would count against the key, which has done nothing wrong.
       if (overloadedCodes.has(details.code)) return overloaded({ ...wait, vendorStatus: 503 }, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
@@ -317,7 +317,7 @@ export function vendorError(
 
 /**
  * The operator's account at the vendor has no credit, or is suspended (412 at Fireworks). Some vendors say so with the status of
- * a bad request; the status here marks that another key or vendor may serve.
+ * a bad request or of a limit; the status here marks that waiting is of no use, but another key or vendor may serve.
  */
 function unpaid(cause: Error): ApiError {
   return new ApiError('service_unavailable', notAvailable, { vendorStatus: 402, cause });
