@@ -70,7 +70,7 @@ function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: F
     if (name === 'tool_calls') foldToolCalls(toolCalls, value as Fields[]);
     else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
     else if (name === 'audio') message[name] = foldAudio((before ?? {}) as Fields, value as Fields);
-    else if (Array.isArray(value)) message[name] = [...(Array.isArray(before) ? before : []), ...value];
+    else if (Array.isArray(value) && Array.isArray(before)) addAll(before, value);
     else message[name] = typeof value === 'string' && typeof before === 'string' ? before + value : value;
   }
 }
@@ -121,6 +121,14 @@ function isEmpty(value: unknown): boolean {
 function foldLogprobs(choice: FoldedChoice, change: Fields): void {
   choice.logprobs ??= { content: null, refusal: null };
   for (const name of ['content', 'refusal'] as const) {
-    if (Array.isArray(change[name])) choice.logprobs[name] = [...(choice.logprobs[name] ?? []), ...change[name]];
+    const entries = change[name];
+    if (!Array.isArray(entries)) continue;
+    choice.logprobs[name] ??= [];
+    addAll(choice.logprobs[name], entries);
   }
+}
+
+/** Adds to the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries. */
+function addAll(list: unknown[], more: readonly unknown[]): void {
+  for (const each of more) list.push(each);
 }

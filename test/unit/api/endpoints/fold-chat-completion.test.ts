@@ -55,3 +55,18 @@ it("the fold of a streamed chat keeps a choice's own fields, such as where a ven
   assert.equal(choice.stop_reason, '###');
   assert.deepEqual(choice.content_filter_results, { hate: { filtered: false } });
 });
+
+it('the fold of a streamed chat takes time in proportion to its log probabilities, however many there are', () => {
+  const secondsOf = (tokens: number): number => {
+    const entry = { token: 'a', logprob: -0.5, bytes: [97], top_logprobs: [] };
+    const text = JSON.stringify({ choices: [{ ...delta({ content: 'a' }), logprobs: { content: [entry] } }] });
+    const frames = Array.from({ length: tokens }, (_, at): Frame => ({ seq: at + 1, type: 'delta', text }));
+    const { user } = process.cpuUsage();
+    const [choice] = foldChatCompletion(frames).choices as [{ logprobs: { content: unknown[] } }];
+    assert.equal(choice.logprobs.content.length, tokens);
+    return (process.cpuUsage().user - user) / 1e6;
+  };
+  secondsOf(1000);
+  const [few, many] = [secondsOf(5000), secondsOf(60_000)];
+  assert.ok(many < 40 * few, `${few} s for 5,000 tokens, ${many} s for 60,000`);
+});
