@@ -38,13 +38,28 @@ export function responseEcho(request: ResponseRequest): Record<string, unknown> 
   };
 }
 
-/** Shows all fields of functions in OpenAI's object, which are strict by default. */
+/** Shows all fields of functions in OpenAI's object, which are strict by default, and no secrets of MCP servers. */
 function shownTool(tool: ResponseTool): ResponseTool {
+  if (tool.type === 'mcp') return withoutSecrets(tool);
   if (tool.type !== 'function') return tool;
   return {
     ...tool,
     description: tool.description ?? null,
     parameters: tool.parameters ?? null,
     strict: tool.strict ?? true,
+  };
+}
+
+/** What OpenAI shows instead of a secret. */
+const redacted = '<redacted>';
+
+/** An MCP server's tool as OpenAI shows it: everybody with a key of the account may read a stored response. */
+function withoutSecrets({ authorization: _, headers, server_url: url, ...tool }: ResponseTool): ResponseTool {
+  const names = typeof headers === 'object' && headers !== null ? Object.keys(headers) : [];
+  return {
+    ...tool,
+    ...(names.length > 0 && { headers: Object.fromEntries(names.map((name) => [name, redacted])) }),
+    // Some servers have the key in their path.
+    ...(typeof url === 'string' && { server_url: URL.canParse(url) ? `${new URL(url).origin}/${redacted}` : redacted }),
   };
 }
