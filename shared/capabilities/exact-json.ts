@@ -6,8 +6,8 @@ const kept = new RegExp(`"${mark}(-?\\d+)"`, 'g');
 
 const quote = 0x22;
 const backslash = 0x5c;
-/** Fewer digits are always exact. */
-const mayBeInexact = /\d{16}/;
+/** Whether JSON may have integers that parsing rounds: fewer digits are always exact. */
+export const mayBeInexact = /\d{16}/;
 const longInteger = /^-?\d{16,}$/;
 const number = /[-+.\deE]+/y;
 const numberStart = /[-\d]/;

@@ -1,3 +1,4 @@
+import { parseExact } from '../../shared/capabilities/exact-json.ts';
 import type { ResponseJob } from '../../shared/capabilities/response.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
@@ -19,7 +20,7 @@ export const executeResponse: Execute = async (execution) => {
 
 async function respond({ vendor, row, call, sink }: Execution): Promise<VendorAnswer> {
   if (row.responses) return await methodOf(vendor, 'respond')(call, sink);
-  const request = withoutHintsInTurns(toChatRequest(JSON.parse(requestText(call.request)) as ResponseJob), row);
+  const request = withoutHintsInTurns(toChatRequest(parseExact(requestText(call.request)) as ResponseJob), row);
   try {
     return await methodOf(vendor, 'chat')({ ...call, request }, sink);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { stringifyExact } from '../../shared/capabilities/exact-json.ts';
 import type { ResponseJob } from '../../shared/capabilities/response.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from '../vendors/support/json-object.ts';
@@ -35,7 +36,7 @@ export function toChatRequest(job: ResponseJob): string {
       param: 'prompt',
     });
   }
-  return JSON.stringify({
+  return stringifyExact({
     messages: messagesOf(instructions, input),
     ...withoutNulls(rest),
     // The newer of its two names: OpenAI's reasoning models take no other.

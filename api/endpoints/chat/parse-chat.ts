@@ -1,8 +1,8 @@
 import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
 import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
-import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
-import { parseJson } from '../../http/body/parse-json.ts';
+import { parseJson, rawJsonOf } from '../../http/body/parse-json.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import {
   type ChatFieldRequirements,
@@ -51,13 +51,16 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
   };
 };
 
-/** Integers beyond 2^53, which parsing has rounded, have as many digits. */
-const mayBeRounded = /\d{16}/;
-
 /** The request with the integers of its schemas as their caller wrote them: ids of 64 bits in an enum, or the bounds of such. */
-function withExactSchemas(text: RequestText, job: object, body: Uint8Array): RequestText {
-  if (!('tools' in job || 'response_format' in job) || typeof text !== 'string' || !mayBeRounded.test(text))
-    return text;
+function withExactSchemas(
+  text: RequestText,
+  job: Pick<Partial<ChatRequest>, 'tools' | 'response_format'>,
+  body: Uint8Array,
+): RequestText {
+  const schemas = [job.tools, job.response_format].filter((value) => value !== undefined);
+  if (schemas.length === 0) return text;
+  const mayBeRounded = typeof text === 'string' ? mayBeInexact.test(text) : schemas.some(mayHaveLostDigits);
+  if (!mayBeRounded) return text;
   const exact = parseJson(body, parseExact);
   leaveOutNulls(chatRequest, exact);
   const { tools, response_format: format } = exact;
@@ -66,6 +69,11 @@ function withExactSchemas(text: RequestText, job: object, body: Uint8Array): Req
     ...(tools !== undefined && { tools }),
     ...(format !== undefined && { response_format: format }),
   });
+}
+
+/** Long fields of a large request are in it as their caller wrote them. */
+function mayHaveLostDigits(schemas: object): boolean {
+  return rawJsonOf(schemas) === undefined && mayBeInexact.test(JSON.stringify(schemas));
 }
 
 /** Vendors differ in which of the two names they know or prefer, so the larger limit counts. */

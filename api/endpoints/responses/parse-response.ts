@@ -1,4 +1,5 @@
 import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
+import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
@@ -11,7 +12,7 @@ import {
   type ModelLimits,
   readModelLimits,
 } from '../../pipeline/request-extent.ts';
-import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
+import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
@@ -47,11 +48,12 @@ export interface ResponseViewOptions {
 
 /** Parses `POST /v1/responses`. Its request starts with `"input"`, so that earlier turns can be prepended as text. */
 export const parseResponse: Parse<ResponseRequirements, ResponseViewOptions> = (body) =>
-  parseResponseFields(parseJson(body));
+  parseResponseFields(parseJson(body), body);
 
-/** The same for a parsed body. */
+/** The same for the fields of a body. */
 export function parseResponseFields(
   fields: Record<string, unknown>,
+  body: Uint8Array,
 ): ParsedRequest<ResponseRequirements, ResponseViewOptions> {
   const wire = readRequestFields(responseRequest, fields);
   refuseChatFields(wire);
@@ -67,7 +69,7 @@ export function parseResponseFields(
     limits: readModelLimits('input', input, { max_output_tokens: wire.max_output_tokens }),
   };
   const affinity = cacheAffinity(wire.prompt_cache_key, items, wire.instructions);
-  const afterInput = textAfterInput(rest);
+  const afterInput = textAfterInput(rest, body);
   const viewOptions: ResponseViewOptions = {
     echo: responseEcho(wire),
     include: wire.include ?? [],
@@ -112,10 +114,23 @@ function inputItems(input: ResponseRequest['input']): readonly RequestItem[] {
   });
 }
 
-/** The text after the input. Separate, because in one object a field with a numeric name would precede the input. */
-function textAfterInput(fields: Record<string, unknown>): string {
-  const rest = JSON.stringify(fields);
+/**
+ * The text after the input. Separate, because in one object a field with a numeric name would precede the input. Integers of its
+ * schemas are as their caller wrote them.
+ */
+function textAfterInput(fields: Record<string, unknown>, body: Uint8Array): string {
+  const parsed = JSON.stringify(fields);
+  const mayBeRounded = (fields.tools ?? fields.text) !== undefined && mayBeInexact.test(parsed);
+  const rest = mayBeRounded ? stringifyExact({ ...fields, ...exactSchemas(body) }) : parsed;
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
+}
+
+/** The fields of a body that contain schemas, their integers exact. */
+function exactSchemas(body: Uint8Array): Record<string, unknown> {
+  const exact = parseJson(body, parseExact);
+  leaveOutNulls(responseRequest, exact);
+  const { tools, text } = exact;
+  return { ...(tools !== undefined && { tools }), ...(text !== undefined && { text }) };
 }
 
 /** Whether items contain image, audio or file data (rather than links), and set the detail of images or files. */

@@ -3,11 +3,16 @@ import { describe, it } from 'node:test';
 import { parseChat } from '../../../api/endpoints/chat/parse-chat.ts';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
 import { parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import { parseResponse } from '../../../api/endpoints/responses/parse-response.ts';
+import { parseSocketMessage } from '../../../api/endpoints/responses/socket/parse-socket-message.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { ownItemId, type ResponseJob } from '../../../shared/capabilities/response.ts';
+import { toChatRequest } from '../../../workers/execute/response-as-chat.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
 import { createBedrock } from '../../../workers/vendors/bedrock/bedrock.ts';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
+import { composeResponseRequest } from '../../../workers/vendors/openai/response-request.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { throughLog } from '../../support/through-log.ts';
 import { callOf, collect, sendJson, sendStream } from '../contracts/fixture-vendor.ts';
@@ -132,6 +137,33 @@ describe('integers beyond 2^53 in streams and messages', () => {
       request,
       `{"temperature":0.5,"messages":[{"role":"user","content":"Go."}],"tools":[${tool.replace('"description":null,', '')}],"response_format":${format}}`,
     );
+  });
+
+  it('a chat over 64 KiB keeps the digits of its schemas, whichever of its fields is long', async () => {
+    const tool = `{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"id":${schema}}}}}`;
+    const text = 'Go. '.repeat(20_000);
+    for (const space of ['', ' ']) {
+      const body = `{"model":"m","messages":[{"role":"user","content":"${text}"}],"tools":[${space}${tool}]}`;
+      const request = textOf((await parseChat(Buffer.from(body))).request);
+      assert.ok(request.includes(`"tools":[${tool}]`), request.slice(-300));
+    }
+  });
+
+  it('a response keeps the digits of its schemas on its way to a chat and to a vendor with the Responses API', async () => {
+    const tool = `{"type":"function","name":"f","description":null,"parameters":${schema}}`;
+    const fields = `"tools":[${tool}],"text":{"format":{"type":"json_schema","name":"a","schema":${schema}}}`;
+    const id = ownItemId('msg_67c9', '0'.repeat(32));
+    const body = `{"model":"m","user":null,"input":[{"type":"message","role":"assistant","id":"${id}","content":"Hm."}],${fields}}`;
+    const { request, viewOptions } = await parseResponse(Buffer.from(body));
+    const text = textOf(request);
+    assert.ok(text.endsWith(`,${fields}}`), text);
+    assert.equal(viewOptions.afterInput, `,${fields}}`.length);
+    const native = composeResponseRequest(callOf({ request: text }));
+    assert.ok(native.includes(fields) && native.includes('"id":"msg_67c9"'), native);
+    const chat = toChatRequest(parseExact(text) as ResponseJob);
+    assert.equal(chat.split(schema).length, 3, chat);
+    const socket = await parseSocketMessage(Buffer.from(`{"type":"response.create",${body.slice(1)}`));
+    assert.equal(textOf(socket.request), text);
   });
 
   it('parseExact reads what JSON.parse reads, and stringifyExact writes it again', () => {

@@ -1,3 +1,4 @@
+import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { type ResponseItem, type ResponseJob, readItemId } from '../../../shared/capabilities/response.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
 import { requestText } from '../request-body.ts';
@@ -23,8 +24,8 @@ export function composeResponseRequest({ model, stream, ...call }: VendorCall): 
     const fields = request.slice(request.indexOf('{') + 1);
     return `${JSON.stringify({ ...ours, include: [encryptedReasoning] }).slice(0, -1)},${fields}`;
   }
-  const { input, include, store, background, previous_response_id, ...rest } = JSON.parse(request) as ResponseJob;
-  return JSON.stringify({
+  const { input, include, store, background, previous_response_id, ...rest } = parseExact(request) as ResponseJob;
+  return stringifyExact({
     ...ours,
     include: [...new Set([...(Array.isArray(include) ? include : []), encryptedReasoning])],
     input: input.map(toVendorsItem).filter((item) => item !== undefined),

@@ -61,7 +61,7 @@ export const parseSocketMessage: Parse<SocketRequirements, ResponseViewOptions> 
     const { generate = true, ...request } = message;
     if (typeof generate !== 'boolean')
       throw invalidParameter('generate', "Invalid 'generate': expected true or false.");
-    return withEnvelope(parseResponseFields(streamed(request)), { ...envelope, generate });
+    return withEnvelope(parseResponseFields(streamed(request), body), { ...envelope, generate });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return withEnvelope(nothing, { ...envelope, refusal: error.toData() });
