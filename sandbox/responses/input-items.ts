@@ -35,8 +35,20 @@ export function readInput(input: unknown): ChatMessage[] {
 class Conversation {
   readonly messages: ChatMessage[] = [];
   readonly #openCalls = new Map<string, 'function' | 'custom'>();
+  readonly #ids = new Set<unknown>();
   /** The calls of the last message, once it has one. */
   #calls: object[] | undefined;
+
+  /** @throws WireError 400 for an item whose id another has, as OpenAI does. */
+  refuseRepeatedId({ id }: JsonObject): void {
+    if (isAbsent(id)) return;
+    if (this.#ids.has(id)) {
+      const shown = String(id).slice(0, MAXIMUM_ID_CHARACTERS);
+      const message = `Duplicate item found with id ${shown}. Remove duplicate items from your input and try again.`;
+      throw invalidParameter('input', message);
+    }
+    this.#ids.add(id);
+  }
 
   addMessage(message: ChatMessage): void {
     this.#calls = undefined;
@@ -104,6 +116,7 @@ function readItem(item: unknown, path: string, conversation: Conversation): void
   const read = Object.hasOwn(readers, type) ? readers[type] : undefined;
   if (read === undefined) throw unsupportedValue(`${path}.type`, type, Object.keys(readers));
   read(item, path, conversation);
+  conversation.refuseRepeatedId(item);
 }
 
 function readMessage(item: JsonObject, path: string, conversation: Conversation): void {
@@ -132,8 +145,12 @@ function checkReasoning(item: JsonObject, path: string): void {
     verifySealed(requiredText(item, 'encrypted_content', path), isAbsent(id) ? undefined : String(id));
     return;
   }
+  if (Array.isArray(content) && content.length > 0) {
+    const message = `Invalid '${path}.content': array too long. Expected an array with maximum length 0, but got an array with length ${content.length} instead.`;
+    throw new WireError(400, message, { code: 'array_above_max_length', param: `${path}.content` });
+  }
   // An empty item is merely a reference to one that would have to be stored here.
-  if (summary.length > 0 || (Array.isArray(content) && content.length > 0)) return;
+  if (summary.length > 0) return;
   throw isAbsent(id) ? missingMember(`${path}.id`) : notStored(String(id));
 }
 

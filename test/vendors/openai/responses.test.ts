@@ -250,8 +250,8 @@ describe('responses of the OpenAI dialect', () => {
     const items = (name: (id: string) => string) => [
       { ...said, id: name('msg_67c9fdcf37fc8190') },
       { type: 'reasoning', id: name('rs_67'), summary: [], encrypted_content: 'gAAA' },
-      { type: 'reasoning', id: name('rs_0'), summary: [], content: [{ type: 'reasoning_text', text: 'Hm' }] },
-      { type: 'function_call', id: name('fc_1'), call_id: own('call_1'), name: 'f', arguments: '{"id":"x"}' },
+      { type: 'reasoning', id: name('rs_0c'), summary: [], content: [{ type: 'reasoning_text', text: 'Hm' }] },
+      { type: 'function_call', id: name('fc_1e'), call_id: own('call_1'), name: 'f', arguments: '{"id":"x"}' },
       { type: 'mcp_approval_response', approval_request_id: name('mcpr_1'), approve: true },
     ];
     const foreign = [
@@ -268,5 +268,21 @@ describe('responses of the OpenAI dialect', () => {
       ...{ ...fixed, stream: true, metadata: { id: own('msg_1') } },
       input: [...items((id) => id), ...foreign],
     });
+  });
+
+  it("native responses tell items of several chats apart by whole ids, and leave those chats' reasoning out", async () => {
+    const turn = (job: string) => [
+      { type: 'message', role: 'assistant', id: ownItemId('msg_1', job), content: 'Hm.' },
+      { type: 'function_call', id: ownItemId('fc_2', job), call_id: `call_${job}`, name: 'f', arguments: '{}' },
+      { type: 'custom_tool_call', id: ownItemId('ctc_3', job), call_id: `own_${job}`, name: 'g', input: '' },
+    ];
+    const thought = { type: 'reasoning', id: ownItemId('rs_0', jobId), summary: [] };
+    const content = [{ type: 'reasoning_text', text: 'Hm' }];
+    const turns = [jobId, '0'.repeat(32)].flatMap(turn);
+    const user = { type: 'message', role: 'user', content: 'Hi.' };
+    // Its caller had not given it an id.
+    const listed = { ...user, id: ownItemId('msg_in0', jobId) };
+    const { input } = await asked(JSON.stringify({ input: [{ ...thought, content }, ...turns, listed] }));
+    assert.deepEqual(input, [...turns, user]);
   });
 });

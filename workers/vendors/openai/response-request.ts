@@ -34,19 +34,30 @@ export function composeResponseRequest({ model, stream, ...call }: VendorCall): 
 }
 
 /**
+ * The first part of an item's id that came over a chat: an index, the same in each response. OpenAI refuses two items of one id, so
+ * that of such an item stays whole, the job's included.
+ */
+const ofChat = /^[a-z]+_\d+$/;
+/** The same of an input item whose caller gave it no id. */
+const ofInput = /^[a-z]+_in\d+$/;
+
+/**
  * An item in the vendor's form; undefined for returned reasoning of the gateway without content: it only has the id of an item
- * that the vendor did not store, or another vendor's signature.
+ * that the vendor did not store, or another vendor's signature. So is what another model has thought over a chat: OpenAI refuses
+ * reasoning as text.
  */
 function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
   const isForeign = readThoughtSignature(given.encrypted_content) !== undefined;
   const item = isForeign ? { ...given, encrypted_content: null } : given;
   const { id, approval_request_id: approvalId } = item;
   const own = typeof id === 'string' ? readItemId(id) : undefined;
+  const isOfChat = own !== undefined && !item.encrypted_content && ofChat.test(own.vendorsId);
+  if (isOfChat && item.type === 'reasoning') return undefined;
   if ((own !== undefined || isForeign) && isEmptyReasoning(item)) return undefined;
   const asked = typeof approvalId === 'string' ? readItemId(approvalId) : undefined;
+  const { id: _, ...unnamed } = item;
   return {
-    ...item,
-    ...(own && { id: own.vendorsId }),
+    ...(own && ofInput.test(own.vendorsId) ? unnamed : { ...item, ...(own && !isOfChat && { id: own.vendorsId }) }),
     ...(asked && { approval_request_id: asked.vendorsId }),
   };
 }
