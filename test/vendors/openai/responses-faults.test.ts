@@ -55,6 +55,32 @@ describe('faults of native responses', () => {
     assert.deepEqual(streamed.toData(), held.toData());
     return held;
   }
+  it('native responses are asked for again without reasoning that another account has encrypted', async () => {
+    const message = 'The encrypted content gAAA could not be verified.';
+    const refusal = JSON.stringify({
+      error: { message, type: 'invalid_request_error', code: 'invalid_encrypted_content' },
+    });
+    const called = { type: 'function_call', call_id: 'call_1', name: 'f', arguments: '{}' };
+    const searched = { type: 'web_search_call', id: 'ws_1', status: 'completed' };
+    const reasoning = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAA' };
+    const request = JSON.stringify({ input: [reasoning, { ...called, id: 'fc_1' }, searched] });
+    for (const stream of [true, false]) {
+      server.answer((response) => sendJson(response, 400, refusal));
+      const error = await thrown({ request: JSON.stringify({ input: [called] }), stream });
+      assert.equal(error.vendorCode, 'invalid_encrypted_content');
+      let isRefused = false;
+      server.answer((response) => {
+        if (!isRefused) sendJson(response, 400, refusal);
+        else if (stream) sendStream(response, [written(events)]);
+        else sendJson(response, 200, JSON.stringify(responseObject('completed', {})));
+        isRefused = true;
+      });
+      await vendor.respond(call({ request, stream }), collect());
+      const sent = JSON.parse(server.requests.at(-1)?.body ?? '') as { input: unknown };
+      assert.deepEqual(sent.input, [called, searched]);
+    }
+  });
+
   const streamError = async (...parts: string[]) => {
     server.answer((response) => sendStream(response, parts));
     return await thrown();

@@ -66,3 +66,19 @@ function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
 function isEmptyReasoning({ type, encrypted_content: encrypted, content }: ResponseItem): boolean {
   return type === 'reasoning' && !encrypted && !(Array.isArray(content) && content.length > 0);
 }
+
+/** Items that OpenAI pairs with the reasoning before them by their ids, which they do not need. */
+const pairedItems: ReadonlySet<unknown> = new Set(['message', 'function_call', 'custom_tool_call']);
+
+/** A request without encrypted reasoning, as another account than the one that encrypted it needs it; undefined if it has none. */
+export function withoutEncryptedReasoning(request: string): string | undefined {
+  const job = parseExact(request) as ResponseJob;
+  const isEncrypted = (item: ResponseItem): boolean => item.type === 'reasoning' && Boolean(item.encrypted_content);
+  if (!job.input.some(isEncrypted)) return undefined;
+  const kept = job.input.filter((item) => !isEncrypted(item));
+  const input = kept.map(({ id, ...item }) => ({
+    ...(id !== undefined && !pairedItems.has(item.type) && { id }),
+    ...item,
+  }));
+  return stringifyExact({ ...job, input });
+}

@@ -1,14 +1,30 @@
 import type { NativeResponseEnd } from '../../../shared/capabilities/response.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
-import { composeResponseRequest } from './response-request.ts';
+import { composeResponseRequest, withoutEncryptedReasoning } from './response-request.ts';
 import { OpenAiResponseStream, readResponse } from './response-stream.ts';
 
 /** The Responses API (https://platform.openai.com/docs/api-reference/responses). */
 export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
+  const respond = responseMethod(http, answerReader);
+  return async (call, sink) => {
+    try {
+      return await respond(call, sink);
+    } catch (error) {
+      // Only the account that encrypted it can read it, and the next turn of a conversation may be another's.
+      const isUnreadable = error instanceof ApiError && error.vendorCode === 'invalid_encrypted_content';
+      const request = isUnreadable ? withoutEncryptedReasoning(requestText(call.request)) : undefined;
+      if (request === undefined) throw error;
+      return await respond({ ...call, request }, sink);
+    }
+  };
+}
+
+function responseMethod(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async (call, sink) => {
     const { signal, silenceMs } = call;
     const request = { path: '/responses', body: composeResponseRequest(call), signal, silenceMs };
