@@ -34,7 +34,9 @@ function foldLogprobs(logprobs: Fields | null, change: Fields): Fields {
   const folded = { ...logprobs };
   for (const [name, value] of Object.entries(change)) {
     const before = folded[name];
-    folded[name] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : (value ?? before ?? null);
+    // Into the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries.
+    if (Array.isArray(before) && Array.isArray(value)) for (const each of value) before.push(each);
+    else folded[name] = value ?? before ?? null;
   }
   return folded;
 }

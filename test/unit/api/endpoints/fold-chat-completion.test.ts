@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { chatChunkChoice, foldChatCompletion } from '../../../../api/endpoints/chat/fold-chat-completion.ts';
+import { foldCompletion } from '../../../../api/endpoints/completions/fold-completion.ts';
 import type { Frame } from '../../../../shared/jobs/frames.ts';
 
 type Fields = Record<string, unknown>;
@@ -56,17 +57,28 @@ it("the fold of a streamed chat keeps a choice's own fields, such as where a ven
   assert.deepEqual(choice.content_filter_results, { hate: { filtered: false } });
 });
 
-it('the fold of a streamed chat takes time in proportion to its log probabilities, however many there are', () => {
-  const secondsOf = (tokens: number): number => {
-    const entry = { token: 'a', logprob: -0.5, bytes: [97], top_logprobs: [] };
-    const text = JSON.stringify({ choices: [{ ...delta({ content: 'a' }), logprobs: { content: [entry] } }] });
-    const frames = Array.from({ length: tokens }, (_, at): Frame => ({ seq: at + 1, type: 'delta', text }));
-    const { user } = process.cpuUsage();
-    const [choice] = foldChatCompletion(frames).choices as [{ logprobs: { content: unknown[] } }];
-    assert.equal(choice.logprobs.content.length, tokens);
-    return (process.cpuUsage().user - user) / 1e6;
-  };
-  secondsOf(1000);
-  const [few, many] = [secondsOf(5000), secondsOf(60_000)];
-  assert.ok(many < 40 * few, `${few} s for 5,000 tokens, ${many} s for 60,000`);
-});
+/** Seconds of the processor for folding so many chunks with one choice. */
+function secondsOf(fold: (frames: readonly Frame[]) => Fields, choice: Fields, tokens: number): number {
+  const text = JSON.stringify({ choices: [{ index: 0, ...choice }] });
+  const frames = Array.from({ length: tokens }, (_, at): Frame => ({ seq: at + 1, type: 'delta', text }));
+  const { user } = process.cpuUsage();
+  const [{ logprobs }] = fold(frames).choices as [{ logprobs: Record<string, unknown[] | null> }];
+  assert.equal((logprobs.content ?? logprobs.tokens)?.length, tokens);
+  return (process.cpuUsage().user - user) / 1e6;
+}
+
+const entry = { token: 'a', logprob: -0.5, bytes: [97], top_logprobs: [] };
+for (const { kind, fold, choice } of [
+  { kind: 'chat', fold: foldChatCompletion, choice: { delta: { content: 'a' }, logprobs: { content: [entry] } } },
+  {
+    kind: 'legacy completion',
+    fold: foldCompletion,
+    choice: { text: 'a', logprobs: { tokens: ['a'], top_logprobs: [{ a: -0.5 }] } },
+  },
+]) {
+  it(`the fold of a streamed ${kind} takes time in proportion to its log probabilities, however many there are`, () => {
+    secondsOf(fold, choice, 1000);
+    const [few, many] = [secondsOf(fold, choice, 5000), secondsOf(fold, choice, 60_000)];
+    assert.ok(many < 40 * few, `${few} s for 5,000 tokens, ${many} s for 60,000`);
+  });
+}
