@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { baseRespFault } from './support/base-resp.ts';
 import { isObject, type JsonObject } from './support/json-object.ts';
 import { withoutSecrets } from './support/without-secrets.ts';
+import { quotaRefusals, type Refusals, tooLongRefusals, unknownModelRefusals } from './vendor-refusals.ts';
 
 /** A vendor's error; what it does not report is null. */
 export interface VendorErrorDetails {
@@ -50,14 +51,6 @@ const statusOfCode: Record<string, number> = {
 
 const notAvailable = 'The model is not available at the moment.';
 
-const quotaCodes: ReadonlySet<unknown> = new Set([
-  ...['insufficient_quota', 'billing_hard_limit_reached', 'billing_not_active'],
-  // Moonshot; DashScope; Groq, for its operator's own limit of spending and for a closed account.
-  ...['exceeded_current_quota_error', 'Arrearage', 'blocked_api_access', 'organization_restricted'],
-]);
-/** Zhipu's messages, in both of its languages, for an account without credit; their status is that of a limit. */
-const outOfQuota = [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/];
-
 /** OpenAI's message for a path that it does not have. */
 const wrongPath = /^Invalid URL\b/;
 /** xAI's message, with status 400, for a wrong key. */
@@ -67,85 +60,8 @@ const moderated = /\brequires moderation\b.*\bflagged\b/;
 /** Codes of an overloaded vendor that come with the status of a limit: Moonshot. */
 const overloadedCodes: ReadonlySet<unknown> = new Set(['engine_overloaded_error']);
 
-/** Codes, and messages, verbatim except for numbers, by which vendors refuse input beyond the context window. */
-const tooLongCodes: ReadonlySet<unknown> = new Set(['too_many_prompt_tokens', 'exceed_context_size_error']);
-const tooLong = [
-  // OpenAI, DeepSeek, vLLM; OpenRouter.
-  /^This (model|endpoint)'s maximum context length is \d+ tokens/,
-  /^This model's maximum prompt length is \d+/,
-  // vLLM's newer versions.
-  /^'max_tokens' or 'max_completion_tokens' is too large: \d+\. This model's maximum context length is \d+/,
-  /^You passed \d+ input tokens and requested \d+ output tokens\. However, the model's context length is only \d+/,
-  /^The (decoder|engine) prompt \(length \d+\) is longer than the maximum model length of \d+/,
-  // LM Studio.
-  /^Trying to keep the first \d+ tokens when context the overflows\b/,
-  /^The number of tokens to keep from the initial prompt is greater than the context length\b/,
-  // Ollama.
-  /^prompt too long; exceeded max context length/,
-  // Mistral.
-  /^Prompt contains \d+ tokens .*too large for model with \d+ maximum context length/,
-  // Groq and Cerebras.
-  /^Please reduce the length of the messages or completion/,
-  // Moonshot.
-  /^(Invalid request: )?Your request exceeded model token limit: \d+/,
-  // DashScope.
-  /^(<400> )?(InternalError\.Algo\.InvalidParameter: )?Range of input length should be \[/,
-  // Together, and Hugging Face's server under others.
-  /^Input validation error: `inputs` (tokens \+ `max_new_tokens` must be <= \d+|must have less than \d+ tokens)/,
-  /^The input \(\d+ tokens\) is longer than the model's context length \(\d+ tokens\)/,
-  // llama.cpp, under LM Studio and others.
-  /^the request exceeds the available context size/,
-  // Cloudflare's own models, and those that SGLang serves.
-  /^(AiError: )?The estimated number of input and maximum output tokens \(\d+\) exceeded this model context window/,
-  /^Requested token count exceeds the model's maximum context length of \d+ tokens/,
-  // Zhipu, in both of its languages; Snowflake; Databricks, which passes on Bedrock's message.
-  /^Prompt (超长|exceeds max length)/,
-  /^max tokens of \d+ exceeded/,
-  /^(\{"message":")?Input is too long for requested model\b/,
-  // Fireworks; SiliconFlow; Vertex; MiniMax.
-  /^The prompt is too long: \d+, model maximum context length: \d+/,
-  /^length of prompt_tokens \(\d+\) must be less than max_seq_len\b/,
-  /^The input token count \(\d+\) exceeds the maximum number of tokens allowed/,
-  /^invalid params, context window exceeds limit\b/,
-];
-
-/** The same for a model that the vendor does not know. */
-const unknownModelCodes: ReadonlySet<unknown> = new Set([
-  ...['model_not_found', 'model_not_available', 'invalid_model', 'model_decommissioned'],
-  // Databricks.
-  ...['RESOURCE_DOES_NOT_EXIST', 'ENDPOINT_NOT_FOUND'],
-]);
-const unknownModel = [
-  // Anthropic; DeepSeek; SiliconFlow.
-  /^model: \S+$/,
-  /^Model (Not|does not) Exist/i,
-  // xAI, vLLM and LM Studio; Ollama; xAI in other words.
-  /^(The )?model [`'"]?[^\s`'"]+[`'"]? (does not exist|not found)/i,
-  /^Model not found: \S+$/,
-  // OpenRouter.
-  /^\S+ is not a valid model ID/,
-  /^No endpoints found for [\w./:@-]+\.?$/,
-  // Mistral and Perplexity.
-  /^Invalid model(:| ['`"])/,
-  // Fireworks; Moonshot.
-  /^Model not found, inaccessible/,
-  /^Not found the model /,
-  // Zhipu, in both of its languages, and Snowflake; Cloudflare.
-  /^模型不存在/,
-  /^unknown model\b/i,
-  /^(AiError: )?No such model /,
-  // NVIDIA; Vertex; MiniMax.
-  /^Function '[^']+': Not found for account/,
-  /^Publisher Model `[^`]+` was not found\b/,
-  /^invalid params, unknown model\b/,
-];
-
-function matches(
-  { code, message }: VendorErrorDetails,
-  codes: ReadonlySet<unknown>,
-  patterns: readonly RegExp[],
-): boolean {
-  return codes.has(code) || (message !== null && patterns.some((pattern) => pattern.test(message)));
+function matches({ code, message }: VendorErrorDetails, { codes, messages }: Refusals): boolean {
+  return codes.has(code) || (message !== null && messages.some((pattern) => pattern.test(message)));
 }
 
 function shortText(value: unknown, maxLength: number): string | null {
@@ -222,7 +138,7 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
     code: upstream?.code ?? code ?? shortCode(detail.type),
     status: status ?? (known ? (statusOfCode[known] ?? null) : null),
   };
-  return details.status === null && matches(details, tooLongCodes, tooLong) ? { ...details, status: 400 } : details;
+  return details.status === null && matches(details, tooLongRefusals) ? { ...details, status: 400 } : details;
 }
 
 /**
@@ -264,9 +180,9 @@ export function vendorError(
       if (status === 413 && details.code === 'rate_limit_exceeded') {
         return vendorError(vendor, 429, details, retryAfterMs);
       }
-      if (quotaCodes.has(details.code)) return unpaid(cause);
-      if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
-      if (matches(details, tooLongCodes, tooLong) && details.code !== 'context_length_exceeded') {
+      if (quotaRefusals.codes.has(details.code)) return unpaid(cause);
+      if (matches(details, unknownModelRefusals)) return missingModel(cause);
+      if (matches(details, tooLongRefusals) && details.code !== 'context_length_exceeded') {
         const { param, message } = details;
         const options = { param, isQuoted: message !== null, vendorStatus: status, cause };
         return new ApiError('context_length_exceeded', message ?? 'The prompt is too long for the model.', options);
@@ -279,7 +195,7 @@ export function vendorError(
         cause,
       });
     case 404:
-      if (matches(details, unknownModelCodes, unknownModel)) return missingModel(cause);
+      if (matches(details, unknownModelRefusals)) return missingModel(cause);
       // OpenAI's type for what the request names: a model of another endpoint, a vector store. Else the address may be wrong.
       if (details.code !== 'invalid_request_error' || wrongPath.test(details.message ?? '')) break;
       return new ApiError('not_found', details.message ?? 'Not found.', {
@@ -293,7 +209,7 @@ export function vendorError(
       return new ApiError('timeout', "The model's vendor did not answer in time.", { cause, ...wait });
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
-      if (matches(details, quotaCodes, outOfQuota)) return unpaid(cause);
+      if (matches(details, quotaRefusals)) return unpaid(cause);
       // As a 429 it would count against the key, which has done nothing wrong.
       if (overloadedCodes.has(details.code)) return overloaded({ ...wait, vendorStatus: 503 }, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
