@@ -12,8 +12,8 @@ const settleMs = 50;
 const restMs = 800;
 /** The record of one of these may be read before its job is counted as settled: hardly that of each. */
 const warmUps = 5;
-/** Longer than a worker waits for a job at a time, and than the interval of any timer that would run now and then. */
-const idleMs = 6000;
+/** Longer than a worker waits for a job at a time, and than the interval of any timer that would run now and then: claims are renewed every 15 s. */
+const idleMs = 16_000;
 
 /**
  * Starts a gateway from its sources, and streams two chats after a few that fill the caches. Returns the files of api, workers and

@@ -93,7 +93,7 @@ describe('faults of native responses', () => {
       [401, errorBody(`Incorrect API key provided: ${apiKey}`, 'invalid_api_key'), 'service_unavailable'],
       [403, errorBody('Country not supported', 'unsupported_country'), 'service_unavailable'],
       [429, errorBody('Rate limit reached', 'rate_limit_exceeded'), 'rate_limit_exceeded', 7000],
-      [500, errorBody('Oops', null), 'server_error'],
+      [500, errorBody('Oops', null), 'server_error', 7000],
       [529, '<html>', 'service_unavailable', 7000],
     ];
     for (const [status, body, code, retryAfterMs] of cases) {
