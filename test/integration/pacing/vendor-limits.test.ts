@@ -100,8 +100,14 @@ describe('the limits of vendors', () => {
     return await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers, ...(signal && { signal }) });
   };
 
-  const statuses = async (answers: readonly Promise<Response>[]): Promise<number[]> =>
-    await Promise.all(answers.map(async (answer) => (await answer).status));
+  /** Their statuses, with the errors of those that should not have failed. */
+  const statuses = async (answers: readonly Promise<Response>[]): Promise<(number | string)[]> =>
+    await Promise.all(
+      answers.map(async (answered) => {
+        const answer = await answered;
+        return answer.status < 500 ? answer.status : `${answer.status}: ${await answer.text()}`;
+      }),
+    );
 
   test('jobs beyond a limit of requests a minute wait, all are answered, and the vendor refuses none', async () => {
     const answers = await statuses(Array.from({ length: 200 }, () => ask('minute')));
