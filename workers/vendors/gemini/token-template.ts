@@ -50,11 +50,12 @@ export class GeminiTokenTemplate {
   /** The variable parts of an event; undefined if it does not match. */
   read(data: string): TokenOfEvent | undefined {
     const { before, between, after } = this;
-    if (!data.startsWith(before) || !data.endsWith(after)) return undefined;
-    const end = data.indexOf('"', before.length + 1) + 1;
-    if (end === 0 || !data.startsWith(between, end)) return undefined;
-    const countsStart = end + between.length;
     const countsEnd = data.length - after.length;
+    // By slices, as in `TokenTemplate`.
+    if (data.slice(0, before.length) !== before || data.slice(countsEnd) !== after) return undefined;
+    const end = data.indexOf('"', before.length + 1) + 1;
+    const countsStart = end + between.length;
+    if (end === 0 || data.slice(end, countsStart) !== between) return undefined;
     const token = data.slice(before.length, end);
     if (countsEnd <= countsStart || token.length === 2 || !isPlainString(token)) return undefined;
     const counts = parseCounts(data.slice(countsStart, countsEnd));
