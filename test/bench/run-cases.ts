@@ -32,7 +32,7 @@ export function canServe(kind: TargetKind, benchCase: BenchCase): boolean {
 /**
  * All rounds of all cases. Every target is started anew for every two of them: two processes of one program differ by a tenth in
  * what large bodies cost them, for as long as they run. Every other time the last target is the first: the first round after a start
- * is the slowest of all, and its target seemed to cost up to 5 % more than itself.
+ * is the slowest of all.
  */
 export async function runInRounds(
   cases: readonly BenchCase[],
