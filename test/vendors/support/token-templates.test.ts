@@ -116,6 +116,10 @@ describe('token templates of streams', () => {
       geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', '{"a":1},"error":{"code":500}'),
       geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', ''),
       geminiEvent('two', { totalTokenCount: 2 }).slice(0, -1),
+      // As long as the template's, before the token, between it and the counts, and after these.
+      geminiEvent('two', { totalTokenCount: 2 }).replace('"candidates"', '"candidate_"'),
+      geminiEvent('two', { totalTokenCount: 2 }, { index: 1 }),
+      geminiEvent('two', { totalTokenCount: 2 }).replace('"responseId"', '"error_code"'),
     ];
     for (const event of others) assert.equal(template?.read(event), undefined, event);
   });
