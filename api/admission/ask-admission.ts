@@ -97,7 +97,7 @@ export async function askAdmission(
 }
 
 /** Judges a request by how long it would wait, against how long its caller, or its deadline, allows. */
-function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAwaited }: Submission) {
+function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAwaited, ownDeadlineAt }: Submission) {
   // It waits longer than others, on purpose.
   if (job.lane === 'flex') return undefined;
   return load.refusal(job.capability, {
@@ -105,7 +105,7 @@ function forecast({ load, clock, config }: AskAdmissionDependencies, { job, isAw
     isHigh: job.lane === 'high',
     at: performance.now(),
     queueWaitMs: isAwaited ? config.queueWaitMs : Number.POSITIVE_INFINITY,
-    deadlineMs: job.deadlineAt - clock.now(),
+    deadlineMs: (ownDeadlineAt ?? job.deadlineAt) - clock.now(),
     startMs: job.startBy === undefined ? undefined : job.startBy - clock.now(),
   });
 }

@@ -24,7 +24,7 @@ export interface Submission {
   replaces?: string;
   /** Whether it shares its job with identical requests that come while it runs. */
   readonly isShared?: boolean;
-  /** When its caller gets a 504, if others may wait for its job, too: it ends no other's. */
+  /** When its caller gets a 504, if its job goes on then: for others, or for a repeat of the request. */
   ownDeadlineAt?: number | undefined;
   /** Whether its client library has made it on its own as a retry; no longer once no job of an earlier try is there for it. */
   isRetry?: boolean;

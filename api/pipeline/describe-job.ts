@@ -53,6 +53,7 @@ export async function describeJob(
   // Background work is answered at once, and goes on without its caller. A retry finds a shared job, or a cached answer, as any
   // identical request does.
   const retried = parsed.background || (cached ?? shared) !== undefined ? undefined : retryName;
+  const isAwaited = !parsed.background && !preferences.respondAsync;
   const names = { cached, shared, retryName: retried };
   return {
     job: identify(services, ctx, endpoint, { parsed, viewOptions, lane, ...names }, preferences),
@@ -63,9 +64,10 @@ export async function describeJob(
     cacheMs: cached === undefined ? undefined : cacheMs,
     ...(cached !== undefined && preferences.cacheMs === undefined && { isCachedByKey: true }),
     ...(shared !== undefined && { isShared: true }),
-    ...((cached ?? shared) !== undefined && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
+    ...(isAwaited &&
+      outlivesCaller(preferences, cached ?? shared) && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
     isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
-    isAwaited: !parsed.background && !preferences.respondAsync,
+    isAwaited,
     cancelsOnLeave: !parsed.background && cached === undefined && cancelsOnLeave(ctx, preferences),
     affinity: affinityOf(ctx, parsed),
     trace: ctx.state.trace,
@@ -73,7 +75,16 @@ export async function describeJob(
   };
 }
 
-/** When the caller of a job that others may wait for stops waiting. */
+/**
+ * Whether a job goes on when its caller stops waiting, for others or for a repeat: its caller's timeout, which client libraries send on
+ * their own, does not end it.
+ * @param name of a cached answer, or of a shared job
+ */
+function outlivesCaller({ idempotencyKey, respondAsync }: Preferences, name: string | undefined): boolean {
+  return name !== undefined || idempotencyKey !== undefined || respondAsync;
+}
+
+/** When the caller of a job that outlives it stops waiting. */
 function ownDeadlineAt({ clock, config }: DescribeJobDependencies, { deadlineMs }: Preferences): number {
   return clock.now() + (deadlineMs ?? config.deadlineMs);
 }
@@ -127,10 +138,9 @@ function identify(
   const isBackground = parsed.background === true;
   const cacheMs = cacheMsOf(preferences, caller);
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
-  // The caller's timeout does not apply to work that it does not wait for.
-  const ownMs = isBackground ? config.backgroundDeadlineMs : (preferences.deadlineMs ?? config.deadlineMs);
-  // Nor does a short one apply to a job that others may wait for.
-  const deadlineMs = (cached ?? shared) === undefined ? ownMs : Math.max(ownMs, config.deadlineMs);
+  const ownMs = preferences.deadlineMs ?? config.deadlineMs;
+  const awaitedMs = outlivesCaller(preferences, cached ?? shared) ? Math.max(ownMs, config.deadlineMs) : ownMs;
+  const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
     v,

@@ -147,8 +147,8 @@ async function replyToKeyed(call: EndpointCall): Promise<void> {
   const { job, isReplay } = await submitOrFind(call);
   // Requests for one cached answer may be many at a time: each is bounded as any other request, by its connection.
   const isWatcher = isReplay && call.submission.cacheMs === undefined;
-  // A repeat waits as long as it says itself, and its job goes on.
-  const ownDeadlineAt = isWatcher ? call.submission.job.deadlineAt : call.submission.ownDeadlineAt;
+  // Each waits as long as it says itself, and the job goes on.
+  const { ownDeadlineAt } = call.submission;
   await followJob({ ...replyContext(call, job), isCreator: !isReplay, isRepeat: isReplay, isWatcher, ownDeadlineAt });
   const isHit = isReplay && !isWatcher && call.ctx.state.streamError === undefined;
   if (isHit) call.services.cacheHits.add(call.submission.job);
