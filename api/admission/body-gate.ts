@@ -37,8 +37,8 @@ interface Level {
 export interface FreeRequest {
   /** Hash of its idempotency key, or '': an existing answer costs nothing. */
   readonly idempotency?: string;
-  /** Whether it asks for a cached answer, which it can only be known to have once it is read. */
-  readonly mayBeCached?: boolean;
+  /** Whether it may get the answer of another request, cached or still being made, which is only known once it is read. */
+  readonly mayHaveAnswer?: boolean;
   /** Whether it asks what it would cost, and runs nothing. */
   readonly isQuote?: boolean;
 }
@@ -65,14 +65,14 @@ export class BodyGate {
 
   async #mayBegin(
     caller: Caller,
-    { idempotency = '', mayBeCached = false, isQuote = false }: FreeRequest,
+    { idempotency = '', mayHaveAnswer = false, isQuote = false }: FreeRequest,
   ): Promise<Caller> {
     const { callers, redis } = this.#parts;
     const [current, asItWas] = await Promise.all([callers.assertActive(caller), this.#refusal(caller)]);
     const refusal = current === caller ? asItWas : await this.#refusal(current);
     if (refusal === undefined) return current;
     const mayBeFree = refusal.code !== 'permission_denied';
-    if (mayBeFree && (mayBeCached || isQuote)) return current;
+    if (mayBeFree && (mayHaveAnswer || isQuote)) return current;
     const isReplay =
       mayBeFree && idempotency !== '' && (await redis.exists(...bindingKeys(current.account, idempotency))) > 0;
     if (isReplay) return current;

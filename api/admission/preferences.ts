@@ -170,13 +170,31 @@ export function retryName(
   preferences: Preferences,
   body: Uint8Array,
 ): string | undefined {
-  if (body.byteLength > maxCompared) return undefined;
-  if ((preferences.onDisconnect ?? state.caller.onDisconnect) === 'cancel') return undefined;
-  if (preferences.idempotencyKey !== undefined || preferences.respondAsync || preferences.cacheMs) return undefined;
+  if (body.byteLength > maxCompared || !mayReturn(preferences, state.caller)) return undefined;
   // The caller's own name of the request tells apart what is otherwise equal.
   const own = headers['x-client-request-id'] ?? '';
   const about = JSON.stringify([state.caller.apiKeyId, method, url, own]);
   return createHash('sha256').update(about).update(body).digest('hex').slice(0, nameLength);
+}
+
+/** Whether a request may come again in place of one whose connection broke, by its headers and its key. */
+function mayReturn(preferences: Preferences, { onDisconnect }: Pick<KeySettings, 'onDisconnect'>): boolean {
+  if ((preferences.onDisconnect ?? onDisconnect) === 'cancel') return false;
+  return preferences.idempotencyKey === undefined && !preferences.respondAsync && !preferences.cacheMs;
+}
+
+/**
+ * Whether a request is a retry that may find the job of an earlier try.
+ * @param bytes of its body, if that is known before it is read
+ */
+export function mayAdopt(
+  preferences: Preferences,
+  caller: Pick<KeySettings, 'onDisconnect'>,
+  bytes: number | undefined,
+): boolean {
+  return (
+    (preferences.retries ?? 0) > 0 && bytes !== undefined && bytes <= maxCompared && mayReturn(preferences, caller)
+  );
 }
 
 /** The scope of an idempotency key: used on two endpoints, or for two videos to remix, it makes two requests. */

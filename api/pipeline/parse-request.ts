@@ -2,7 +2,7 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { discardUploads } from '../admission/admit-job.ts';
 import type { BodyGate } from '../admission/body-gate.ts';
-import { cacheMsOf, idempotencyHash, type Preferences, retryName, sha256 } from '../admission/preferences.ts';
+import { cacheMsOf, idempotencyHash, mayAdopt, type Preferences, retryName, sha256 } from '../admission/preferences.ts';
 import type { BodyShare, BodyShares } from '../bounds/body-shares.ts';
 import type { DiskFloor } from '../bounds/disk-floor.ts';
 import { readForm } from '../http/body/form-body.ts';
@@ -69,25 +69,36 @@ function openShare({ req, state }: Context, shares: BodyShares): BodyShare | und
   return req.complete && encodingOf(req) === undefined ? undefined : shares.open(state.caller);
 }
 
-function watchOf({ ctx, services, endpoint, preferences, share }: Reading): BodyWatch | undefined {
+function watchOf(reading: Reading): BodyWatch | undefined {
+  const { ctx, services, endpoint, preferences, share } = reading;
   if (share === undefined) return undefined;
   return {
     beforeLarge: async () => {
       services.disk.assertRoom();
-      const { caller } = ctx.state;
-      const mayBeCached = cacheMsOf(preferences, caller) > 0 && mayHaveName(endpoint, sizeOf(ctx));
       const free = {
         idempotency: idempotencyHash(ctx, endpoint, preferences),
-        mayBeCached,
+        mayHaveAnswer: mayHaveAnswer(reading),
         isQuote: preferences.quote,
       };
-      ctx.state.caller = await services.bodyGate.assertMayBegin(caller, free);
+      ctx.state.caller = await services.bodyGate.assertMayBegin(ctx.state.caller, free);
     },
     grow: (bytes) => {
       share.grow(bytes);
       if (isForm(ctx)) services.disk.assertRoom();
     },
   };
+}
+
+/**
+ * Whether a request may get the answer of another one, for nothing: a cached one, that of an identical request that runs, or that of an
+ * earlier try.
+ */
+function mayHaveAnswer({ ctx, endpoint, preferences }: Reading): boolean {
+  const { caller } = ctx.state;
+  const bytes = sizeOf(ctx);
+  const isNamed = cacheMsOf(preferences, caller) > 0 || (preferences.singleFlight ?? caller.singleFlight) === true;
+  if (isNamed && mayHaveName(endpoint, bytes)) return true;
+  return !isForm(ctx) && mayAdopt(preferences, caller, bytes);
 }
 
 /** The size of a body before it is read, in bytes; undefined if it is not known. */
