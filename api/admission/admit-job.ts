@@ -156,7 +156,7 @@ async function admitAndQueue(
     }
     throw refusal(admission, services, submission);
   }
-  services.load.added(job);
+  services.load.added(submission.job);
   if (waitsForDatabase(submission)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
   submission.parsed = undefined;

@@ -117,7 +117,7 @@ function shedding(
 ): Shedding | undefined {
   const reason = load.shedding(job.capability);
   // It waits beside the queue, which has its own bounds.
-  if (reason === 'queue_full' && job.lane === 'flex') return undefined;
+  if (job.lane === 'flex') return reason === 'queue_full' ? undefined : reason;
   if (reason !== undefined || tooLong === undefined) return reason;
   return tooLong.isOwnLine ? 'line_wait' : 'queue_wait';
 }
@@ -178,7 +178,8 @@ function ask(
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,
-    queued,
+    // In another lane it is queued afterwards.
+    queued: job.lane === undefined ? queued : undefined,
   };
   return isCluster ? askBesideState(services, call) : admit(redis, call);
 }
@@ -231,8 +232,17 @@ async function readChanged(services: AskAdmissionDependencies, submission: Submi
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
   assertVendorIds(caller, parsed?.vendorIds);
-  if (job.lane === 'high' && caller.maxPriority !== 'high') submission.job = { ...job, lane: undefined };
+  submission.job = { ...job, lane: allowedLane(job, caller) };
   return caller;
+}
+
+/** The lane of a job under a key that may allow it less by now. */
+function allowedLane(
+  { lane, capability }: Pick<JobIdentity, 'lane' | 'capability'>,
+  { maxPriority }: Caller,
+): JobIdentity['lane'] {
+  if (maxPriority === 'low' && capability !== 'video') return 'flex';
+  return lane === 'high' && maxPriority !== 'high' ? undefined : lane;
 }
 
 /** The limits in force, for the response's headers. */

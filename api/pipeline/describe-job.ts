@@ -11,6 +11,7 @@ import type { AccountLoader } from '../admission/account-loader.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { cacheMsOf, idempotencyHash, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
 import { packViewOptions } from '../replies/view.ts';
 import type { Context } from '../state.ts';
@@ -27,6 +28,7 @@ export interface DescribeJobDependencies {
   readonly clock: RedisClock;
   readonly shards: Pick<QueueShards, 'forNewJobs'>;
   readonly accounts: AccountLoader;
+  readonly callers: CallerDirectory;
 }
 
 /** A request as it is submitted, once it is resolved and checked. @throws ApiError 403 if it may not have the priority it asks for. */
@@ -41,7 +43,7 @@ export async function describeJob(
   facts.model = parsed.model;
   facts.stream = parsed.stream;
   const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
-  const lane = await laneOf(services, ctx.state.caller, endpoint, parsed, preferences);
+  const lane = await laneByNewestKey(services, ctx, endpoint, parsed, preferences);
   const cacheMs = cacheMsOf(preferences, ctx.state.caller);
   // A job with a time to start by has terms of its own, which would end the requests of others.
   const mayShare = cacheMs > 0 && preferences.startByMs === undefined;
@@ -188,6 +190,28 @@ export async function laneOf(
   const priority = isAllowed ? wanted : allowed;
   if (priority === 'normal' || capability === 'video') return undefined;
   return priority === 'low' ? 'flex' : 'high';
+}
+
+/**
+ * The same for a running request. The cached key may be stale, so a refusal only counts with the key's current settings, which
+ * `ctx.state.caller` then has.
+ * @throws ApiError as `laneOf`, 401 if the key is no longer valid.
+ */
+async function laneByNewestKey(
+  services: DescribeJobDependencies,
+  { state }: Context,
+  endpoint: Endpoint,
+  parsed: ParsedRequest,
+  preferences: Preferences,
+): Promise<JobIdentity['lane']> {
+  const { caller } = state;
+  try {
+    return await laneOf(services, caller, endpoint, parsed, preferences);
+  } catch (error) {
+    state.caller = await services.callers.assertActiveSoon(caller);
+    if (state.caller === caller) throw error;
+    return await laneOf(services, state.caller, endpoint, parsed, preferences);
+  }
 }
 
 function priorityOfTier(extras: ParsedRequest['extras'] = []): Priority | undefined {

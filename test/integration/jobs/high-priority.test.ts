@@ -218,6 +218,24 @@ describe('requests of high priority beside many others', () => {
     await assertErrorAnswer(await asking.ask('Hi', 'later', high, {}, url), 403, 'permission_denied');
   });
 
+  it('a key whose highest priority changes at one api has the new one at another that still remembers the key', async (t) => {
+    const gateway = await TestGateway.start({ apis: 2, settings: { WORKER_CONCURRENCY_CHAT: '1' } });
+    t.after(() => gateway.stop());
+    const { asking, change } = await (await Team.make(gateway, 'high')).key({});
+    const url = gateway.apis[1]?.url as string;
+    assert.equal((await asking.ask('Hi', 'known', {}, {}, url)).status, 200);
+    await change({ max_priority: 'high' });
+    const raised = await asking.ask('Hi', 'raised', high, {}, url);
+    assert.equal(raised.status, 200, await raised.text());
+    const plain = new Asking(gateway);
+    const [occupant] = await plain.occupy('occupant');
+    await change({ max_priority: 'low' });
+    assert.equal((await asking.ask('Hi', 'lowered', later, {}, url)).status, 202);
+    assert.equal(await plain.waiting('flex'), 1);
+    assert.equal(await occupant, 200);
+    await eventually(async () => assert.equal(await plain.calls('lowered'), 1));
+  });
+
   it('others go on with their share while both wait', async (t) => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_PRIORITY_SHARE: '0.75' } });
     t.after(() => gateway.stop());
