@@ -174,7 +174,7 @@ function ask(
     notAfter: clock.at(giveUpAt),
     fill: job.lane === 'flex' ? undefined : fillFor(services, job),
     hold,
-    tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0),
+    tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0) * (parsed?.extent?.choices ?? 1),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,

@@ -57,6 +57,22 @@ describe('rate limit headers of a 429', () => {
     await running;
   });
 
+  it('a request for several choices counts the tokens that all of them may have', async () => {
+    const apiKey = await makeApiKey(gateway, { tpm: 10_000 });
+    const answer = await ask(apiKey, held('Hi', { n: 4, max_completion_tokens: 1000 }));
+    const [, , , left] = limitsOf(answer);
+    assert.ok(Number(left) > 5000 && Number(left) <= 6000, `${left} tokens are left`);
+    const completion = { model: 'sandbox-chat', prompt: ['One', 'Two', 'Three'], max_tokens: 1000 };
+    const headers = { authorization: `Bearer ${await makeApiKey(gateway, { tpm: 10_000 })}` };
+    const completed = await gateway.fetch('/v1/completions', {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(completion),
+    });
+    const [, , , rest] = limitsOf(completed);
+    assert.ok(Number(rest) > 6000 && Number(rest) <= 7000, `${rest} tokens are left`);
+  });
+
   it('a 429 to a large body shows the limits before the body is read', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 1 });
     await ask(apiKey);
