@@ -157,7 +157,7 @@ export class CallerDirectory {
   }
 
   async #lookUp(hash: string, network: string | undefined): Promise<Caller> {
-    if (network !== undefined) await this.#wrongKeys.assertMayTry(network, hash);
+    if (network !== undefined) await this.#lookUps.read(() => this.#wrongKeys.assertMayTry(network, hash));
     try {
       const caller = await this.#read(hash);
       assertNotExpired(caller);

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { stopDatabase } from '../../support/database-faults.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
@@ -43,6 +45,23 @@ describe('wrong API keys', () => {
     // One that was made a moment ago may not be on the list yet.
     await eventually(async () => assert.equal((await ask('203.0.113.20', key)).status, 200));
     await assertErrorAnswer(await ask('203.0.113.20'), 429, 'rate_limit_exceeded');
+  });
+
+  it('after wrong keys from one address another unknown key is refused in bounded time while the database is silent', async () => {
+    assert.ok((await statuses('203.0.113.30', 8)).has(429));
+    // Until the list of valid keys is due again.
+    await delay(2000);
+    const restore = await stopDatabase(gateway);
+    try {
+      // Less than SQLite's own timeout, after which it gives up by itself.
+      const late = delay(10_000, undefined, { ref: false });
+      const answer = await Promise.race([ask('203.0.113.30'), late]);
+      assert.ok(answer, 'no answer in bounded time');
+      // 429 if the list was read so slowly that it is not due.
+      assert.ok(answer.status === 503 || answer.status === 429, await answer.text());
+    } finally {
+      await restore();
+    }
   });
 
   it('wrong keys from one IPv6 network count as one address', async () => {
