@@ -40,7 +40,7 @@
 --   replay, job  the idempotency key is bound to this job, with the same body; or this is the job of an earlier try, or one to join
 --   reused, job  …with another body
 --   late         its time is up; a call may be resent long after its caller has disconnected
---   shed, queue_full   refused for ARGV[8]
+--   shed, queue_full, …   refused for ARGV[8]
 --   queue_share  the account fills its share of the queue
 --   concurrency  the key has its maximum of unfinished jobs
 --   rate, 'requests|tokens limit wait-ms asked model'   a limit per minute is exhausted

@@ -25,8 +25,11 @@ const script = loadScript<string[]>(
   new URL('./rate-buckets.lua', import.meta.url),
 );
 
-/** Why new work is refused: of any caller, or (`line_wait`) of one whose own jobs wait too long. */
-export type Shedding = 'shed' | 'queue_full' | 'queue_wait' | 'line_wait';
+/**
+ * Why new work is refused: of any caller, or (`line_wait`) of one whose own jobs wait too long; of low priority: as too many such jobs
+ * wait, of all accounts or (`flex_share`) of its own.
+ */
+export type Shedding = 'shed' | 'queue_full' | 'queue_wait' | 'line_wait' | 'flex_full' | 'flex_share';
 
 /** The minimum to which an answer is lowered when funds are short: OpenAI accepts no lower limit. */
 const minTokens = 16;
@@ -102,7 +105,8 @@ export interface AdmitCall {
 const verdicts = [
   ...(['admitted', 'replay', 'reused'] as const),
   ...(['unknown', 'changed', 'revoked', 'unloaded', 'unasked', 'suspended'] as const),
-  ...(['shed', 'queue_full', 'queue_wait', 'line_wait', 'queue_share', 'concurrency', 'rate'] as const),
+  ...(['shed', 'queue_full', 'queue_wait', 'line_wait', 'flex_full', 'flex_share'] as const),
+  ...(['queue_share', 'concurrency', 'rate'] as const),
   ...(['unpriced', 'balance', 'budget', 'late'] as const),
 ];
 

@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import { shardOf } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
@@ -16,13 +17,14 @@ import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { assertVendorIds } from '../pipeline/vendor-facts.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { type AdmitCall, type AdmitReply, admit, type Shedding } from './admit.ts';
+import { flexShedding } from './flex-lane.ts';
 import type { LoadGauge } from './load-gauge.ts';
 import type { ForecastRefusal } from './queue-forecast.ts';
 import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submission.ts';
 
 /** Dependencies of asking for admission. */
-export interface AskAdmissionDependencies {
+export interface AskAdmissionDependencies extends Pick<EndJobContext, 'queue'> {
   readonly payingKeys: PayingKeys;
   readonly load: LoadGauge;
   readonly callers: CallerDirectory;
@@ -73,10 +75,19 @@ export async function askAdmission(
   // The local count only grows: jobs that have left the queue must not cause a refusal.
   if (load.shedding(submission.job.capability) === 'queue_full') await load.refreshQueues();
   const tooLong = forecast(services, submission);
+  const isFlex = submission.job.lane === 'flex';
+  const noRoom = isFlex ? await untilAdmitted(() => flexShedding(services, submission.job), giveUpAt) : undefined;
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? maximumCost(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const asking = { submission, caller, hold, queued, giveUpAt, shedding: shedding(services, submission, tooLong) };
+    const asking = {
+      submission,
+      caller,
+      hold,
+      queued,
+      giveUpAt,
+      shedding: shedding(services, submission, tooLong) ?? noRoom,
+    };
     const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
     if (askings >= maxAskings) return { reply, caller, tooLong };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);

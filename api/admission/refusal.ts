@@ -7,6 +7,7 @@ import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import { keyReused } from '../pipeline/request-fields.ts';
 import type { BilledExtra } from '../pipeline/vendor-facts.ts';
 import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';
+import { FlexLaneFullError } from './flex-lane.ts';
 import type { LoadGauge } from './load-gauge.ts';
 import type { Submission } from './submission.ts';
 
@@ -92,6 +93,9 @@ export function refusal(
         `This account has ${detail} unfinished requests, which is its share of the queue. Try again later.`,
         { reason: 'queue_share', retryAfterMs: drainedMs() },
       );
+    case 'flex_full':
+    case 'flex_share':
+      return new FlexLaneFullError(verdict === 'flex_full' ? 'full' : 'share');
     case 'unloaded':
     case 'changed':
     case 'unasked':

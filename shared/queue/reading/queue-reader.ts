@@ -145,6 +145,12 @@ export class QueueReader {
     return await this.#redis.zcard(`${this.#root}flex:prioritized`);
   }
 
+  /** The same, of all accounts and of one. */
+  async flexOf(account: string): Promise<{ readonly all: number; readonly own: number }> {
+    const own = this.#redis.zscore(`${this.#root}flex:lines`, account);
+    return { all: await this.flex(), own: Number((await own) ?? 0) };
+  }
+
   /** Number of jobs of high priority that wait; they are among `waiting`. See high-lane.lua. */
   async high(): Promise<number> {
     return await this.#redis.zcount(`${this.#jobs}prioritized`, '-inf', `(${highScores}`);

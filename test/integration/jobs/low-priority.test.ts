@@ -131,6 +131,29 @@ describe('X-Sluice-Priority, with many requests', () => {
     }
   });
 
+  it('a request of low priority that finds no room counts against no limit of its key, and makes no job', async () => {
+    const gateway = await TestGateway.start({ settings: { WORKER_CONCURRENCY_CHAT: '1', SLUICE_QUEUE_LIMIT: '100' } });
+    try {
+      const [occupant] = await new Asking(gateway).occupy('occupant');
+      const asking = new Asking(gateway, await makeApiKey(gateway, { accountId: 'flexible', rpm: 13 }));
+      const send = (count: number, headers: Record<string, string>): Promise<Response[]> =>
+        Promise.all(Array.from({ length: count }, () => asking.ask('Hi', 'low', { ...low, ...headers })));
+      for (const { status } of await send(10, { prefer: 'respond-async' })) assert.equal(status, 202);
+      for (const refused of await send(5, {})) {
+        assert.match(refused.headers.get('x-request-id') ?? '', /^req_/);
+        await assertErrorAnswer(refused, 429, 'rate_limit_exceeded');
+      }
+      const normal = await asking.ask('Hi', 'normal');
+      assert.equal(normal.status, 200, await normal.text());
+      assert.equal(await occupant, 200);
+      await eventually(async () => assert.equal(await asking.calls('low'), 10));
+      const metrics = await (await gateway.fetch('/metrics')).text();
+      assert.match(metrics, /^sluice_admissions_total\{capability="chat",verdict="admitted".*\} 12$/m);
+    } finally {
+      await gateway.stop();
+    }
+  });
+
   it('requests of low priority take nothing of the share of the queue of their account, and wait beside a full queue', async () => {
     const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_QUEUE_LIMIT: '200' } });
     try {
