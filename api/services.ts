@@ -182,7 +182,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     conversations: openConversations(config),
     uploads: new BodyShares({ bytes: 2 * config.accountUploadBytes, bodies, what: 'uploads' }),
     busyLoop: closers.use(new BusyLoop(log)),
-    bodyGate: new BodyGate({ redis: redis.client, callers, accounts, catalogue, config }),
+    bodyGate: new BodyGate({ redis: redis.client, clock, callers, accounts, catalogue, config }),
     disk,
     sockets: new SocketShares(config.keySockets),
     connections: closers.use(openConnections(config, forwarded, metrics, log)),

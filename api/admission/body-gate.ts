@@ -5,6 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { holdOf } from '../../shared/money/hold.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -20,6 +21,8 @@ const readMs = 5000;
 /** Dependencies of the gate. */
 export interface BodyGateParts {
   readonly redis: RedisClient;
+  /** By it admission fills the limits, and knows a budget's period. */
+  readonly clock: Pick<RedisClock, 'now'>;
   readonly callers: CallerDirectory;
   readonly accounts: AccountLoader;
   readonly catalogue: Catalogue;
@@ -81,7 +84,7 @@ export class BodyGate {
 
   async #refusal(caller: Caller): Promise<ApiError | undefined> {
     const { account, apiKeyId, budget } = caller;
-    const { redis } = this.#parts;
+    const { redis, clock } = this.#parts;
     const [money, spent, rates] = await Promise.all([
       this.#money(caller),
       budget === undefined ? [] : redis.hmget(accountKeys.budget(account, apiKeyId), 'period', 'spent', 'held'),
@@ -94,7 +97,7 @@ export class BodyGate {
       return accountSuspended(this.#parts.config);
     }
     return (
-      rateRefusal(caller, levelsOf(caller, rates)) ??
+      rateRefusal(caller, levelsOf(caller, rates, clock.now())) ??
       this.#budgetRefusal(caller, spent) ??
       (credit ? this.#moneyRefusal('balance', Number(credit) - Number(charged ?? 0) - Number(held ?? 0)) : undefined)
     );
@@ -111,7 +114,8 @@ export class BodyGate {
 
   /** Admission loads what is not loaded yet. */
   #budgetRefusal({ budget }: Caller, [period, spent, held]: (string | null | undefined)[]): ApiError | undefined {
-    if (budget === undefined || period !== budgetPeriodAt(budget.period, Date.now()).name) return undefined;
+    if (budget === undefined || period !== budgetPeriodAt(budget.period, this.#parts.clock.now()).name)
+      return undefined;
     return this.#moneyRefusal('budget', budget.amount - Number(spent ?? 0) - Number(held ?? 0));
   }
 
@@ -159,8 +163,7 @@ function hasFreeModel(catalogue: Catalogue): boolean {
 }
 
 /** Levels of the key's own limits, as in rate-buckets.lua. Models' limits are left to admission: the model is unknown. */
-function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[]): (Level | undefined)[] {
-  const now = Date.now();
+function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[], now: number): (Level | undefined)[] {
   return [rpm, tpm].map((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
     if (limit === undefined) return undefined;

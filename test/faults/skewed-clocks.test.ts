@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openDatabase } from '../../shared/database/database.ts';
 import { held } from '../support/chat-requests.ts';
@@ -10,6 +11,7 @@ import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
 import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
+import { makeApiKey } from '../support/make-api-key.ts';
 import { createVideo } from '../support/sandbox-videos.ts';
 import { skewedClock } from '../support/skewed-clock.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -72,6 +74,16 @@ describe('apis with clocks eleven minutes off', () => {
       assert.deepEqual(choices.length, 1);
       assert.ok(Math.abs(created - Date.now() / 1000) < 300, 'it was made now, by everybody’s clock');
     }
+  });
+
+  test('an api with a late clock lets a large request pass once the limit per minute of its key has room again', async () => {
+    const headers = { authorization: `Bearer ${await makeApiKey(gateway, { rpm: 20 })}` };
+    const used = await Promise.all(Array.from({ length: 20 }, () => post(late.url, held('Hi'), headers)));
+    assert.deepEqual(new Set(used.map(({ status }) => status)), new Set([200]));
+    // One of them is free again every 3 s.
+    await delay(4000);
+    const answer = await post(late.url, held('word '.repeat(20_000)), headers);
+    assert.equal(answer.status, 200, await answer.text());
   });
 
   test('apis with skewed clocks return 504 when a deadline passes, and leave nothing behind', async () => {
