@@ -88,8 +88,11 @@ export interface ApiErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
   /** When to retry, in milliseconds; becomes `Retry-After` and `retry-after-ms`. */
   readonly retryAfterMs?: number;
-  /** `false`: retries are useless until someone fixes the cause, whatever the code. Left out: according to the code. */
-  readonly retryable?: false;
+  /**
+   * `false`: retries are useless until someone fixes the cause, whatever the code; `true`: the cause passes by itself. Left out:
+   * according to the code.
+   */
+  readonly retryable?: boolean;
   /** What a 429 or 503 is due to, for operators. */
   readonly reason?: RefusalReason | undefined;
   /** The vendor's message when it refused the operator's key: for operators only. Not sent across the queue. */
@@ -111,7 +114,7 @@ export interface ErrorData {
   readonly vendorCode?: string | null;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number;
-  readonly retryable?: false;
+  readonly retryable?: boolean;
   /** A `RefusalReason`; left out: the vendor's. */
   readonly reason?: string;
 }
@@ -208,7 +211,7 @@ export class ApiError extends Error {
       ...(this.vendorCode === null ? {} : { vendorCode: this.vendorCode }),
       ...(this.details === undefined ? {} : { details: this.details }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
-      ...(this.isRetryable === errorTable[this.code].retryable ? {} : { retryable: false }),
+      ...(this.isRetryable === errorTable[this.code].retryable ? {} : { retryable: this.isRetryable }),
       ...(this.#reason === undefined ? {} : { reason: this.#reason }),
     };
   }

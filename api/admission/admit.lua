@@ -46,7 +46,7 @@
 --   rate, 'requests|tokens limit wait-ms asked model'   a limit per minute is exhausted
 --   unasked      the hold matters: estimate it and retry
 --   unpriced     the cost is unknown, and the account's or the key's spending is limited
---   balance, budget   insufficient for the hold
+--   balance, budget, 'cost left held'   insufficient for the hold; what unfinished jobs hold if it suffices once they have ended, else 0
 --   admitted     the job is held
 --   error, message   this job failed
 local time = redis.call('TIME')
@@ -105,10 +105,10 @@ end
 -- Returns the amount to hold of balance and budget for a job, and its lowered output; or why it cannot be paid.
 -- isAlone: as if nothing else were held.
 local function price(hold, isAlone)
-  local spendable, short = math.huge, nil
-  if balance then spendable, short = balance - (isAlone and 0 or held), 'balance' end
+  local spendable, short, others = math.huge, nil, 0
+  if balance then spendable, short, others = balance - (isAlone and 0 or held), 'balance', isAlone and 0 or held end
   local rest = budget and maxBudget - budget.spent - (isAlone and 0 or budget.held)
-  if rest and rest < spendable then spendable, short = rest, 'budget' end
+  if rest and rest < spendable then spendable, short, others = rest, 'budget', isAlone and 0 or budget.held end
   if not short then return nil, 0 end
   if hold == '?' then return 'unasked' end
   if hold == '' then return 'unpriced' end
@@ -120,7 +120,10 @@ local function price(hold, isAlone)
     if lowered >= least then cost = fixed + math.ceil(price * lowered / 1000) end
   end
   -- The price of the lowered output is rounded up, too.
-  if cost > spendable then return short, string.format('%.0f %.0f', cost, math.max(0, spendable)) end
+  if cost > spendable then
+    local isEnough = fixed + math.ceil(price * least / 1000) <= spendable + others
+    return short, string.format('%.0f %.0f %.0f', cost, math.max(0, spendable), isEnough and others or 0)
+  end
   return nil, cost, lowered
 end
 

@@ -13,7 +13,7 @@ import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { bindingKeys } from './own-binding.ts';
-import { rateLimitReached } from './refusal.ts';
+import { rateLimitReached, untilReleased } from './refusal.ts';
 
 /** Timeout for reading an account from Redis. */
 const readMs = 5000;
@@ -99,7 +99,7 @@ export class BodyGate {
     return (
       rateRefusal(caller, levelsOf(caller, rates, clock.now())) ??
       this.#budgetRefusal(caller, spent) ??
-      (credit ? this.#moneyRefusal('balance', Number(credit) - Number(charged ?? 0) - Number(held ?? 0)) : undefined)
+      (credit ? this.#moneyRefusal('balance', Number(credit) - Number(charged ?? 0), Number(held ?? 0)) : undefined)
     );
   }
 
@@ -116,17 +116,21 @@ export class BodyGate {
   #budgetRefusal({ budget }: Caller, [period, spent, held]: (string | null | undefined)[]): ApiError | undefined {
     if (budget === undefined || period !== budgetPeriodAt(budget.period, this.#parts.clock.now()).name)
       return undefined;
-    return this.#moneyRefusal('budget', budget.amount - Number(spent ?? 0) - Number(held ?? 0));
+    return this.#moneyRefusal('budget', budget.amount - Number(spent ?? 0), Number(held ?? 0));
   }
 
-  #moneyRefusal(what: 'balance' | 'budget', left: number): ApiError | undefined {
+  /** @param held by unfinished requests, of what is not spent */
+  #moneyRefusal(what: 'balance' | 'budget', unspent: number, held: number): ApiError | undefined {
+    const left = unspent - held;
     if (left > 0 || (left === 0 && hasFreeModel(this.#parts.catalogue))) return undefined;
+    const isHeld = unspent > 0;
+    const others = isHeld ? ' beside what unfinished requests hold' : '';
     return new ApiError(
       'insufficient_quota',
       what === 'balance'
-        ? `Insufficient balance: nothing is left of the credit of this account. ${this.#parts.config.contact}`
-        : 'Insufficient budget: nothing is left of the budget of this API key.',
-      { reason: what },
+        ? `Insufficient balance: nothing is left of the credit of this account${others}. ${this.#parts.config.contact}`
+        : `Insufficient budget: nothing is left of the budget of this API key${others}.`,
+      { reason: what, ...(isHeld && untilReleased) },
     );
   }
 }

@@ -145,19 +145,27 @@ function rateRefusal(admission: Admission, config: Pick<Config, 'keyConcurrency'
   });
 }
 
+/** What unfinished requests hold of the money is mostly free again when they end. */
+export const untilReleased = { retryable: true, retryAfterMs: 1000 } as const;
+
 const funds = { balance: 'The balance of this account', budget: 'The budget of this API key' };
 
 /**
  * @param what does not suffice
- * @param detail the job's maximum cost, and the available amount, in nano-dollars
+ * @param detail the job's maximum cost, the available amount, and what unfinished requests hold if it suffices once they have ended, else
+ * 0; in nano-dollars
  * @param remedy an alternative to a smaller request
  */
 function quotaRefusal(what: keyof typeof funds, detail: string, remedy: string): ApiError {
-  const [cost, left] = detail.split(' ').map((amount) => formatDollars(Number(amount)));
+  const amounts = detail.split(' ').map(Number);
+  const [cost, left, held] = amounts.map((amount) => formatDollars(amount));
+  const isHeld = (amounts[2] ?? 0) > 0;
+  const others = isHeld ? ` beside $${held} that unfinished requests hold` : '';
+  const first = isHeld ? 'Retry once they have ended, lower' : 'Lower';
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${cost}; $${left} remains. Lower max_tokens, or ${remedy}`,
-    { reason: what },
+    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${cost}; $${left} remains${others}. ${first} max_tokens, or ${remedy}`,
+    { reason: what, ...(isHeld && untilReleased) },
   );
 }
 

@@ -63,7 +63,8 @@ describe('balance of an account', () => {
     assert.equal(verdict, 'admitted');
     assert.deepEqual(await state(), { credit: 100, charged: 0, held: 60 });
     const refused = await ask({ hold: costs(41) });
-    assert.deepEqual([refused.verdict, refused.detail], ['balance', '41 40']);
+    assert.deepEqual([refused.verdict, refused.detail], ['balance', '41 40 60']);
+    assert.equal((await ask({ hold: costs(101) })).detail, '101 40 0');
     await end(job, 25);
     assert.deepEqual(await state(), { credit: 100, charged: 25, held: 0 });
     assert.equal((await ask({ hold: costs(75) })).verdict, 'admitted');

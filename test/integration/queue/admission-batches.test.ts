@@ -56,7 +56,7 @@ describe('admissions in one batch', () => {
   test('batched admissions each hold their own amount, and together no more than the balance', async () => {
     const { replies, money } = await askTogether(times(5, { hold: costs(30) }), { credit: 100 });
     assert.deepEqual(verdicts(replies), ['admitted', 'admitted', 'admitted', 'balance', 'balance']);
-    assert.equal(replies[3]?.detail, '30 10');
+    assert.equal(replies[3]?.detail, '30 10 90');
     assert.equal((await money()).held, '90');
   });
 
