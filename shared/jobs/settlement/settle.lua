@@ -56,15 +56,14 @@ local function correctOne(rate, limit, field, tokens, took)
   rates[rate] = rates[rate] or {}
   local bucket = rates[rate][field]
   if bucket == nil then
+    -- One that has long drained is gone: the job may have run for longer.
     local used, at = string.match(redis.call('HGET', rate, field) or '', '^(%S+) (%S+)$')
-    bucket = used and {tonumber(used), tonumber(at)} or false
+    bucket = {tonumber(used or 0), tonumber(at or now)}
     rates[rate][field] = bucket
   end
-  if bucket then
-    local level = math.max(0, bucket[1] - math.max(0, now - bucket[2]) * limit / 60000)
-    bucket[1] = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
-    bucket[2] = math.max(now, bucket[2])
-  end
+  local level = math.max(0, bucket[1] - math.max(0, now - bucket[2]) * limit / 60000)
+  bucket[1] = math.min(2 * limit, math.max(0, level + took - math.min(tokens, limit)))
+  bucket[2] = math.max(now, bucket[2])
 end
 
 local function correct(rate, limits, tokens, took)
@@ -146,8 +145,10 @@ for from = 1, #released, chunk do
 end
 for rate, fields in pairs(rates) do
   for field, bucket in pairs(fields) do
-    if bucket then redis.call('HSET', rate, field, string.format('%.3f %.0f', bucket[1], bucket[2])) end
+    redis.call('HSET', rate, field, string.format('%.3f %.0f', bucket[1], bucket[2]))
   end
+  -- A debt lasts for two minutes, see rate-buckets.lua.
+  redis.call('PEXPIRE', rate, 180000)
 end
 
 local function raise(key, field, amount)

@@ -256,6 +256,17 @@ describe('rate limits of an API key', () => {
     assert.ok(Number(detail.split(' ')[2]) <= 120_000, detail);
   });
 
+  test('a token limit counts the tokens of a job that ran for longer than its admission is remembered', async () => {
+    const { account, caller, ask, end } = await newAccount('', { tpm: 1000 });
+    const { job } = await ask({ tokens: 10 });
+    const rate = accountKeys.rate(account, caller.apiKeyId);
+    assert.equal(await jobs.redis.del(rate), 1);
+    await end(job, undefined, 5000);
+    const lifetime = await jobs.redis.pttl(rate);
+    assert.ok(lifetime > 120_000 && lifetime <= 180_000, `${lifetime} ms`);
+    assert.equal((await ask({ tokens: 10 })).verdict, 'rate');
+  });
+
   test('a token limit admits a request larger than a minute when nothing was used before it', async () => {
     const { ask } = await newAccount('', { tpm: 1000 });
     assert.equal((await ask({ tokens: 5000 })).verdict, 'admitted');
