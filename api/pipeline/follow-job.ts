@@ -35,6 +35,9 @@ export interface FollowJobDependencies extends AttachDependencies, OpenReplyDepe
   readonly sockets: SocketShares;
 }
 
+/** How long Redis, and the stores of answers that it no longer has, may take to attach a request to a job. */
+const attachMs = 10_000;
+
 /** A request that follows a job. */
 export interface FollowContext extends ReplyContext {
   readonly services: FollowJobDependencies;
@@ -45,10 +48,11 @@ export interface FollowContext extends ReplyContext {
 /**
  * Replies with the answer of an existing job, from the caller's position on. Returns false when `patienceMs` elapsed before
  * it started.
- * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many followers.
+ * @throws ApiError the error before the answer; 410 when it is no longer stored; 429 for too many followers; 503 when neither Redis
+ * nor the database shows it in time.
  */
 export async function followJob(context: FollowContext, open = openReply): Promise<boolean> {
-  const { ctx, services, job, isShared = false, isCreator = isShared, ownDeadlineAt } = context;
+  const { ctx, services, connection, job, isShared = false, isCreator = isShared, ownDeadlineAt } = context;
   const release = context.isWatcher ? takeWatcher(context) : undefined;
   try {
     const reply = await open(context);
@@ -57,7 +61,8 @@ export async function followJob(context: FollowContext, open = openReply): Promi
       isCreator,
     });
     try {
-      await attachTo(services, job, reader, context);
+      // While Redis is silent, nothing else would end this: the limits on the wait begin behind it.
+      await connection.wait(attachTo(services, job, reader, context), attachMs);
       if (isCreator || ownDeadlineAt !== undefined) {
         reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt, context.isWatcher));
       }

@@ -139,7 +139,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
 
   /** Delivers a whole answer from elsewhere than the log: its frames, the terminal last. */
   replay(frames: readonly Frame[]): void {
-    this.#deliver({ served: '', frames });
+    if (!this.#isClosed) this.#deliver({ served: '', frames });
   }
 
   /** The sink accepts frames again. */
