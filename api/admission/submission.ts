@@ -24,7 +24,7 @@ export interface Submission {
   replaces?: string;
   /** Whether it shares its job with identical requests that come while it runs. */
   readonly isShared?: boolean;
-  /** When its caller gets a 504, if its job goes on then: for others, or for a repeat of the request. */
+  /** When its caller gets a 504, if its job may take longer: one that goes on without it, or a stream that has begun by then. */
   ownDeadlineAt?: number | undefined;
   /** Whether its client library has made it on its own as a retry; no longer once no job of an earlier try is there for it. */
   isRetry?: boolean;

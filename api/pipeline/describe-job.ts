@@ -67,7 +67,7 @@ export async function describeJob(
     ...(cached !== undefined && preferences.cacheMs === undefined && { isCachedByKey: true }),
     ...(shared !== undefined && { isShared: true }),
     ...(isAwaited &&
-      outlivesCaller(preferences, cached ?? shared) && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
+      mayOutlast(preferences, parsed, cached ?? shared) && { ownDeadlineAt: ownDeadlineAt(services, preferences) }),
     isRetry: retried !== undefined && (preferences.retries ?? 0) > 0,
     isAwaited,
     cancelsOnLeave: !parsed.background && cached === undefined && cancelsOnLeave(ctx, preferences),
@@ -78,15 +78,19 @@ export async function describeJob(
 }
 
 /**
- * Whether a job goes on when its caller stops waiting, for others or for a repeat: its caller's timeout, which client libraries send on
- * their own, does not end it.
+ * Whether a job may take longer than its caller's timeout, which client libraries send on their own: it goes on without its caller, for
+ * others or for a repeat, or its answer is a stream, for whose beginning they wait that long.
  * @param name of a cached answer, or of a shared job
  */
-function outlivesCaller({ idempotencyKey, respondAsync }: Preferences, name: string | undefined): boolean {
-  return name !== undefined || idempotencyKey !== undefined || respondAsync;
+function mayOutlast(
+  { idempotencyKey, respondAsync }: Preferences,
+  { stream }: ParsedRequest,
+  name: string | undefined,
+): boolean {
+  return stream || name !== undefined || idempotencyKey !== undefined || respondAsync;
 }
 
-/** When the caller of a job that outlives it stops waiting. */
+/** When the caller of such a job stops waiting, or of a stream, waiting for its beginning. */
 function ownDeadlineAt({ clock, config }: DescribeJobDependencies, { deadlineMs }: Preferences): number {
   return clock.now() + (deadlineMs ?? config.deadlineMs);
 }
@@ -141,7 +145,7 @@ function identify(
   const cacheMs = cacheMsOf(preferences, caller);
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   const ownMs = preferences.deadlineMs ?? config.deadlineMs;
-  const awaitedMs = outlivesCaller(preferences, cached ?? shared) ? Math.max(ownMs, config.deadlineMs) : ownMs;
+  const awaitedMs = mayOutlast(preferences, parsed, cached ?? shared) ? Math.max(ownMs, config.deadlineMs) : ownMs;
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {

@@ -9,7 +9,7 @@ import { showServed } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { AnswerReader } from '../replies/answer-reader.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
-import { WaitLimits, type WaitLimitsDependencies } from '../replies/client-connection.ts';
+import { type OwnLimits, WaitLimits, type WaitLimitsDependencies } from '../replies/client-connection.ts';
 import { eventReply, type OpenReplyDependencies, openReply, type ReplyContext } from '../replies/open-reply.ts';
 import { beyondEnd, type EventPosition, eventHeaders } from '../replies/sse-reply.ts';
 import { expired } from '../replies/unreadable-answer.ts';
@@ -38,11 +38,9 @@ export interface FollowJobDependencies extends AttachDependencies, OpenReplyDepe
 /** How long Redis, and the stores of answers that it no longer has, may take to attach a request to a job. */
 const attachMs = 10_000;
 
-/** A request that follows a job. */
-export interface FollowContext extends ReplyContext {
+/** A request that follows a job, which it need not have made. */
+export interface FollowContext extends ReplyContext, OwnLimits {
   readonly services: FollowJobDependencies;
-  /** When the caller gets a 504, if the job goes on for others; it need not have made it. */
-  readonly ownDeadlineAt?: number | undefined;
 }
 
 /**
@@ -64,7 +62,7 @@ export async function followJob(context: FollowContext, open = openReply): Promi
       // While Redis is silent, nothing else would end this: the limits on the wait begin behind it.
       await connection.wait(attachTo(services, job, reader, context), attachMs);
       if (isCreator || ownDeadlineAt !== undefined) {
-        reader.begin(new WaitLimits(services, job, reply.receiver, ownDeadlineAt, context.isWatcher));
+        reader.begin(new WaitLimits(services, job, reply.receiver, context));
       }
       return await reply.finished();
     } finally {

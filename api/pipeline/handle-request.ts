@@ -110,7 +110,8 @@ async function reply(call: EndpointCall): Promise<void> {
     isQueued = true;
     nameJob(ctx, job.id);
     showLimits(ctx, limits);
-    reader.begin(new WaitLimits(services, job, reply.receiver));
+    const { ownDeadlineAt } = submission;
+    reader.begin(new WaitLimits(services, job, reply.receiver, { ownDeadlineAt, endsJob: true }));
     await reply.finished();
   } catch (error) {
     if (isQueued) await cancelAbandoned(services, submission, connection, reply);
@@ -130,7 +131,8 @@ async function replyToRetry(call: EndpointCall): Promise<void> {
   const job = await submitOrAdopt(call);
   let reply: Reply | undefined;
   try {
-    await followJob({ ...replyContext(call, job), isCreator: true }, async (context) => {
+    const { ownDeadlineAt } = submission;
+    await followJob({ ...replyContext(call, job), isCreator: true, ownDeadlineAt, endsJob: true }, async (context) => {
       reply = await openReply(context);
       return reply;
     });

@@ -166,7 +166,7 @@ export const headerSchemas: Readonly<Record<HeaderName, { readonly description: 
     },
     'X-Stainless-Timeout': {
       description:
-        "The request's deadline in seconds, which OpenAI's and Anthropic's libraries send: 504 after that. The job of a keyed request goes on for a repeat. Not for asynchronous and background work.",
+        "The request's deadline in seconds, for a stream that of its beginning, which OpenAI's and Anthropic's libraries send: 504 after that. The job of a keyed request goes on for a repeat. Not for asynchronous and background work.",
       schema: z.number(),
     },
     'X-Stainless-Retry-Count': {

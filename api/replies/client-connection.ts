@@ -8,6 +8,7 @@ import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 import { callerLeft } from './try-to-end.ts';
 
 /** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
@@ -158,6 +159,16 @@ export interface WaitLimitsDependencies extends EndJobContext {
   readonly log: Logger;
 }
 
+/** What limits a wait besides the job. */
+export interface OwnLimits {
+  /** When this caller gets its 504, if the job may take longer; a stream that has begun by then goes on. */
+  readonly ownDeadlineAt?: number | undefined;
+  /** Whether that ends the job, which goes on for nobody else. */
+  readonly endsJob?: boolean;
+  /** Whether it only follows a job that another request has made: that one's queue limit is not its own. */
+  readonly isWatcher?: boolean;
+}
+
 /** How long to wait for Redis to end a job before its caller gets a response without it. */
 const localGraceMs = 2000;
 
@@ -170,23 +181,20 @@ const localGraceMs = 2000;
 export class WaitLimits {
   readonly #services: WaitLimitsDependencies;
   readonly #job: JobIdentity;
-  readonly #reply: { fail(error: ApiError): void };
+  readonly #reply: Pick<FrameReceiver, 'fail' | 'isOpen'>;
+  readonly #endsJob: boolean;
   #ownDeadlineAt: number;
   #queueCheckAt: number;
   #startBy: number;
   #endedAt: number | undefined;
 
-  /**
-   * @param ownDeadlineAt when this caller gets its 504, if the job goes on for others
-   * @param isWatcher whether it only follows a job that another request has made: that one's queue limit is not its own
-   */
   constructor(
     services: WaitLimitsDependencies,
     job: JobIdentity,
-    reply: { fail(error: ApiError): void },
-    ownDeadlineAt = Number.POSITIVE_INFINITY,
-    isWatcher = false,
+    reply: Pick<FrameReceiver, 'fail' | 'isOpen'>,
+    { ownDeadlineAt = Number.POSITIVE_INFINITY, endsJob = false, isWatcher = false }: OwnLimits = {},
   ) {
+    this.#endsJob = endsJob;
     this.#ownDeadlineAt = ownDeadlineAt;
     this.#services = services;
     this.#job = job;
@@ -199,9 +207,11 @@ export class WaitLimits {
 
   tick(): void {
     const now = this.#services.clock.now();
-    if (now >= this.#job.deadlineAt) {
+    if (this.#reply.isOpen) this.#ownDeadlineAt = Number.POSITIVE_INFINITY;
+    const isOverdue = now >= this.#job.deadlineAt;
+    if (isOverdue || (this.#endsJob && now >= this.#ownDeadlineAt)) {
       const error = overdue();
-      if (this.#endedAt === undefined) this.#end(error, 'overdue');
+      if (this.#endedAt === undefined) this.#end(error, isOverdue ? 'overdue' : undefined);
       this.#endedAt ??= now;
       if (now > this.#endedAt + localGraceMs) this.#reply.fail(error);
     } else if (now >= this.#ownDeadlineAt) {
@@ -232,12 +242,12 @@ export class WaitLimits {
     if (!progress?.hasEnded) this.#reply.fail(overdue());
   }
 
-  #end(error: ApiError, guard: 'queued' | 'uncalled' | 'overdue'): void {
+  #end(error: ApiError, guard: 'queued' | 'uncalled' | 'overdue' | undefined): void {
     endJob(this.#services, this.#job, error, guard)
       .then(({ verdict }) => {
         // Asked again: Redis's clock is slightly behind this process's estimate of it, or the job has its end, which a slow client is
         // yet to read.
-        if (verdict !== 'gone' && guard === 'overdue') this.#endedAt = undefined;
+        if (verdict !== 'gone' && (guard ?? 'overdue') === 'overdue') this.#endedAt = undefined;
       })
       .catch((cause) => this.#services.log.warn({ err: cause, job: this.#job.id }, 'ending an overdue job failed'));
   }

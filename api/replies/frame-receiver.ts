@@ -16,6 +16,8 @@ export interface FrameReceiver {
   flush(): boolean;
   /** Set by its reader: called when it accepts frames again. */
   onDrain?: (() => void) | undefined;
+  /** Whether the answer has begun to be sent; left out: it is sent whole. */
+  readonly isOpen?: boolean;
   /** Called twice a second, for pings. */
   tick(now: number): void;
   /**

@@ -48,7 +48,8 @@ describe('what audio costs', () => {
   let vendor: FixtureVendor;
   before(async () => {
     vendor = await startFixtureVendor();
-    records = await JobRecords.start({ configuration: configuration(vendor.baseUrl) });
+    const settings = { SLUICE_DEADLINE_SECONDS: '4' };
+    records = await JobRecords.start({ settings, configuration: configuration(vendor.baseUrl) });
   });
   after(async () => {
     await records.stop();
@@ -148,12 +149,9 @@ describe('what audio costs', () => {
     };
 
   /** Reads the beginning of an answer and leaves, or stays until its deadline. */
-  async function cut(
-    request: (more: Record<string, string>, signal: AbortSignal) => Promise<Response>,
-    leaves: boolean,
-  ) {
+  async function cut(request: (signal: AbortSignal) => Promise<Response>, leaves: boolean) {
     const left = new AbortController();
-    const response = await request(leaves ? {} : { 'x-stainless-timeout': '2' }, left.signal);
+    const response = await request(left.signal);
     assert.equal(response.status, 200);
     const reader = response.body?.getReader() ?? assert.fail();
     assert.ok(((await reader.read()).value?.length ?? 0) > 0, 'nothing came');
@@ -166,10 +164,10 @@ describe('what audio costs', () => {
   async function cutSpeech(model: string, leaves: boolean) {
     const { headers, money } = await account();
     const body = JSON.stringify({ model, voice: 'alloy', input: said });
-    const speak = (more: Record<string, string>, signal: AbortSignal) =>
+    const speak = (signal: AbortSignal) =>
       fetch(`${records.gateway.url}/v1/audio/speech`, {
         ...{ method: 'POST', body, signal },
-        headers: { ...headers, ...more, 'content-type': 'application/json' },
+        headers: { ...headers, 'content-type': 'application/json' },
       });
     return { id: await cut(speak, leaves), money };
   }
@@ -197,10 +195,7 @@ describe('what audio costs', () => {
     it(`a streamed transcript ${how} costs what it has said`, async () => {
       vendor.answer(endless(event({ type: 'transcript.text.delta', delta: said }), 'text/event-stream'));
       const { headers, money } = await account();
-      const id = await cut(
-        (more, signal) => transcribe('counted', { ...headers, ...more }, { stream: 'true' }, signal),
-        leaves,
-      );
+      const id = await cut((signal) => transcribe('counted', headers, { stream: 'true' }, signal), leaves);
       const charged = await settled(money, id);
       // Six and a half seconds, of 10 tokens each, and 24 tokens of text.
       assert.ok(charged >= 50 * 6000 + 15 * 10_000 && charged <= 100 * 6000 + 40 * 10_000, `${charged}`);

@@ -22,6 +22,7 @@ describe('what a streamed image costs that its caller ends after partial images'
   before(async () => {
     vendor = await startFixtureVendor();
     records = await JobRecords.start({
+      settings: { SLUICE_DEADLINE_SECONDS: '4' },
       configuration: {
         routing: { attempts: 1 },
         vendors: { painter: { like: 'openai', base_url: vendor.baseUrl, api_keys: ['any'] } },
@@ -56,7 +57,6 @@ describe('what a streamed image costs that its caller ends after partial images'
       body: isForm ? fields : JSON.stringify({ prompt, stream: true, ...fields }),
       headers: {
         ...{ authorization: `Bearer ${key}`, ...(!isForm && { 'content-type': 'application/json' }) },
-        ...(!leaves && { 'x-stainless-timeout': '3' }),
       },
     });
     assert.equal(response.status, 200);

@@ -64,9 +64,9 @@ describe('callers that leave a shared job', () => {
     await shared.untilEnded('unretried', 'aborted');
   });
 
-  it('a short deadline of one caller is its own, whether it made the job or joined it', async () => {
+  it('a short timeout of one caller is its own, whether it made the job or joined it, and ends no stream that has begun', async () => {
     const body = streamed('Hi', { model, user: 'hurried' });
-    const hurry = { 'x-stainless-timeout': '6' };
+    const hurry = { 'x-stainless-timeout': '3' };
     const first = await shared.open(body, { headers: hurry });
     const patient = await shared.open(body, { api: 1 });
     const joined = await shared.open(body, { headers: hurry, api: 1 });
@@ -74,14 +74,10 @@ describe('callers that leave a shared job', () => {
       [first, patient, joined].map(({ response }) => flightOf(response)),
       ['first', 'joined', 'joined'],
     );
-    for (const { response } of [first, joined]) assert.match(await response.text(), /"code":"timeout"/);
-    await assertErrorAnswer(
-      await shared.ask(held('Hi', { model, user: 'hurried' }), { headers: { ...hurry, 'x-stainless-timeout': '1' } }),
-      504,
-      'timeout',
-    );
+    const late = await shared.ask(held('Hi', { model, user: 'hurried' }), { headers: hurry });
+    await assertErrorAnswer(late, 504, 'timeout');
     shared.release('hurried');
-    assert.equal(await textOfStream(patient.response), gatedText);
+    for (const { response } of [first, patient, joined]) assert.equal(await textOfStream(response), gatedText);
     await shared.untilEnded('hurried', 'answered');
     const alone = shared.ask(held('Hi', { model, user: 'alone' }), { headers: { 'x-stainless-timeout': '1' } });
     await assertErrorAnswer(await alone, 504, 'timeout');

@@ -174,7 +174,7 @@ export class ResponseTurn {
     const context = { ctx: this.#ctx, services, connection: this.#waits, job, view: endpoint.view, isCreator: true };
     try {
       this.#mayCancel(job);
-      reader.begin(new WaitLimits(services, job, reply));
+      reader.begin(new WaitLimits(services, job, reply, { ownDeadlineAt: submission.ownDeadlineAt, endsJob: true }));
       await sendStreamed(context, reply);
     } catch (error) {
       await cancelAbandoned(services, submission, this.#waits, { canBeResumed: () => reply.isOpen });
