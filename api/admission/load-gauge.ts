@@ -59,10 +59,11 @@ export class LoadGauge {
   readonly #backedUp = new Set<Capability>();
   readonly #timer: NodeJS.Timeout;
   #memory: RedisMemory = { share: 0, limit: 0 };
-  #queuesReadAt = 0;
+  /** When the queues were last read. Times are ms of `performance.now()`: a clock that is put right must not stop that. */
+  #queuesReadAt = Number.NEGATIVE_INFINITY;
   /** When each queue was last read. */
   readonly #readAt = new Map<Capability, number>();
-  #memoryReadAt = 0;
+  #memoryReadAt = Number.NEGATIVE_INFINITY;
   /** When figures were last received, by capability, and Redis's memory. */
   readonly #knownAt = new Map<Capability | 'memory', number>();
   /** Reads in progress: while Redis does not respond, no further ones start. */
@@ -113,7 +114,7 @@ export class LoadGauge {
 
   /** Whether the figures of a queue, or of Redis's memory, are those of now: Redis may be away. */
   isKnown(of: Capability | 'memory'): boolean {
-    return Date.now() - (this.#knownAt.get(of) ?? 0) < knownMs;
+    return performance.now() - (this.#knownAt.get(of) ?? Number.NEGATIVE_INFINITY) < knownMs;
   }
 
   /** How long the oldest waiting job had waited when the queue was last read, in ms. */
@@ -176,7 +177,7 @@ export class LoadGauge {
 
   #refreshOld(): void {
     this.#refreshQueues(queueAgeMs);
-    const now = Date.now();
+    const now = performance.now();
     if (now - this.#memoryReadAt > memoryAgeMs) {
       this.#memoryReadAt = now;
       this.#readingMemory ??= this.#readMemory()
@@ -188,7 +189,7 @@ export class LoadGauge {
   }
 
   #refreshQueues(ageMs: number): void {
-    const now = Date.now();
+    const now = performance.now();
     if (now - this.#queuesReadAt <= ageMs) return;
     this.#queuesReadAt = now;
     this.#readingQueues ??= this.#readQueues()
@@ -199,7 +200,7 @@ export class LoadGauge {
   }
 
   async #readQueues(): Promise<void> {
-    const now = Date.now();
+    const now = performance.now();
     const due = [...this.#queues].filter(([capability]) => this.#isDue(capability, now));
     await Promise.all(due.map(([capability, queue]) => this.#readQueue(capability, queue)));
   }
@@ -208,11 +209,11 @@ export class LoadGauge {
   #isDue(capability: Capability, now: number): boolean {
     const { now: admitted, before } = this.#admissions.get(capability) ?? { now: 0, before: 0 };
     const isUsed = admitted > 0 || before >= 1 || (this.#waiting.get(capability) ?? 0) > 0;
-    return isUsed || now - (this.#readAt.get(capability) ?? 0) > memoryAgeMs - queueAgeMs;
+    return isUsed || now - (this.#readAt.get(capability) ?? Number.NEGATIVE_INFINITY) > memoryAgeMs - queueAgeMs;
   }
 
   async #readQueue(capability: Capability, queue: ReadQueue): Promise<void> {
-    this.#readAt.set(capability, Date.now());
+    this.#readAt.set(capability, performance.now());
     const before = this.#admissions.get(capability)?.now ?? 0;
     const waiting = await queue.waiting();
     // Usually nothing waits, and the rest is not needed.
@@ -223,7 +224,7 @@ export class LoadGauge {
     // Jobs admitted meanwhile were not in the queue yet.
     this.#waiting.set(capability, waiting + (admissions?.now ?? before) - before);
     this.#active.set(capability, active);
-    this.#knownAt.set(capability, Date.now());
+    this.#knownAt.set(capability, performance.now());
     this.#oldestWaitMs.set(capability, depth?.oldestWaitMs ?? 0);
     if (isBackedUp) this.#backedUp.add(capability);
     else this.#backedUp.delete(capability);
@@ -239,6 +240,6 @@ export class LoadGauge {
 
   async #readMemory(): Promise<void> {
     this.#memory = await memoryUse(this.#redis);
-    this.#knownAt.set('memory', Date.now());
+    this.#knownAt.set('memory', performance.now());
   }
 }

@@ -117,7 +117,7 @@ export class Connections {
    * @param coming bytes that are about to be added
    */
   sweep(coming = 0): void {
-    const now = Date.now();
+    const now = performance.now();
     this.#unsent = coming;
     for (const socket of this.#open) this.#look(socket, now);
     for (const unread of [...this.#unread.values()]) {

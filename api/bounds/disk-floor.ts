@@ -8,7 +8,8 @@ const ageMs = 1000;
 export class DiskFloor {
   readonly #folder: string;
   readonly #floor: number;
-  #readAt = 0;
+  /** In ms of `performance.now()`. */
+  #readAt = Number.NEGATIVE_INFINITY;
   #free = Number.POSITIVE_INFINITY;
 
   /** @param floor free bytes below which uploads are refused */
@@ -19,7 +20,7 @@ export class DiskFloor {
 
   /** Free bytes, at most a second old. A stale figure is refreshed in the background. */
   get free(): number {
-    const now = Date.now();
+    const now = performance.now();
     if (now - this.#readAt > ageMs) {
       this.#readAt = now;
       this.refresh().catch(() => undefined);

@@ -150,7 +150,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   /**
-   * Called periodically: detects silence, and retries what failed.
+   * Called periodically: detects silence, also after the clock was put back, and retries what failed.
    * @param isRound whether the readers that have been silent for longer ask now: together they cost Redis little
    */
   tick(now: number, isRound = true): void {
@@ -167,7 +167,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
       this.catchUp();
       return;
     }
-    const isSilent = now - this.#lastHeardAt >= silenceMs;
+    const isSilent = Math.abs(now - this.#lastHeardAt) >= silenceMs;
     if (!isSilent || this.#isPaused || (this.#hasAsked && !isRound)) return;
     this.#hasAsked = true;
     this.#checkProgress();

@@ -32,15 +32,16 @@ export class SocketConnection {
   readonly #pings: NodeJS.Timeout;
   #isFull = false;
   #isPaused = false;
-  #heardAt = Date.now();
+  /** Checks since the client was heard, or had to read. Counted, as the clock of the host may be put right meanwhile. */
+  #unheardChecks = 0;
   #closing: { readonly code: number; readonly reason: string } | undefined;
 
   constructor(webSocket: WebSocket, socket: Socket) {
     this.#webSocket = webSocket;
     this.#socket = socket;
-    this.#pings = setInterval(() => this.#checkAlive(Date.now()), pingMs);
+    this.#pings = setInterval(() => this.#checkAlive(), pingMs);
     const hear = (): void => {
-      this.#heardAt = Date.now();
+      this.#unheardChecks = 0;
     };
     webSocket.on('pong', hear).on('message', hear);
     // An error closes the connection; it has no other receiver.
@@ -71,7 +72,7 @@ export class SocketConnection {
     this.#socket.uncork();
     if (this.#socket.writableNeedDrain) {
       this.#isFull = true;
-      this.#heardAt = Date.now();
+      this.#unheardChecks = 0;
     }
     return !this.#isFull;
   }
@@ -86,7 +87,7 @@ export class SocketConnection {
   setReading(isReading: boolean): void {
     if (isReading !== this.#isPaused) return;
     this.#isPaused = !isReading;
-    this.#heardAt = Date.now();
+    this.#unheardChecks = 0;
     if (isReading) this.#webSocket.resume();
     else this.#webSocket.pause();
   }
@@ -110,17 +111,16 @@ export class SocketConnection {
   }
 
   #drained(): void {
-    this.#heardAt = Date.now();
+    this.#unheardChecks = 0;
     this.#isFull = false;
     if (this.#closing !== undefined) this.#webSocket.close(this.#closing.code, this.#closing.reason);
     else for (const listener of [...this.#drains]) listener();
   }
 
-  #checkAlive(now: number): void {
-    const unheard = now - this.#heardAt;
+  #checkAlive(): void {
     // A full connection gets no pings, so it sends no responses either.
     if (this.#isFull) return;
-    if (unheard > silentMs && !this.#isPaused) this.#webSocket.terminate();
+    if (++this.#unheardChecks * pingMs > silentMs && !this.#isPaused) this.#webSocket.terminate();
     else if (this.#webSocket.readyState === WebSocket.OPEN) this.#webSocket.ping();
   }
 }

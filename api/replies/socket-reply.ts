@@ -70,7 +70,8 @@ export class SocketReply implements FrameReceiver {
   #isFull = true;
   /** Number of the fold's events, including those that the client has already. */
   #folded = 0;
-  #heardAt = 0;
+  /** Checks since the client was heard, or had to read. Counted, as the clock of the host may be put right meanwhile. */
+  #unheardChecks = 0;
   /** Bytes that are counted for what is not sent yet. */
   #unsent = 0;
   #pings: NodeJS.Timeout | undefined;
@@ -97,10 +98,10 @@ export class SocketReply implements FrameReceiver {
   open(webSocket: WebSocket, socket: Socket): void {
     this.#webSocket = webSocket;
     this.#socket = socket;
-    this.#heardAt = Date.now();
-    this.#pings = setInterval(() => this.#checkAlive(Date.now()), pingMs);
+    this.#unheardChecks = 0;
+    this.#pings = setInterval(() => this.#checkAlive(), pingMs);
     webSocket.on('pong', () => {
-      this.#heardAt = Date.now();
+      this.#unheardChecks = 0;
     });
     webSocket.on('message', () => this.#refuseMessage());
     // An error closes the connection; it has no other receiver.
@@ -179,7 +180,7 @@ export class SocketReply implements FrameReceiver {
     socket.uncork();
     this.#isFull = socket.writableNeedDrain;
     if (this.#isFull) {
-      this.#heardAt = Date.now();
+      this.#unheardChecks = 0;
       return;
     }
     if (this.#unsent > 0) this.#options.share?.shrink(this.#unsent);
@@ -188,7 +189,7 @@ export class SocketReply implements FrameReceiver {
   }
 
   #drained(): void {
-    this.#heardAt = Date.now();
+    this.#unheardChecks = 0;
     this.#isFull = false;
     this.#send();
     if (!this.#isFull && this.#closeCode === undefined) this.onDrain?.();
@@ -198,11 +199,10 @@ export class SocketReply implements FrameReceiver {
     this.#webSocket?.close(this.#closeCode);
   }
 
-  #checkAlive(now: number): void {
-    const unheard = now - this.#heardAt;
+  #checkAlive(): void {
     // A full connection gets no pings, so it sends no responses either.
     if (this.#isFull) return;
-    if (unheard > silentMs) this.#webSocket?.terminate();
+    if (++this.#unheardChecks * pingMs > silentMs) this.#webSocket?.terminate();
     else if (this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
   }
 

@@ -147,6 +147,8 @@ export class SseReply extends StreamedReply implements FrameReceiver {
 
   tick(now: number): void {
     if (this.isEnded) return;
+    // The clock may have been put back.
+    this.#lastWriteAt = Math.min(this.#lastWriteAt, now);
     const silent = now - this.#lastWriteAt;
     if (this.#isFull || silent < pingMs) return;
     if (this.isOpen) this.#ping();

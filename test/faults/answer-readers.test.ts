@@ -429,6 +429,17 @@ describe('AnswerReaders', () => {
   }, async (t) => {
     assert.deepEqual(await missEverything(t, () => t.mock.timers.tick(5500)), [1, 2]);
   });
+
+  test('AnswerReaders reads the log after some silence also when the clock of its host was put back by an hour', {
+    timeout: 10_000,
+  }, async (t) => {
+    const frames = await missEverything(t, () => {
+      const now = Date.now;
+      t.mock.method(Date, 'now', () => now() - 3_600_000);
+      t.mock.timers.tick(6500);
+    });
+    assert.deepEqual(frames, [1, 2]);
+  });
 });
 
 describe('AnswerReaders before the job exists', () => {

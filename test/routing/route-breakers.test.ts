@@ -56,6 +56,19 @@ describe('the breaker of a route', () => {
     assert.deepEqual(states, ['open', 'half-open', 'closed']);
   });
 
+  it('the pause of a route is no longer because the clock of its host was put back', async () => {
+    await fails();
+    mock.timers.setTime(500_000);
+    assert.equal(breakers.admits(route), false);
+    mock.timers.tick(pauseMs);
+    assert.equal(breakers.admits(route), true);
+    await breakers.call(route, () => Promise.reject(failure)).catch(() => undefined);
+    assert.equal(breakers.admits(route), false, 'a failed probe pauses it again');
+    mock.timers.tick(pauseMs);
+    await breakers.call(route, fine);
+    assert.deepEqual([breakers.admits(route), states.at(-1)], [true, 'closed']);
+  });
+
   it('learns nothing of a call whose caller has left', async () => {
     await fails();
     mock.timers.tick(pauseMs);

@@ -26,7 +26,7 @@ export interface LimitedKey {
 }
 
 interface Learned {
-  /** By this process's clock. */
+  /** In ms of `performance.now()`. */
   readonly until: number;
   readonly rpm: number | undefined;
   readonly tpm: number | undefined;
@@ -136,7 +136,7 @@ export class LearnedLimits {
   }
 
   #tellAll(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const [name, { until }] of this.#known) this.#listener?.limited(keyOf(name), Math.max(0, until - now));
     this.#listener?.read();
   }
@@ -144,9 +144,9 @@ export class LearnedLimits {
   #take(name: string, value: string): void {
     const [until, rpm, tpm, at, promised] = value.split(' ').map((word) => (word === '-' ? undefined : Number(word)));
     if (!Number.isFinite(until) || !Number.isFinite(at)) return;
-    const local = Date.now() + (until as number) - this.#clock.now();
+    const local = performance.now() + (until as number) - this.#clock.now();
     const now = this.#clock.now();
-    if (local < Date.now() && (at as number) + rememberMs < now) return;
+    if (local < performance.now() && (at as number) + rememberMs < now) return;
     this.#known.set(name, { until: local, rpm, tpm, at: at as number, promised });
   }
 }

@@ -67,7 +67,10 @@ export class RouteBreakers {
   pauseMs(route: string): number {
     const health = this.#routes.get(route);
     if (health === undefined || health.breaker.state === CircuitState.Closed) return this.#elsewhereMs(route);
-    return Math.max(0, health.pausedAt + health.settings.breakerPauseMs - Date.now());
+    const now = Date.now();
+    // If the clock was put back, the pause begins anew: nobody knows how long it has lasted.
+    health.pausedAt = Math.min(health.pausedAt, now);
+    return Math.max(0, health.pausedAt + health.settings.breakerPauseMs - now);
   }
 
   /**
@@ -140,8 +143,8 @@ export class RouteBreakers {
     try {
       return await health.breaker.execute(work);
     } catch (error) {
-      // Called all the same, as there was no other route.
-      if (error instanceof BrokenCircuitError) return await work();
+      // Called all the same, as there was no other route, or as the breaker's pause is longer: its clock was put back.
+      if (error instanceof BrokenCircuitError) return await this.#callBeside(route, health, work);
       throw error;
     }
   }

@@ -29,7 +29,7 @@ interface PlannedRoute {
   /** Ids of the accounts that were limited or refused. */
   readonly refused: string[];
   failure: Failure | undefined;
-  /** Until when its vendor asked not to be called, in ms since 1970. */
+  /** Until when its vendor asked not to be called, in ms of `performance.now()`. */
   waitsUntil: number;
   /** Whether it has no capacity. */
   isFull: boolean;
@@ -84,7 +84,7 @@ export class RoutePlan {
     const failed = this.#routes.find((route) => route.routed === routed) as PlannedRoute;
     if (failure.reason === 'key' || failure.reason === 'limit') failed.refused.push(account.id);
     failed.failure = failure;
-    failed.waitsUntil = Date.now() + (failure.error.retryAfterMs ?? 0);
+    failed.waitsUntil = performance.now() + (failure.error.retryAfterMs ?? 0);
     return this.#withAnotherKey(failed) ?? this.#elsewhere() ?? this.#again(calls);
   }
 
@@ -130,7 +130,7 @@ export class RoutePlan {
 
   /** The route that may be called again the soonest. */
   #again(calls: number): NextCall | undefined {
-    const now = Date.now();
+    const now = performance.now();
     const latest = now + this.#settings.maxRetryAfterMs;
     const candidates = this.#routes.filter(
       ({ failure, waitsUntil, name }) => failure?.sameRoute && waitsUntil <= latest && this.#breakers.admits(name),
@@ -191,7 +191,7 @@ export class RetryBudget {
   #refilledAt: number;
 
   /** @param share retries for each call, such as 0.1 */
-  constructor(share: () => number, now: () => number = Date.now) {
+  constructor(share: () => number, now: () => number = () => performance.now()) {
     this.#share = share;
     this.#now = now;
     this.#refilledAt = now();

@@ -35,10 +35,10 @@ export interface AccountRefusal extends KeyRefusal {
 interface CoolingAccount extends Account {
   refusal: AccountRefusal | undefined;
   checked: KeyCheckOutcome | undefined;
-  /** Until when the key is cooling down for all models, in ms since 1970; per model in `coolingModels`. */
+  /** Until when the key is cooling down for all models, in ms of `performance.now()`; per model in `coolingModels`. */
   coolsUntil: number;
   readonly coolingModels: Map<string, number>;
-  /** Models that the vendor limits for the key, and until when, in ms since 1970. */
+  /** Models that the vendor limits for the key, and until when, in ms of `performance.now()`. */
   readonly limitedModels: Map<string, number>;
 }
 
@@ -79,7 +79,7 @@ export class VendorPool {
   /** Whether the vendor has a key that is not cooling down for that model. */
   isWarm(name: string, model: string): boolean {
     const accounts = this.#vendors.get(name)?.accounts ?? [];
-    const now = Date.now();
+    const now = performance.now();
     return accounts.some((account) => coolsUntil(account, model) <= now);
   }
 
@@ -91,7 +91,7 @@ export class VendorPool {
     const pooled = this.#vendors.get(name);
     const [only] = pooled?.accounts ?? [];
     if (pooled === undefined || pooled.accounts.length === 1) return only;
-    const now = Date.now();
+    const now = performance.now();
     return ordered(pooled, draw).reduce((best, account) =>
       Math.max(now, coolsUntil(account, model)) < Math.max(now, coolsUntil(best, model)) ? account : best,
     );
@@ -101,7 +101,7 @@ export class VendorPool {
   pickOther(name: string, model: string, ids: readonly string[], draw?: Draw): Account | undefined {
     const pooled = this.#vendors.get(name);
     if (pooled === undefined || pooled.accounts.length === 1) return undefined;
-    const now = Date.now();
+    const now = performance.now();
     return ordered(pooled, draw).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
   }
 
@@ -109,7 +109,7 @@ export class VendorPool {
   warm(name: string, model: string): string[] {
     const pooled = this.#vendors.get(name);
     if (pooled === undefined) return [];
-    const now = Date.now();
+    const now = performance.now();
     const { accounts, next } = pooled;
     return [...accounts.slice(next), ...accounts.slice(0, next)]
       .filter((account) => coolsUntil(account, model) <= now)
@@ -120,7 +120,7 @@ export class VendorPool {
   coolDown({ vendor, id }: NamedAccount, ms: number, model?: string): void {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined) return;
-    const now = Date.now();
+    const now = performance.now();
     const until = now + ms;
     if (model === undefined) {
       account.coolsUntil = Math.max(account.coolsUntil, until);
@@ -136,7 +136,7 @@ export class VendorPool {
     const account = pooled?.accounts.find((each) => each.id === id);
     if (pooled === undefined || account === undefined) return;
     pooled.limitedModels.add(model);
-    const now = Date.now();
+    const now = performance.now();
     for (const [each, end] of account.limitedModels) if (end <= now) account.limitedModels.delete(each);
     account.limitedModels.set(model, Math.max(account.limitedModels.get(model) ?? 0, now + ms));
   }
@@ -162,7 +162,7 @@ export class VendorPool {
       if (limitedModels.size === 0) return 0;
       until = Math.min(until, limitedModels.get(model) ?? 0);
     }
-    return Number.isFinite(until) ? Math.max(0, until - Date.now()) : 0;
+    return Number.isFinite(until) ? Math.max(0, until - performance.now()) : 0;
   }
 
   /** Records that the vendor refuses a key. @returns whether that is new */
@@ -194,7 +194,7 @@ export class VendorPool {
 
   /** How many keys each vendor has, and how many of them are cooling down, altogether or for some model. */
   keyHealth(): KeyHealth[] {
-    const now = Date.now();
+    const now = performance.now();
     return [...this.#vendors].map(([vendor, { accounts }]) => ({
       ...refusalsOf(accounts),
       ...checksOf(accounts),

@@ -53,8 +53,8 @@ export class JobRun implements JobItem<JobRun> {
   task: VendorTask | undefined;
   /** The task's known progress when the run began, in percent. */
   progress = 0;
-  /** When Redis last confirmed the ownership, in ms since 1970. */
-  confirmedAt = Date.now();
+  /** When Redis last confirmed the ownership, in ms of `performance.now()`: a clock that is put right must not end it. */
+  confirmedAt = performance.now();
   /** Its vendor is silent: the last confirmation was a renewed lease. */
   isSilent = false;
   isRenewing = false;
@@ -88,7 +88,7 @@ export class JobRun implements JobItem<JobRun> {
 
   /** Redis has confirmed the ownership. */
   confirm(isSilent: boolean): void {
-    this.confirmedAt = Date.now();
+    this.confirmedAt = performance.now();
     this.isSilent = isSilent;
   }
 
@@ -241,7 +241,7 @@ export class RunningJobs implements InboxListener {
   }
 
   #renewDue(): void {
-    const now = Date.now();
+    const now = performance.now();
     const isSilentRound = ++this.#rounds % silentRounds === 0;
     const due = [...this.#runs].filter(({ isSilent, confirmedAt }) =>
       isSilent ? isSilentRound : now - confirmedAt >= renewAfterMs,

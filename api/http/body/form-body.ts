@@ -107,7 +107,7 @@ function receive(
     const inTurn = new Transform({
       transform: (chunk, _encoding, done) => yieldToEventLoop(() => done(null, chunk)),
     });
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     let received = 0;
     /** Parts whose head has not arrived. */
     let headless = 0;

@@ -81,9 +81,9 @@ export interface BodyPace {
 /** Slower than any usable line. */
 export const usualPace: BodyPace = { graceMs: 30_000, bytesPerSecond: 16 * 1024 };
 
-/** Whether a body with `bytes` received since `startedAt` is too slow. */
+/** Whether a body with `bytes` received since `startedAt`, in ms of `performance.now()`, is too slow. */
 export function isTooSlow(bytes: number, startedAt: number, { graceMs, bytesPerSecond }: BodyPace): boolean {
-  const due = ((Date.now() - startedAt - graceMs) / 1000) * bytesPerSecond;
+  const due = ((performance.now() - startedAt - graceMs) / 1000) * bytesPerSecond;
   return due > 0 && bytes < due;
 }
 
@@ -170,7 +170,7 @@ function tooLarge(maxBytes: number): ApiError {
 
 function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: WholeBounds): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const encoding = encodingOf(req);
     // The size limit is for the unpacked data, the pace for what the caller sends.
     const unpacker = encoding === undefined ? undefined : unpackerOf(encoding);

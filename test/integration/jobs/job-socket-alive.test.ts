@@ -81,6 +81,18 @@ describe('SocketReply', () => {
     await answer.closed;
   });
 
+  it('SocketReply keeps a client that answers when the clock of its host is put forward by an hour', async (t) => {
+    const { answer, client } = await connect();
+    const now = Date.now;
+    t.mock.method(Date, 'now', () => now() + 3_600_000);
+    const pinged = once(client, 'ping');
+    mock.timers.tick(15_000);
+    assert.notEqual(await withTimeout(pinged, 1000), undefined);
+    assert.equal(client.readyState, WebSocket.OPEN);
+    client.close();
+    await answer.closed;
+  });
+
   it('SocketReply reports backpressure while its client reads nothing, and does not take it for dead', async () => {
     const { answer, client, socket, drains } = await connect();
     client.pause();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { QueuedJob } from '../../../../shared/queue/queue.ts';
 import type { RedisClient } from '../../../../shared/redis/redis.ts';
 import { createLogger } from '../../../../shared/runtime/log.ts';
@@ -23,4 +24,28 @@ test('RunningJobs stops a job on its abort, also when the abort arrives before t
   const forgotten = runOf(late.jobId);
   running.add(forgotten);
   assert.equal(forgotten.stopReason, undefined);
+});
+
+test('a lease is renewed in time after the clock of its host was put back by an hour', async (t) => {
+  let renewals = 0;
+  const redis = {
+    defineCommand: (name: string) => {
+      Object.assign(redis, {
+        [name]: async () => {
+          renewals++;
+          return ['ok'];
+        },
+      });
+    },
+  } as unknown as RedisClient;
+  const running = new RunningJobs(redis, createLogger('silent', 'test').log);
+  t.after(() => running.close());
+  const run = runOf('3'.repeat(32));
+  run.attempt = 1;
+  running.add(run);
+  const now = Date.now;
+  t.mock.method(Date, 'now', () => now() - 3_600_000);
+  // A lease lasts 10 s.
+  await delay(5500);
+  assert.ok(renewals > 0, 'others take the job for lost');
 });
