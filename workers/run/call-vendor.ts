@@ -83,6 +83,7 @@ async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWrit
       run.vendor = vendor;
       run.routed = routed;
       run.calls = calls;
+      run.calledAt ??= performance.now();
       writer.served = servedText({
         vendor,
         calls: run.callsInAll,

@@ -58,6 +58,7 @@ export class FrameWriter implements FrameSink {
   firstFrameAt: number | undefined;
   /** The same in ms since 1970. */
   firstAt: number | undefined;
+  /** Frames of the vendor, its end among them. */
   frames = 0;
   /** Who serves the answer, as written at the head of each batch. */
   served = '';
@@ -135,6 +136,7 @@ export class FrameWriter implements FrameSink {
    * the job. Undefined if the answer has failed, which may only show here.
    */
   endWith(body: AnswerBody): Promise<LastFrames | undefined> {
+    this.frames++;
     return this.#last(() => this.#endLine(body));
   }
 
@@ -158,7 +160,6 @@ export class FrameWriter implements FrameSink {
 
   async #last(terminal: () => string | Promise<string>): Promise<LastFrames | undefined> {
     if (this.#failure !== undefined) return undefined;
-    this.frames++;
     try {
       const lines = await resolveLines([...this.#lines, terminal()]);
       return { lines: lines.join('\n'), lineCount: lines.length, firstSeq: this.#committedSeq + 1 };

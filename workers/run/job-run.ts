@@ -49,6 +49,8 @@ export class JobRun implements JobItem<JobRun> {
   routed: RoutedModel | undefined;
   /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
+  /** When the first of them began, in ms of `performance.now()`. */
+  calledAt: number | undefined;
   /** The task that a vendor runs for the job, once it is stored. */
   task: VendorTask | undefined;
   /** The task's known progress when the run began, in percent. */

@@ -216,7 +216,8 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
       return ending;
     }
     if (writer.firstFrameAt !== undefined) {
-      const seconds = (writer.firstFrameAt - startedAt) / 1000;
+      // Not from the start: a job may have waited for its vendor's capacity.
+      const seconds = (writer.firstFrameAt - (run.calledAt ?? startedAt)) / 1000;
       const traceId = job.trace && traceIdOf(job.trace);
       context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds, traceId);
     }
