@@ -63,7 +63,7 @@ function openParking(
   { shards, highShare }: { readonly shards: Pick<QueueShards, 'count'>; readonly highShare: number },
   closers: Closers,
   log: Logger,
-): WorkerContext['parking'] {
+): { readonly of: WorkerContext['parking']; readonly reconsider: Parking['reconsider'] } {
   const open = new Map<string, Parking>();
   const parkingOf = (capability: Capability, shard: number): Parking => {
     const name = `${capability} ${shard}`;
@@ -76,7 +76,12 @@ function openParking(
   };
   for (const capability of wanted) for (let shard = 0; shard < shards.count; shard++) parkingOf(capability, shard);
   closers.add(async () => void (await Promise.all([...open.values()].map((parking) => parking.close()))));
-  return (job) => parkingOf(job.capability, shardOf(job));
+  return {
+    of: (job) => parkingOf(job.capability, shardOf(job)),
+    reconsider: async (isLimited) => {
+      await Promise.all([...open.values()].map((parking) => parking.reconsider(isLimited)));
+    },
+  };
 }
 
 async function openTracing(config: Config, closers: Closers, log: Logger): Promise<WorkerContext['tracer']> {
@@ -96,6 +101,17 @@ async function openRouting(
   if (config.proxy !== undefined) connectThrough(proxyConnector(config.proxy));
   const pacer = await Pacer.open(context, workerId, config.vendors);
   return new Routing(config, registry, log, pacer, await SharedHealth.open(redis, clock, log));
+}
+
+/** Checks the keys, and returns what checks those that have come since. */
+function keyChecker(context: WorkerContext, closers: Closers): () => void {
+  const stopping = new AbortController();
+  closers.add(() => stopping.abort());
+  const check = (): void => {
+    if (context.config.checksKeys) void checkKeys(context, stopping.signal);
+  };
+  check();
+  return check;
 }
 
 async function start(): Promise<void> {
@@ -135,7 +151,7 @@ async function start(): Promise<void> {
     catalogue: createCatalogue(config),
     vendors: routing.vendors,
     router: routing.router,
-    parking,
+    parking: parking.of,
     running,
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
@@ -157,6 +173,7 @@ async function start(): Promise<void> {
   const consumers = wanted.map((capability) => consume(capability, redis, context));
   closers.add((signal) => drain(consumers, context, signal));
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
+  const checkNewKeys = keyChecker(context, closers);
   // Before the message that it is ready: the launcher sends the signal on from then on.
   closers.add(
     reloadOnHangup({
@@ -165,12 +182,11 @@ async function start(): Promise<void> {
       apply: (changed) => {
         context.catalogue.replace(changed);
         routing.replace(changed);
+        void parking.reconsider((route) => routing.isLimited(route));
+        checkNewKeys();
       },
     }),
   );
-  const stopping = new AbortController();
-  closers.add(() => stopping.abort());
-  if (config.checksKeys) void checkKeys(context, stopping.signal);
   closeOnSignal({
     log,
     flush,

@@ -1,5 +1,11 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import type { ParkCall, ParkedJobs, ParkedRoute, ParkReply } from '../../shared/queue/parking/parked-jobs.ts';
+import {
+  maxReleased,
+  type ParkCall,
+  type ParkedJobs,
+  type ParkedRoute,
+  type ParkReply,
+} from '../../shared/queue/parking/parked-jobs.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
 /** How often jobs are released at most, in ms. */
@@ -18,6 +24,7 @@ export class Parking {
   /** Routes with capacity, and for how many jobs. */
   #ready = new Map<string, number>();
   #releasing: Promise<void> | undefined;
+  #reconsidering: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   constructor(capability: Capability, jobs: ParkedJobs, log: Pick<Logger, 'warn'>) {
@@ -50,9 +57,24 @@ export class Parking {
     this.#schedule(0);
   }
 
+  /**
+   * The limits of vendors have changed. Lines keep the pace of the old ones, so all jobs of a route that has none now are
+   * released, and one of each other line, which finds out what capacity there is. Once more a little later: jobs may just have
+   * been on their way into a line, here or in a worker that has the new limits later.
+   * @param isLimited whether a route has limits now
+   */
+  async reconsider(isLimited: (route: string) => boolean): Promise<void> {
+    clearTimeout(this.#reconsidering);
+    await this.#releaseUnlimited(isLimited);
+    if (this.#isClosed) return;
+    this.#reconsidering = setTimeout(() => void this.#releaseUnlimited(isLimited), searchMs);
+    this.#reconsidering.unref();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#reconsidering);
     await this.#releasing;
   }
 
@@ -75,6 +97,19 @@ export class Parking {
     this.#releasing = undefined;
     const isReady = this.#ready.size > 0;
     this.#schedule(isReady ? 0 : Math.min(searchMs, ...[...this.#routes.values()].map(({ nextMs }) => nextMs)));
+  }
+
+  async #releaseUnlimited(isLimited: (route: string) => boolean): Promise<void> {
+    try {
+      for (const { route, waiting } of await this.#jobs.unpark()) {
+        const released = isLimited(route) ? 1 : waiting;
+        for (let left = released; left > 0; left -= maxReleased) {
+          await this.#jobs.unpark(new Map([[route, Math.min(left, maxReleased)]]));
+        }
+      }
+    } catch (error) {
+      this.#log.warn({ err: error, capability: this.#capability }, 'releasing parked jobs failed');
+    }
   }
 
   async #releaseDue(): Promise<void> {

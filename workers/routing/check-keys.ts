@@ -13,12 +13,12 @@ const claimMs = 30_000;
 type CheckContext = Pick<WorkerContext, 'redis' | 'log'> & { readonly vendors: VendorPool };
 
 /**
- * Checks each key once, by a call that costs nothing, and logs the result for the operator. The keys of one vendor are checked
- * one after the other. @param signal stops the checks
+ * Checks each key once, of those that were not checked before, by a call that costs nothing, and logs the result for the operator.
+ * The keys of one vendor are checked one after the other. @param signal stops the checks
  */
 export async function checkKeys(context: CheckContext, signal: AbortSignal): Promise<void> {
   await Promise.all(
-    context.vendors.keyed().map(async (accounts) => {
+    context.vendors.unchecked().map(async (accounts) => {
       for (const account of accounts) if (!signal.aborted) await checkKey(context, account, signal);
     }),
   );

@@ -6,7 +6,7 @@ import type { Pacer } from '../pacing/pacer.ts';
 import { createWorkerMetrics, type WorkerMetrics } from '../worker-metrics.ts';
 import { Router } from './router.ts';
 import type { SharedHealth } from './shared-health.ts';
-import { VendorPool } from './vendor-pool.ts';
+import { usualMaxCallMs, VendorPool } from './vendor-pool.ts';
 
 /** Finds a vendor for each job: the vendors that are on, the router over them, and their metrics. */
 export class Routing {
@@ -23,7 +23,7 @@ export class Routing {
    * @param pacer keeps the calls within the vendors' limits
    */
   constructor(
-    { vendors, models, routing, vendorSilenceMs, region }: Config,
+    { vendors, models, routing, vendorSilenceMs, region, backgroundDeadlineMs }: Config,
     registry: Registry,
     log: Pick<Logger, 'warn'>,
     pacer: Pacer,
@@ -32,7 +32,7 @@ export class Routing {
     this.#pacer = pacer;
     this.#health = health;
     this.#listed = routesOf(models);
-    this.vendors = new VendorPool(vendors);
+    this.vendors = new VendorPool(vendors, Math.max(usualMaxCallMs, backgroundDeadlineMs));
     pacer.learned.tell({
       limited: ({ vendor, account: id, model }, ms) => this.vendors.limit({ vendor: { name: vendor }, id }, ms, model),
       read: () => this.vendors.forgetLimits((vendor, model) => pacer.learned.has(vendor, model)),
@@ -65,6 +65,12 @@ export class Routing {
     this.#health.close();
     await this.#pacer.close();
     await this.vendors.close();
+  }
+
+  /** Whether calls of a route are limited, by the configuration or as was learned. */
+  isLimited(route: string): boolean {
+    const slash = route.indexOf('/');
+    return this.vendors.isLimited(route.slice(0, slash), route.slice(slash + 1));
   }
 
   /** Replaces vendors and settings for future calls. */

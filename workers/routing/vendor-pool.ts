@@ -7,8 +7,8 @@ import { MediaGate } from '../run/call-files.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
-/** How long connections of a vendor that a reload has removed may still be used. */
-const retiredMs = 3_600_000;
+/** A call lasts no longer, in ms, unless its job is background work: callers may set a deadline of a day. */
+export const usualMaxCallMs = 86_400_000;
 
 /** A vendor as reached with one of its keys. */
 export interface Account {
@@ -54,9 +54,12 @@ interface PooledVendor {
 /** The vendors that are on, each with all of its keys, and which keys are cooling down. */
 export class VendorPool {
   readonly #vendors = new Map<string, PooledVendor>();
-  readonly #retired = new Map<Vendor, NodeJS.Timeout>();
+  readonly #retired = new Map<Account, NodeJS.Timeout>();
+  readonly #maxCallMs: number;
 
-  constructor(vendors: Readonly<Record<string, VendorSettings>>) {
+  /** @param maxCallMs how long connections of a vendor that a reload has removed may still be used, in ms */
+  constructor(vendors: Readonly<Record<string, VendorSettings>>, maxCallMs = usualMaxCallMs) {
+    this.#maxCallMs = maxCallMs;
     this.replace(vendors);
   }
 
@@ -74,6 +77,11 @@ export class VendorPool {
   find(name: string, id?: string): Account | undefined {
     const accounts = this.#vendors.get(name)?.accounts;
     return accounts?.find((account) => account.id === id) ?? accounts?.[0];
+  }
+
+  /** The account that runs a task: the same, or of a vendor that a reload has removed the one that has begun it. */
+  findOfTask(name: string, id?: string): Account | undefined {
+    return this.find(name, id) ?? [...this.#retired.keys()].find((each) => each.vendor.name === name && each.id === id);
   }
 
   /** Whether the vendor has a key that is not cooling down for that model. */
@@ -181,9 +189,10 @@ export class VendorPool {
     account.refusal = undefined;
   }
 
-  /** The accounts of the vendors that need a key, by vendor. */
-  keyed(): (readonly Account[])[] {
-    return [...this.#vendors.values()].flatMap(({ settings, accounts }) => (settings.row.needsKey ? [accounts] : []));
+  /** The accounts whose keys were not checked, of the vendors that need one, by vendor. */
+  unchecked(): (readonly Account[])[] {
+    const keyed = [...this.#vendors.values()].filter(({ settings }) => settings.row.needsKey);
+    return keyed.map(({ accounts }) => accounts.filter(({ checked }) => checked === undefined));
   }
 
   /** Records the outcome of a key check. */
@@ -206,19 +215,15 @@ export class VendorPool {
 
   /** Replaces the vendors for future calls. Running calls may finish with those that are removed. */
   replace(vendors: Readonly<Record<string, VendorSettings>>): void {
-    for (const [name, { settings, accounts }] of this.#vendors) {
-      if (Object.hasOwn(vendors, name) && isDeepStrictEqual(vendors[name], settings)) continue;
+    const changed = new Map<string, PooledVendor>();
+    for (const [name, pooled] of this.#vendors) {
+      if (Object.hasOwn(vendors, name) && isDeepStrictEqual(vendors[name], pooled.settings)) continue;
       this.#vendors.delete(name);
-      for (const { vendor } of accounts) this.#retire(vendor);
+      changed.set(name, pooled);
+      for (const account of pooled.accounts) this.#retire(account);
     }
     for (const [name, settings] of Object.entries(vendors)) {
-      if (!this.#vendors.has(name))
-        this.#vendors.set(name, {
-          settings,
-          accounts: openAccounts(name, settings),
-          next: 0,
-          limitedModels: new Set(),
-        });
+      if (!this.#vendors.has(name)) this.#vendors.set(name, openVendor(name, settings, changed.get(name)));
     }
   }
 
@@ -226,32 +231,30 @@ export class VendorPool {
   async close(): Promise<void> {
     for (const timer of this.#retired.values()) clearTimeout(timer);
     const accounts = [...this.#vendors.values()].flatMap((pooled) => pooled.accounts);
-    await Promise.all(
-      [...accounts.map(({ vendor }) => vendor), ...this.#retired.keys()].map((vendor) => vendor.close()),
-    );
+    await Promise.all([...accounts, ...this.#retired.keys()].map(({ vendor }) => vendor.close()));
   }
 
-  #retire(vendor: Vendor): void {
+  #retire(account: Account): void {
     const close = (): void => {
-      this.#retired.delete(vendor);
-      vendor.close().catch(() => undefined);
+      this.#retired.delete(account);
+      account.vendor.close().catch(() => undefined);
     };
-    this.#retired.set(vendor, setTimeout(close, retiredMs).unref());
+    this.#retired.set(account, setTimeout(close, this.#maxCallMs).unref());
   }
 }
 
-function openAccounts(name: string, settings: VendorSettings): CoolingAccount[] {
+/** @param before the same vendor with other settings: what was found of keys that stay holds, unless they are another server's */
+function openVendor(name: string, settings: VendorSettings, before: PooledVendor | undefined): PooledVendor {
   const media = new MediaGate(settings);
-  return settings.apiKeys.map((apiKey) => ({
-    vendor: createVendor(name, settings, apiKey),
-    media,
-    id: createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12),
-    refusal: undefined,
-    checked: undefined,
-    coolsUntil: 0,
-    coolingModels: new Map(),
-    limitedModels: new Map(),
-  }));
+  const known = before?.settings.baseUrl === settings.baseUrl ? before.accounts : [];
+  const accounts = settings.apiKeys.map((apiKey): CoolingAccount => {
+    const id = createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12);
+    const found = { coolsUntil: 0, coolingModels: new Map(), limitedModels: new Map() };
+    const same = known.find((each) => each.id === id) ?? { ...found, refusal: undefined, checked: undefined };
+    return { ...same, vendor: createVendor(name, settings, apiKey), media, id };
+  });
+  const limited = accounts.flatMap(({ limitedModels }) => [...limitedModels.keys()]);
+  return { settings, accounts, next: 0, limitedModels: new Set(limited) };
 }
 
 function isCooling({ coolsUntil: until, coolingModels, limitedModels }: CoolingAccount, now: number): boolean {

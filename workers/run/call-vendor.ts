@@ -196,7 +196,7 @@ async function followTask(
   task: VendorTask,
 ): Promise<JobAnswer | Pause> {
   const { progress } = run;
-  const account = context.vendors.find(task.vendor, task.account);
+  const account = context.vendors.findOfTask(task.vendor, task.account);
   if (account === undefined) {
     context.log.warn(
       { job: run.job.id, vendor: task.vendor },

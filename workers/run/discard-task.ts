@@ -46,7 +46,7 @@ async function discardTask(
   { vendor: name, account, model, task }: VendorTask,
 ): Promise<void> {
   try {
-    const { vendor } = context.vendors.find(name, account) ?? {};
+    const { vendor } = context.vendors.findOfTask(name, account) ?? {};
     const signal = AbortSignal.timeout(discardMs);
     const files = callFiles(context.blobs, job.account);
     await vendor?.video?.discard?.({ model, task, signal, silenceMs: discardMs, files });

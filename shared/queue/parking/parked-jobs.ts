@@ -19,7 +19,7 @@ const unparkScript = loadScript<(string | number)[]>(
 /** How early a job is released, in ms: it is to be claimed and to reserve its call before there is capacity. */
 const earlyMs = 600;
 /** Jobs released at a time, which keeps Redis busy for some milliseconds. */
-const maxReleased = 100;
+export const maxReleased = 100;
 
 /** A job to park. */
 export interface ParkCall extends QueueClaim {

@@ -68,6 +68,33 @@ test('a vendor and a route that a reload removes leave no refused key and no ope
   }
 });
 
+test('a key that a reload brings is checked, and those that stay are not checked again', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
+  const file = join(folder, 'sluice.yaml');
+  const vendor = await startFixtureVendor();
+  vendor.answer((response, { headers }) => {
+    const isRefused = headers.authorization === 'Bearer second-key';
+    sendJson(response, isRefused ? 401 : 200, isRefused ? errorBody('no', null) : '{"object":"list","data":[]}');
+  });
+  const write = (...api_keys: string[]) =>
+    writeFile(file, JSON.stringify({ vendors: { openai: { base_url: vendor.baseUrl, api_keys } } }));
+  await write('first-key');
+  const gateway = await TestGateway.start({ settings: { SLUICE_CONFIG: file, SLUICE_CHECK_KEYS: 'on' } });
+  try {
+    const [worker] = gateway.workers;
+    const checked = () => vendor.requests.map(({ headers }) => headers.authorization);
+    await eventually(() => assert.deepEqual(checked(), ['Bearer first-key']));
+    await write('first-key', 'second-key');
+    worker?.child.kill('SIGHUP');
+    await eventually(() => assert.match(worker?.output() ?? '', /vendor rejected the API key: check its setting/));
+    assert.deepEqual(checked(), ['Bearer first-key', 'Bearer second-key']);
+  } finally {
+    await gateway.stop();
+    await vendor.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 test('a reload tells which limits have changed, as they stay until the next start, and nothing if none has', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
   const file = join(folder, 'sluice.yaml');

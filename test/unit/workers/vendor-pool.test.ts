@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { readConfig } from '../../../shared/config/config.ts';
+import { VendorPool } from '../../../workers/routing/vendor-pool.ts';
+
+test('a call of background work may use the connections of a vendor that a reload has removed for as long as it may run', async () => {
+  const { vendors, backgroundDeadlineMs } = readConfig({ OPENAI_API_KEY: 'a-key' });
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const pool = new VendorPool(vendors);
+  try {
+    const vendor = pool.find('openai')?.vendor as { close(): Promise<void> };
+    let closed = 0;
+    vendor.close = async () => {
+      closed++;
+    };
+    pool.replace({});
+    assert.equal(pool.find('openai'), undefined);
+    mock.timers.tick(backgroundDeadlineMs);
+    assert.equal(closed, 0);
+    mock.timers.tick(86_400_000);
+    assert.equal(closed, 1);
+  } finally {
+    mock.timers.reset();
+    await pool.close();
+  }
+});
+
+test('a key cools down no longer because the clock of its host was put back by an hour', async (t) => {
+  const pool = new VendorPool(readConfig({ OPENAI_API_KEY: 'a-key' }).vendors);
+  t.after(() => pool.close());
+  const account = pool.find('openai');
+  assert.ok(account);
+  pool.coolDown(account, 100);
+  pool.limit(account, 100, 'a-model');
+  assert.equal(pool.isWarm('openai', 'a-model'), false);
+  const now = Date.now;
+  t.mock.method(Date, 'now', () => now() - 3_600_000);
+  await delay(150);
+  assert.equal(pool.isWarm('openai', 'a-model'), true);
+  assert.equal(pool.limitedMs('openai', 'a-model'), 0);
+});
