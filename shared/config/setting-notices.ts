@@ -24,6 +24,23 @@ const ofProxies = /^(http|https|no|all|ftp)_proxy$/i;
 const ofKubernetes = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?$/;
 const serviceAddress = /^(tcp|udp):\/\/|^\d+$|^(tcp|udp)$|^\d+(\.\d+){3}$|:.*:/i;
 
+/** Settings of OpenTelemetry's standard that are not heeded: the values that change nothing, and what to do about the others. */
+const unheeded: Readonly<Record<string, readonly [harmless: RegExp, hint: string]>> = {
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [/^$/, 'set OTEL_EXPORTER_OTLP_ENDPOINT, without /v1/traces'],
+  OTEL_SDK_DISABLED: [/^(?!true$)/i, 'without OTEL_EXPORTER_OTLP_ENDPOINT nothing is traced'],
+  OTEL_TRACES_EXPORTER: [/^otlp$/, 'without OTEL_EXPORTER_OTLP_ENDPOINT nothing is traced'],
+  OTEL_EXPORTER_OTLP_PROTOCOL: [/^http\//, 'traces are sent over HTTP, usually to port 4318'],
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: [/^http\//, 'traces are sent over HTTP, usually to port 4318'],
+  OTEL_RESOURCE_ATTRIBUTES: [/^$/, 'only OTEL_SERVICE_NAME names the service in traces'],
+};
+
+/** @param isTraced whether there are traces at all: without, such a name belongs to other programs, unless it says where they go */
+function unheededNotices(name: string, value: string, isTraced: boolean): SettingNotice[] {
+  const [harmless, hint] = unheeded[name] ?? [];
+  if (harmless === undefined || harmless.test(value) || isTraced === name.endsWith('_ENDPOINT')) return [];
+  return [{ name, sentence: `${name} has no effect: ${hint}.` }];
+}
+
 /**
  * Finds unknown names in the environment that resemble settings, and deprecated ones.
  * @param known the names of all settings
@@ -34,7 +51,12 @@ export function settingNotices(
 ): readonly SettingNotice[] {
   const isKnown = new Set([...known, ...namesInFile(environment.SLUICE_CONFIG)]);
   const notices: SettingNotice[] = [];
+  const isTraced = Boolean(environment.OTEL_EXPORTER_OTLP_ENDPOINT);
   for (const [name, value] of Object.entries(environment)) {
+    if (value && Object.hasOwn(unheeded, name)) {
+      notices.push(...unheededNotices(name, value, isTraced));
+      continue;
+    }
     if (!value || isKnown.has(name) || elsewhere.has(name) || ofTests.test(name) || ofProxies.test(name)) continue;
     if (ofKubernetes.test(name) && serviceAddress.test(value)) continue;
     const isOurs = ownPrefix.test(name);

@@ -20,12 +20,18 @@ function decoded(value: string): string {
   }
 }
 
+/** The samplers of OpenTelemetry's standard, by name; those of which the share is fixed follow from it. */
+const samplers = [
+  ...(['traceidratio', 'always_on', 'always_off'] as const),
+  ...(['parentbased_traceidratio', 'parentbased_always_on', 'parentbased_always_off'] as const),
+] as const;
+
 /** Settings of traces, under OpenTelemetry's own names. */
 export const tracingSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'must be an http or https address' }).optional(),
   OTEL_EXPORTER_OTLP_HEADERS: pairs.optional(),
   OTEL_SERVICE_NAME: z.string().min(1).default('sluice'),
-  OTEL_TRACES_SAMPLER: z.enum(['traceidratio', 'parentbased_traceidratio']).default('traceidratio'),
+  OTEL_TRACES_SAMPLER: z.enum(samplers).default('traceidratio'),
   OTEL_TRACES_SAMPLER_ARG: z.coerce.number().min(0).max(1).default(1),
 };
 
@@ -45,11 +51,13 @@ export interface TracingSettings {
 /** Reads the settings of traces; undefined if they are off. */
 export function readTracingSettings(env: z.output<z.ZodObject<typeof tracingSettings>>): TracingSettings | undefined {
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
+  const sampler = env.OTEL_TRACES_SAMPLER;
+  const ratio = sampler.endsWith('traceidratio') ? env.OTEL_TRACES_SAMPLER_ARG : Number(sampler.endsWith('on'));
   return {
     endpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
     headers: env.OTEL_EXPORTER_OTLP_HEADERS ?? {},
     serviceName: env.OTEL_SERVICE_NAME,
-    ratio: env.OTEL_TRACES_SAMPLER_ARG,
-    followsCallers: env.OTEL_TRACES_SAMPLER === 'parentbased_traceidratio',
+    ratio,
+    followsCallers: sampler.startsWith('parentbased_'),
   };
 }

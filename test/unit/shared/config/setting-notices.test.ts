@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { readSettingNotices, settingNames } from '../../../../shared/config/config.ts';
+import { readConfig, readSettingNotices, settingNames } from '../../../../shared/config/config.ts';
 import { everyAddressNotice, isEveryAddress, ownBaseUrls } from '../../../../shared/config/own-addresses.ts';
 import { settingsComplaint } from '../../../support/settings-complaint.ts';
 
@@ -55,7 +55,50 @@ describe('invalid settings', () => {
   });
 });
 
+describe('the samplers of OpenTelemetry', () => {
+  it('each sampler of the standard is understood, its default too, which ended the start', () => {
+    const read = (sampler: string) => {
+      const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://h:4318', OTEL_TRACES_SAMPLER: sampler };
+      const { tracing } = readConfig({ ...environment, OTEL_TRACES_SAMPLER_ARG: '0.25' });
+      return [tracing?.ratio, tracing?.followsCallers];
+    };
+    assert.deepEqual(read('parentbased_always_on'), [1, true]);
+    assert.deepEqual(read('parentbased_always_off'), [0, true]);
+    assert.deepEqual(read('parentbased_traceidratio'), [0.25, true]);
+    assert.deepEqual(read('always_on'), [1, false]);
+    assert.deepEqual(read('always_off'), [0, false]);
+    assert.deepEqual(read('traceidratio'), [0.25, false]);
+  });
+});
+
 describe('names in the environment', () => {
+  it("a setting of OpenTelemetry's standard that is not heeded is named, with what to do, where its value asks for something else", () => {
+    const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
+    const cases: [Record<string, string>, RegExp][] = [
+      [
+        { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' },
+        /^OTEL_EXPORTER_OTLP_TRACES_ENDPOINT has no effect: set OTEL_EXPORTER_OTLP_ENDPOINT, without/,
+      ],
+      [{ ...traced, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, /^OTEL_EXPORTER_OTLP_PROTOCOL has no effect: .* HTTP/],
+      [{ ...traced, OTEL_SDK_DISABLED: 'true' }, /^OTEL_SDK_DISABLED has no effect: without OTEL_EXPORTER_OTLP_END/],
+      [{ ...traced, OTEL_TRACES_EXPORTER: 'none' }, /^OTEL_TRACES_EXPORTER has no effect: without/],
+      [{ ...traced, OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=a' }, /^OTEL_RESOURCE_ATTRIBUTES has no effect/],
+    ];
+    for (const [environment, expected] of cases) {
+      const [sentence = '', ...more] = sentences(environment);
+      assert.match(sentence, expected);
+      assert.deepEqual(more, []);
+    }
+    const harmless = {
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_SDK_DISABLED: 'false',
+      OTEL_TRACES_EXPORTER: 'otlp',
+    };
+    assert.deepEqual(sentences({ ...traced, ...harmless, OTEL_BSP_MAX_QUEUE_SIZE: '100' }), []);
+    // Without traces they belong to other programs of the machine.
+    assert.deepEqual(sentences({ OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }), []);
+  });
+
   it('a misspelt setting is reported with the nearest valid name', () => {
     const nearest: Record<string, string> = {
       SLUICE_SIGNUP: 'SLUICE_SIGN_UP',
