@@ -84,12 +84,23 @@ async function ensureBuilt() {
   if (built.status !== 0) process.exit(built.status || 1);
 }
 
+/** What the shell sets stays. Started by itself each role has its settings from whoever starts it. */
+function loadEnvironmentFile(file) {
+  if (!existsSync(file)) return;
+  try {
+    // The error of loading does not say why.
+    readFileSync(file);
+    process.loadEnvFile(file);
+  } catch (error) {
+    fail(`${file} cannot be read: ${error.code === 'EISDIR' ? 'it is a folder' : error.message}.`);
+  }
+}
+
 checkNode();
 refuseLostOptions(process.env);
 readArguments(process.argv.slice(2));
 if (!existsSync(join(root, 'node_modules'))) fail('The packages of Sluice are not installed: run npm ci first.');
 await ensureBuilt();
-// What the shell sets stays. Started by itself each role has its settings from whoever starts it.
-if (existsSync(join(root, '.env'))) process.loadEnvFile(join(root, '.env'));
+loadEnvironmentFile(join(root, '.env'));
 console.error('Starting Sluice …');
 await import(pathToFileURL(launcher).href);

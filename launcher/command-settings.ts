@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
+import { unusableFile } from '../shared/config/start-failure.ts';
 import { databaseFile } from '../shared/database/database.ts';
 
 /** Beside `package.json`, where `npm start` reads it, too. */
@@ -13,8 +14,20 @@ const environmentFile = fileURLToPath(new URL('../../.env', import.meta.url));
  * @throws ConfigError
  */
 export function readCommandConfig(): Config {
-  if (existsSync(environmentFile)) process.loadEnvFile(environmentFile);
+  loadEnvironmentFile(environmentFile);
   return readConfig();
+}
+
+/** Loads a file of settings, if there is one. @throws ConfigError when it cannot be read */
+export function loadEnvironmentFile(file: string): void {
+  if (!existsSync(file)) return;
+  try {
+    // The error of loading does not say why.
+    readFileSync(file);
+    process.loadEnvFile(file);
+  } catch (error) {
+    throw unusableFile(file, error);
+  }
 }
 
 /** Says on stderr that the command makes a new database, which a gateway with other settings does not know. */

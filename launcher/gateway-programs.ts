@@ -57,17 +57,29 @@ function nextPort(name: string, port: number | undefined, index: number): Record
   return port === undefined || port === 0 ? {} : { [name]: String(port + index) };
 }
 
+/** The ports of the processes besides the one that the apis share, each with the setting that it is counted from. */
+export function countedPorts(config: Config): [setting: string, port: number][] {
+  const ports = portRanges(config).flatMap(({ name, first, count }) =>
+    Array.from({ length: first ? count : 0 }, (_, index): [string, number] => [name, Number(first) + index]),
+  );
+  // The others are refused.
+  return ports.filter(([, port]) => port <= 65_535);
+}
+
+function portRanges({ apiProcesses, workerProcesses, metricsPort, workerPort }: Config) {
+  return [
+    { name: 'METRICS_PORT', first: metricsPort, count: apiProcesses, role: 'api' },
+    { name: 'WORKER_PORT', first: workerPort, count: workerProcesses, role: 'worker' },
+  ];
+}
+
 /**
  * Two processes of one port would answer for each other, or one of them would start again and again.
  * @throws ConfigError if ports of processes are the same, or there are no such ports.
  */
-function checkPorts({ apiProcesses, workerProcesses, metricsPort, workerPort }: Config, port: number): void {
+function checkPorts(config: Config, port: number): void {
   const taken = [{ name: 'PORT', first: port, last: port }];
-  const counted = [
-    { name: 'METRICS_PORT', first: metricsPort, count: apiProcesses, role: 'api' },
-    { name: 'WORKER_PORT', first: workerPort, count: workerProcesses, role: 'worker' },
-  ];
-  for (const { name, first, count, role } of counted) {
+  for (const { name, first, count, role } of portRanges(config)) {
     if (first === undefined || first === 0) continue;
     const last = first + count - 1;
     const ports = `${name} ${first} is the first of the ports of ${count} ${role} processes`;

@@ -14,7 +14,7 @@ import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
 import { firstKey } from './first-key.ts';
 import { firstOperator, isFirstOperator } from './first-operator.ts';
-import { gatewayPrograms, type Programs } from './gateway-programs.ts';
+import { countedPorts, gatewayPrograms, type Programs } from './gateway-programs.ts';
 import { holdBuild } from './hold-build.ts';
 import { type Program, StartError, SupervisedChild } from './supervised-child.ts';
 import type { Welcome } from './welcome.ts';
@@ -66,6 +66,7 @@ export class Launch {
     const notices = readSettingNotices();
     for (const { sentence } of notices) warn(sentence);
     const port = await checkPort(config);
+    for (const [setting, other] of countedPorts(config)) await checkPort({ ...config, port: other }, setting);
     const notice = everyAddressNotice({ ...config, port });
     if (notice !== undefined) warn(notice);
     const redis = await this.#startRedis(onRedisLost);
@@ -246,10 +247,11 @@ function describeRedis(redis: EmbeddedRedis): string {
 }
 
 /**
- * Checks that the port is free and returns it.
+ * Checks that the port is free and returns it. A process that found it taken would start again and again.
+ * @param setting the one that names it
  * @throws ConfigError if it is not.
  */
-async function checkPort({ host, port }: Config): Promise<number> {
+async function checkPort({ host, port }: Pick<Config, 'host' | 'port'>, setting = 'PORT'): Promise<number> {
   const server = createServer();
   server.listen(port, host);
   try {
@@ -257,9 +259,9 @@ async function checkPort({ host, port }: Config): Promise<number> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE') {
-      throw new ConfigError(`Port ${port} on ${host} is in use: stop what uses it, or set PORT to another one.`);
+      throw new ConfigError(`Port ${port} on ${host} is in use: stop what uses it, or set ${setting} to another one.`);
     }
-    if (code === 'EACCES') throw new ConfigError(`Port ${port} may not be used: set PORT to one above 1023.`);
+    if (code === 'EACCES') throw new ConfigError(`Port ${port} may not be used: set ${setting} to one above 1023.`);
     throw new ConfigError(`HOST ${host} cannot be listened on: ${(error as Error).message}.`);
   }
   const address = server.address();

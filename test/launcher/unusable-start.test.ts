@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { loadEnvironmentFile } from '../../launcher/command-settings.ts';
 import { gatewayPrograms } from '../../launcher/gateway-programs.ts';
 import { ConfigError, readConfig } from '../../shared/config/config.ts';
 import { listen } from '../../shared/runtime/listen.ts';
@@ -81,6 +82,37 @@ describe('a start that cannot be', () => {
     assert.equal((await client.signIn('operator@sluice.localhost', password)).status, 200);
     second.signal('SIGTERM');
     assert.equal(await second.exit, 0);
+  });
+
+  test('a .env that is a folder, as Docker makes one for a missing file, ends npm start and the commands with a sentence', async () => {
+    const project = join(folder, 'project');
+    const file = join(project, '.env');
+    await mkdir(file, { recursive: true });
+    await mkdir(join(project, 'node_modules'));
+    for (const name of ['start.mjs', 'package.json']) await copyFile(join(root, name), join(project, name));
+    const { code, stderr } = await run(process.execPath, [join(project, 'start.mjs')], {});
+    assert.deepEqual([code, stderr], [1, `${file} cannot be read: it is a folder.\n`]);
+    assert.throws(() => loadEnvironmentFile(file), new ConfigError(`${file} cannot be used: it is a folder.`));
+    loadEnvironmentFile(join(project, 'missing'));
+  });
+
+  test('a port of the workers or of metrics that is taken ends npm start, which would start their processes for ever', async () => {
+    const taken = createServer();
+    await listen(taken, 0, { host: '127.0.0.1' });
+    const { port } = taken.address() as AddressInfo;
+    try {
+      for (const [name, settings] of [
+        ['WORKER_PORT', { WORKER_PORT: String(port) }],
+        ['METRICS_PORT', { METRICS_PORT: String(port - 1), SLUICE_API_PROCESSES: '2' }],
+      ] as const) {
+        const launcher = await startLauncher({ dataDir: join(folder, name), settings });
+        assert.equal(await launcher.exit, 1, name);
+        const sentence = `Port ${port} on 127.0.0.1 is in use: stop what uses it, or set ${name} to another one.`;
+        assert.ok(launcher.errors.includes(sentence), launcher.errors);
+      }
+    } finally {
+      taken.close();
+    }
   });
 
   test('processes that would have the same port are refused before any of them starts', () => {
