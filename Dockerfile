@@ -21,7 +21,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --no-audit --no-fund && npm cache clean --force
 
 FROM ${NODE_IMAGE}
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 SLUICE_DATA_DIR=/data
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 WORKER_PORT=9090 SLUICE_DATA_DIR=/data
 # The SDK's warning is about versions of it to come, and this image has the one of package-lock.json.
 ENV AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED=true
 WORKDIR /app

@@ -41,4 +41,13 @@ describe('the health check of the image', () => {
     assert.equal(await exitCode({ PORT: nobody, METRICS_PORT: metricsAlone }), 1, 'an api that does not answer');
     assert.equal(await exitCode({ PORT: await answering(503) }), 1, 'an api that is not well');
   });
+
+  test('a worker has a port to be asked at in the image, as an api does, without any setting', () => {
+    const [, port] = / WORKER_PORT=(\d+)\b/.exec(/^ENV NODE_ENV=.*$/m.exec(dockerfile)?.[0] ?? '') ?? [];
+    assert.ok(Number(port) > 1023, 'a container of a worker alone would be unhealthy for ever');
+    assert.match(
+      readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8'),
+      new RegExp(`\\| \`WORKER_PORT\` \\| none \\(image: ${port}\\)`),
+    );
+  });
 });
