@@ -21,8 +21,11 @@ const silenceMs = 7000;
 /** How long the server keeps the locks of an idle transaction: its client's host may be gone. */
 const idleTransactionMs = 30_000;
 
-/** SQLSTATE of errors that end the connection (https://www.postgresql.org/docs/15/errcodes-appendix.html). */
-const fatalCode = /^(08|57P|25P03)/;
+/**
+ * SQLSTATE of errors that end the connection (https://www.postgresql.org/docs/15/errcodes-appendix.html), and of a read-only server
+ * (25006): after a failover its address leads to the new primary, but a connection that is kept stays with the old one.
+ */
+const fatalCode = /^(08|57P|25006|25P03)/;
 
 /** A statement rejected by Postgres, or a broken connection. Contains only those server messages that show no values. */
 export class PostgresError extends Error {

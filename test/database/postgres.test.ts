@@ -125,6 +125,25 @@ describe('the Postgres database', () => {
     await assert.rejects(accountIds(db));
   });
 
+  test('a connection that finds its server read-only is not used again: after a failover the address leads elsewhere', async () => {
+    const url = await server.createDatabase();
+    const [db, administrator] = [await open(url), await open(url)];
+    // Of the database as new connections find it, as of the server that an address leads to.
+    const makeReadOnly = async (isReadOnly: boolean) => {
+      const name = sql.id(new URL(url).pathname.slice(1));
+      await sql`alter database ${name} set default_transaction_read_only = ${sql.lit(isReadOnly)}`.execute(
+        administrator,
+      );
+    };
+    const insert = (id: string) => db.insertInto('accounts').values(account(id)).execute();
+    await makeReadOnly(true);
+    await assert.rejects(insert('refused'), { code: '25006' });
+    await makeReadOnly(false);
+    await insert('written');
+    assert.deepEqual(await accountIds(db), ['default', 'written']);
+    await Promise.all([db.destroy(), administrator.destroy()]);
+  });
+
   test('text that Postgres cannot hold is stored with a mark in its place', async () => {
     const db = await openNew();
     await db.insertInto('accounts').values(account('a\0b')).execute();
