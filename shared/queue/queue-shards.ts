@@ -56,10 +56,7 @@ export class QueueShards {
   ): Promise<QueueShards> {
     const count = queueShards ?? (isCluster ? clusterShards : 1);
     const shards = new QueueShards({ redis: client, shards: count, log });
-    if (count > 1) {
-      await client.sadd(queueShardsKey, count);
-      limitJobTags(count);
-    }
+    if (count > 1) limitJobTags(count);
     await shards.#read();
     return shards;
   }
@@ -74,7 +71,10 @@ export class QueueShards {
   }
 
   async #read(): Promise<void> {
-    const noted = await this.#options.redis.smembers(queueShardsKey);
-    this.#count = Math.max(this.#options.shards, ...noted.map(Number).filter(Number.isSafeInteger));
+    const { redis, shards } = this.#options;
+    const noted = await redis.smembers(queueShardsKey);
+    // Again, too, if Redis was emptied: workers with another setting would leave this process's jobs in their shards.
+    if (shards > 1 && !noted.includes(String(shards))) await redis.sadd(queueShardsKey, shards);
+    this.#count = Math.max(shards, ...noted.map(Number).filter(Number.isSafeInteger));
   }
 }

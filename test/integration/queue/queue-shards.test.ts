@@ -194,6 +194,19 @@ describe('the shards of a queue', () => {
     closers.push(() => none.close());
     assert.deepEqual([none.count, none.forNewJobs], [10, undefined]);
   });
+
+  test('a process with more shards than others tells them again after Redis was emptied', async () => {
+    const connection = { client: redis.client, isCluster: false };
+    const more = await QueueShards.open({ queueShards: 9 }, connection, log);
+    closers.push(() => more.close());
+    limitJobTags(shards);
+    await redis.client.flushall();
+    await eventually(async () => {
+      const none = await QueueShards.open({ queueShards: undefined }, connection, log);
+      none.close();
+      assert.equal(none.count, 10);
+    });
+  });
 });
 
 describe('the ids of jobs', () => {
