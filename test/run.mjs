@@ -43,6 +43,7 @@ const databaseSuites = [
 const clusterSuites = [
   ...['faults/vendor-capacity', 'integration/chat/answer-cache', 'integration/chat/cache-affinity'],
   ...['integration/jobs/client-retries', 'integration/jobs/single-flight', 'integration/jobs/low-priority'],
+  'integration/pacing/vendor-limits',
 ];
 
 /** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { LimitedVendor } from '../../support/limited-vendor.ts';
@@ -19,7 +19,7 @@ describe('the limits of vendors', () => {
   let strict: FixtureVendor;
   let seeing: FixtureVendor;
   let gateway: TestGateway;
-  let redis: Redis;
+  let redis: Redis | Cluster;
 
   before(async () => {
     // In five seconds 1,200 a minute are 100, and what may come at once.
@@ -78,7 +78,8 @@ describe('the limits of vendors', () => {
         },
       },
     });
-    redis = new Redis(gateway.redisUrl);
+    const urls = gateway.redisUrl.split(',');
+    redis = urls.length > 1 ? new Cluster(urls) : new Redis(gateway.redisUrl);
   });
 
   after(async () => {
@@ -89,6 +90,12 @@ describe('the limits of vendors', () => {
     await strict?.close();
     await seeing?.close();
   });
+
+  /** Keys of all nodes. */
+  const keys = async (pattern: string): Promise<string[]> => {
+    const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+    return (await Promise.all(nodes.map((node) => node.keys(pattern)))).flat();
+  };
 
   const ask = async (
     model: string,
@@ -198,8 +205,8 @@ describe('the limits of vendors', () => {
     assert.equal((await ask('sandbox-chat')).status, 200);
     leaving.abort();
     await Promise.all(waiting);
-    await eventually(async () => assert.deepEqual(await redis.keys('sluice:{q-chat}:parked*'), []));
-    await eventually(async () => assert.deepEqual(await redis.keys('sluice:{q-chat}:chat:job_*'), []));
+    await eventually(async () => assert.deepEqual(await keys('sluice:{q-chat}:parked*'), []));
+    await eventually(async () => assert.deepEqual(await keys('sluice:{q-chat}:chat:job_*'), []));
     assert.ok(minute.models.length - before < 20, 'the vendor was called for callers who had left');
   });
 
@@ -220,7 +227,7 @@ describe('the limits of vendors', () => {
     assert.equal((await late).status, 504);
     assert.match(await (await unstarted).text(), /did not start within/);
     await eventually(async () => assert.equal(await redis.zcard(parkedKey), 0));
-    assert.deepEqual(await redis.keys('sluice:{q-chat}:chat:job_*'), []);
+    assert.deepEqual(await keys('sluice:{q-chat}:chat:job_*'), []);
   });
 
   test('jobs whose worker was killed while they were parked are released by another', async () => {
