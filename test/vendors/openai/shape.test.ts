@@ -306,4 +306,33 @@ describe("normalization to OpenAI's shape", () => {
       assert.deepEqual([streamed.usage, JSON.parse(streamed.body)], [expected, { usage: expected }]);
     }
   });
+
+  it('output that a vendor counts in the total alone, as Gemini its thoughts, is part of the completion', async () => {
+    const cases: [told: Fields, completion: number | undefined][] = [
+      // Gemini's endpoint for OpenAI's clients; and all of an answer was thought.
+      [{ prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 }, 74],
+      [{ prompt_tokens: 35, completion_tokens: 0, total_tokens: 109 }, 74],
+      [{ prompt_tokens: 35, total_tokens: 109 }, 74],
+      [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 }, 2],
+      // DeepSeek's total has been too small, and Mistral's includes audio.
+      [{ prompt_tokens: 12, completion_tokens: 3, total_tokens: 13 }, 3],
+      [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 386, prompt_audio_seconds: 30 }, 2],
+      // A proxy before Claude may not count the cache as part of the prompt.
+      [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 1011, cache_read_input_tokens: 1000 }, 2],
+      [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 386, prompt_tokens_details: { audio_tokens: 375 } }, 2],
+    ];
+    for (const [told, completion] of cases) {
+      const choices = [{ index: 0, message: { content: 'x' }, finish_reason: 'stop' }];
+      bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices, usage: told })));
+      const held = await bench.vendor.chat(callOf({ stream: false }), collect());
+      bench.server.answer((response) =>
+        sendStream(response, [events([chunk([{ delta: { content: 'x' } }]), stop, chunk([], { usage: told })])]),
+      );
+      const streamed = await bench.vendor.chat(callOf(), collect());
+      for (const { usage, body } of [held, streamed]) {
+        assert.equal(usage?.completion_tokens, completion, JSON.stringify(told));
+        assert.deepEqual(JSON.parse(body).usage, usage);
+      }
+    }
+  });
 });

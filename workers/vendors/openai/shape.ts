@@ -273,19 +273,19 @@ export function shapeUsage(usage: unknown): VendorUsage {
   return isObject(usage) ? withCached(withReasoning(usage)) : null;
 }
 
-/** xAI does not include reasoning in the completion; the total shows it. */
+/**
+ * xAI does not include reasoning in the completion, and Gemini's endpoint for OpenAI's clients does not even name it: the total
+ * shows it. Audio, which Mistral counts in the total alone, and what a cache under Anthropic's names has, are no part of it.
+ */
 function withReasoning(usage: JsonObject): JsonObject {
-  const {
-    prompt_tokens: input,
-    completion_tokens: output,
-    total_tokens: total,
-    completion_tokens_details: details,
-  } = usage;
-  const reasoning = isObject(details) ? details.reasoning_tokens : undefined;
-  if (typeof input !== 'number' || typeof output !== 'number' || typeof reasoning !== 'number') return usage;
-  return reasoning > 0 && total === input + output + reasoning
-    ? { ...usage, completion_tokens: output + reasoning }
-    : usage;
+  const { prompt_tokens: input, completion_tokens: output = 0, total_tokens: total } = usage;
+  if (typeof input !== 'number' || typeof output !== 'number' || typeof total !== 'number') return usage;
+  const { completion_tokens_details: made, prompt_tokens_details: read, cache_read_input_tokens: cached } = usage;
+  const beside = total - input - output;
+  const reasoning = isObject(made) ? made.reasoning_tokens : undefined;
+  const audio = usage.prompt_audio_seconds || (isObject(read) && read.audio_tokens);
+  const isReasoning = reasoning ? reasoning === beside : !audio && !cached && !usage.cache_creation_input_tokens;
+  return beside > 0 && isReasoning ? { ...usage, completion_tokens: output + beside } : usage;
 }
 
 function withCached(usage: JsonObject): JsonObject {
