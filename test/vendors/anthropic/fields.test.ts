@@ -160,6 +160,27 @@ describe('the chat fields of Anthropic', () => {
     }
   });
 
+  it('of temperature and top_p, models of Claude that refuse both get the temperature alone', async () => {
+    const both = { temperature: 0.2, top_p: 0.9 };
+    for (const model of ['claude-opus-4-1-20250805', 'claude-sonnet-4-5', 'claude-haiku-4-5@20251001', oldModel]) {
+      const { temperature, top_p: topP } = await sentFor({ ...both, top_k: 5 }, model);
+      assert.deepEqual([temperature, topP], [0.2, undefined], model);
+      assert.equal((await sentFor({ top_p: 0.9 }, model)).top_p, 0.9);
+      // The default, 1, is not sent.
+      assert.equal((await sentFor({ temperature: 1, top_p: 0.9 }, model)).top_p, 0.9);
+    }
+    for (const model of ['claude-opus-4-20250514', 'claude-sonnet-4-20250514', 'claude-3-7-sonnet-20250219']) {
+      const { temperature, top_p: topP } = await sentFor(both, model);
+      assert.deepEqual({ temperature, top_p: topP }, both, model);
+    }
+  });
+
+  it('an empty text among those that stop Claude is left out, and one of white space is refused before the call', async () => {
+    assert.deepEqual((await sentFor({ stop: ['', 'END', ' end'] })).stop_sequences, ['END', ' end']);
+    for (const stop of ['', ['', '']]) assert.equal((await sentFor({ stop })).stop_sequences, undefined);
+    for (const stop of ['\n', ['END', ' \t']]) await refuses({ stop }, 'stop');
+  });
+
   it('a user whose id Anthropic would refuse, such as an address of mail, is known to it by the SHA-256 of the id', async () => {
     for (const id of ['ann@example.com', '+48 600 700 800', '(555) 123-4567', '12345678', 'u'.repeat(257)]) {
       const hash = createHash('sha256').update(id).digest('hex');

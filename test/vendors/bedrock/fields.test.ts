@@ -272,6 +272,17 @@ describe('the chat fields of Bedrock', () => {
     });
   });
 
+  it('of texts that stop an answer Bedrock gets no empty ones, and Claude there none of white space', async () => {
+    assert.deepEqual(await sentFor({ stop: ['', '\n'] }, nova), inference({ stopSequences: ['\n'] }));
+    for (const model of [claude, nova]) assert.deepEqual(await sentFor({ stop: '' }, model), {});
+    await refuses({ stop: ['END', '\n'] }, 'stop');
+  });
+
+  it('Claude at Bedrock gets the temperature alone beside top_p', async () => {
+    assert.deepEqual(await sentFor({ temperature: 0.2, top_p: 0.9 }), inference({ temperature: 0.2 }));
+    assert.deepEqual(await sentFor({ temperature: 0.2, top_p: 0.9 }, nova), inference({ temperature: 0.2, topP: 0.9 }));
+  });
+
   it('Bedrock requests the stop sequence that was hit only from Claude', async () => {
     assert.deepEqual(await sentFor({ stop: 'END' }, nova), inference({ stopSequences: ['END'] }));
   });

@@ -142,6 +142,24 @@ describe('chat messages as Bedrock messages', () => {
     ]);
   });
 
+  it('an id of a call that is longer than Bedrock takes is another one there, in the call as in its result', async () => {
+    const long = `call_1__thought__${'A'.repeat(2000)}`;
+    const longest = 'c'.repeat(64);
+    const sent = await sentFor(
+      [user('So?'), assistant(null, { tool_calls: [call(long, '{}'), call(longest, '{}')] }), result(long, 'Sunny.')],
+      { tools },
+    );
+    const [, { content: calls }, { content: results }] = sent.messages as [
+      unknown,
+      { content: { toolUse: Fields }[] },
+      { content: { toolResult: Fields }[] },
+    ];
+    const [id, other] = calls.map(({ toolUse }) => String(toolUse.toolUseId));
+    assert.match(String(id), /^[a-zA-Z0-9_-]{1,64}$/);
+    assert.equal(other, longest);
+    assert.equal(results[0]?.toolResult.toolUseId, id);
+  });
+
   it('thinking goes to no Bedrock model that did not sign it, and cache marks to none without a cache', async () => {
     const turns = [
       user([{ type: 'text', text: 'Hello!', ...mark }]),

@@ -52,7 +52,8 @@ const table: Record<Field, readonly Sent[]> = {
   ],
   stop: [
     { value: '\n', body: config({ stopSequences: ['\n'] }) },
-    { value: ['a', 'b'], body: config({ stopSequences: ['a', 'b'] }) },
+    { value: ['a', '', 'b'], body: config({ stopSequences: ['a', 'b'] }) },
+    { value: '', body: {} },
   ],
   n: [{ value: 8, body: config({ candidateCount: 8 }) }, { value: 1, body: {} }, { value: 9 }],
   logprobs: [

@@ -6,8 +6,8 @@ export interface AnthropicModelTraits {
   readonly withoutThinking: 'disabled' | 'between_tools' | null;
   /** The levels of `output_config.effort`, the lowest first. */
   readonly efforts: readonly string[];
-  /** Whether it accepts other `temperature`, `top_p` and `top_k` than their defaults. */
-  readonly samples: boolean;
+  /** Whether it accepts other `temperature`, `top_p` and `top_k` than their defaults; `by_one`: either of the first two. */
+  readonly samples: 'freely' | 'by_one' | 'by_defaults';
   /** Whether a system message is allowed among the turns. */
   readonly systemTurns: boolean;
   /** Tokens. */
@@ -22,7 +22,7 @@ const byBudget = {
   thinking: 'budget',
   withoutThinking: 'disabled',
   efforts: [],
-  samples: true,
+  samples: 'freely',
   systemTurns: false,
   maxOutput: 64_000,
 } as const satisfies AnthropicModelTraits;
@@ -33,7 +33,7 @@ const adaptive = {
   thinking: 'adaptive',
   withoutThinking: 'disabled',
   efforts: allLevels,
-  samples: false,
+  samples: 'by_defaults',
   systemTurns: true,
   maxOutput: 128_000,
 } as const satisfies AnthropicModelTraits;
@@ -46,16 +46,18 @@ const adaptive = {
  * - efforts: https://platform.claude.com/docs/en/build-with-claude/effort
  * - system messages: https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages
  * - sampling and maximum output tokens: https://platform.claude.com/docs/en/about-claude/models/overview, and the migration
- *   guides of Opus 4.7 and Sonnet 5; for the third generation, which platforms still have, its model cards
+ *   guides of Opus 4.1, Opus 4.7 and Sonnet 5; for the third generation, which platforms still have, its model cards
  */
 const rows: readonly (readonly [RegExp, AnthropicModelTraits])[] = [
-  [/claude-opus-4-5/, { ...byBudget, efforts: threeLevels }],
-  [/claude-opus-4-6/, { ...adaptive, efforts: fourLevels, samples: true, systemTurns: false }],
-  [/claude-sonnet-4-6/, { ...adaptive, efforts: fourLevels, samples: true, systemTurns: false, maxOutput: 64_000 }],
+  [/claude-opus-4-1(?!\d)/, { ...byBudget, samples: 'by_one', maxOutput: 32_000 }],
+  [/claude-opus-4-5/, { ...byBudget, samples: 'by_one', efforts: threeLevels }],
+  [/claude-opus-4-6/, { ...adaptive, efforts: fourLevels, samples: 'by_one', systemTurns: false }],
+  [/claude-sonnet-4-6/, { ...adaptive, efforts: fourLevels, samples: 'by_one', systemTurns: false, maxOutput: 64_000 }],
   [/claude-opus-4-7/, { ...adaptive, systemTurns: false }],
   [/claude-opus-4-8/, adaptive],
   [/claude-opus-4-9(?!\d)/, adaptive],
   [/claude-opus-4/, { ...byBudget, maxOutput: 32_000 }],
+  [/claude-(sonnet|haiku)-4-5/, { ...byBudget, samples: 'by_one' }],
   [/claude-(sonnet|haiku)-4/, byBudget],
   [/claude-mythos-preview/, { ...adaptive, withoutThinking: null, efforts: fourLevels, systemTurns: false }],
   [/claude-sonnet-5-5/, { ...adaptive, withoutThinking: 'between_tools' }],

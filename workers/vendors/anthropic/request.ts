@@ -127,7 +127,7 @@ export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSche
 /**
  * `temperature`, `top_p` and `top_k` as Anthropic's models take them. The defaults, which every model accepts, are not sent; a
  * temperature over 1, the maximum, is 1, as in Anthropic's own layer for OpenAI's clients
- * (https://platform.claude.com/docs/en/api/openai-sdk).
+ * (https://platform.claude.com/docs/en/api/openai-sdk). Beside a temperature, `top_p` is left out for models that refuse both.
  * @throws ApiError 400 for values that the model does not accept.
  */
 export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModelTraits, thinks: boolean): JsonObject {
@@ -137,17 +137,35 @@ export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModel
     if (thinks) throw unsupportedField('temperature', 'while it thinks the model takes only its default, 1');
     sent.temperature = temperature;
   }
-  if (topP != null && topP !== 1) sent.top_p = topP;
+  const isTaken = samples !== 'by_one' || sent.temperature === undefined;
+  if (topP != null && topP !== 1 && isTaken) sent.top_p = topP;
   if (topK != null) sent.top_k = topK;
-  const [refused] = samples ? [] : Object.keys(sent);
+  const [refused] = samples === 'by_defaults' ? Object.keys(sent) : [];
   if (refused !== undefined) throw unsupportedField(refused, 'the model takes only its default');
   return sent;
 }
 
-function otherParameters({ stop, user, safety_identifier: identifier, service_tier: tier }: ChatRequest): JsonObject {
+/** The texts that end an answer, without empty ones, which end nothing and which vendors refuse; undefined if there are none. */
+export function stopTexts({ stop }: Pick<ChatRequest, 'stop'>): readonly string[] | undefined {
+  const texts = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((text) => text !== '');
+  return texts.length > 0 ? texts : undefined;
+}
+
+/** The same for Anthropic's models. @throws ApiError 400 for white space alone, which they do not take. */
+export function anthropicStops(chat: Pick<ChatRequest, 'stop'>): readonly string[] | undefined {
+  const texts = stopTexts(chat);
+  if (texts?.some((text) => text.trim() === '')) {
+    throw unsupportedField('stop', 'the model takes no text of white space alone');
+  }
+  return texts;
+}
+
+function otherParameters(chat: ChatRequest): JsonObject {
+  const { user, safety_identifier: identifier, service_tier: tier } = chat;
+  const stops = anthropicStops(chat);
   const id = user ?? identifier;
   return {
-    ...(stop != null && { stop_sequences: typeof stop === 'string' ? [stop] : stop }),
+    ...(stops !== undefined && { stop_sequences: stops }),
     ...(id != null && { metadata: { user_id: toUserId(id) } }),
     // Every other tier is Anthropic's default: priority if the operator has any.
     ...(tier === 'default' && { service_tier: 'standard_only' }),

@@ -3,7 +3,7 @@ import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-j
 import { tierName } from '../../../shared/money/service-tier.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
-import { anthropicSampling, jsonSchemaOf } from '../anthropic/request.ts';
+import { anthropicSampling, anthropicStops, jsonSchemaOf, stopTexts } from '../anthropic/request.ts';
 import { requestText } from '../request-body.ts';
 import type { InlineMedia } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
@@ -52,7 +52,7 @@ export async function toConverseRequest(
     ...nonEmpty('outputConfig', toOutputConfig(chat, reasoning)),
     ...nonEmpty('additionalModelRequestFields', additional),
     // Converse itself does not report at which sequence Claude stopped.
-    ...(chat.stop != null && family === 'claude' && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
+    ...(family === 'claude' && inferenceConfig.stopSequences !== undefined && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
     ...toServiceTier(chat),
     ...(chat.guardrailConfig != null && { guardrailConfig: chat.guardrailConfig }),
     ...(chat.performanceConfig != null && { performanceConfig: chat.performanceConfig }),
@@ -77,7 +77,7 @@ function toInference(
   const traits = anthropicModelTraits(model);
   const sent = family === 'claude' ? anthropicSampling(chat, traits, thinks) : plainSampling(chat);
   const { temperature, top_p: topP, top_k: topK } = sent;
-  const { stop } = chat;
+  const stops = family === 'claude' ? anthropicStops(chat) : stopTexts(chat);
   // A thinking budget must be below the maximum tokens, for which Converse does not document a default.
   const hasBudget = isObject(additional.thinking) && additional.thinking.type === 'enabled';
   const limit = chat.max_completion_tokens ?? chat.max_tokens ?? (hasBudget ? traits.maxOutput : undefined);
@@ -86,7 +86,7 @@ function toInference(
       ...(limit != null && { maxTokens: limit }),
       ...(temperature !== undefined && { temperature }),
       ...(topP !== undefined && { topP }),
-      ...(stop != null && { stopSequences: typeof stop === 'string' ? [stop] : stop }),
+      ...(stops !== undefined && { stopSequences: stops }),
     },
     additional: topK === undefined ? {} : topKOf(topK, family),
   };

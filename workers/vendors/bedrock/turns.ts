@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
@@ -168,7 +169,7 @@ class BlockWriter {
         return { document: { format: isText ? 'txt' : 'pdf', name: this.nameOf(block), source: { bytes } } };
       }
       case 'tool_use':
-        return { toolUse: { toolUseId: block.id, name: block.name, input: block.input } };
+        return { toolUse: { toolUseId: toolUseId(block.id), name: block.name, input: block.input } };
       case 'tool_result':
         return { toolResult: this.resultOf(block) };
       case 'thinking': {
@@ -189,7 +190,7 @@ class BlockWriter {
     const hasStatus = hasResultStatus(this.family);
     if (isFailed && !hasStatus) texts[0] = `${failedPrefix}${texts[0] ?? ''}`;
     return {
-      toolUseId: block.tool_use_id,
+      toolUseId: toolUseId(block.tool_use_id),
       content: texts.map((text) => ({ text })),
       ...(isFailed && hasStatus && { status: 'error' }),
     };
@@ -204,6 +205,11 @@ class BlockWriter {
     this.names.add(unique);
     return unique;
   }
+}
+
+/** An id of a call, by its SHA-256 if it is longer than Converse takes: some vendors and proxies have a signature in it. */
+function toolUseId(id: unknown): unknown {
+  return typeof id === 'string' && id.length > 64 ? createHash('sha256').update(id).digest('hex') : id;
 }
 
 /** Converse marks the end of the cached part by a separate block; the lifetime is as in Anthropic's mark. */

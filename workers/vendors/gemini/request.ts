@@ -3,7 +3,7 @@ import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-j
 import { isStandardTier, tierName } from '../../../shared/money/service-tier.ts';
 import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
-import { describedSchema } from '../anthropic/request.ts';
+import { describedSchema, stopTexts } from '../anthropic/request.ts';
 import { requestText } from '../request-body.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
@@ -59,7 +59,7 @@ export async function toGeminiInput(
 }
 
 function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
-  const { n, stop, logprobs, presence_penalty: presence, frequency_penalty: frequency } = request;
+  const { n, logprobs, presence_penalty: presence, frequency_penalty: frequency } = request;
   if (n != null && n > maxCandidates) {
     throw unsupportedField('n', `the model's vendor makes at most ${maxCandidates} choices`);
   }
@@ -69,7 +69,7 @@ function toGenerationConfig(request: ChatRequest, model: string): JsonObject {
     topP: request.top_p,
     topK: request.top_k,
     seed: toSeed(request.seed),
-    stopSequences: typeof stop === 'string' ? [stop] : stop,
+    stopSequences: stopTexts(request),
     // Several models refuse these even with the value 0.
     presencePenalty: presence === 0 ? undefined : presence,
     frequencyPenalty: frequency === 0 ? undefined : frequency,
