@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { AssemblyAI } from 'assemblyai';
 import { createAssemblyAi } from '../../../workers/vendors/assemblyai/assemblyai.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
-import { apiKey, audio, describeAudioVendor, transcription } from '../contracts/audio-vendor-contract.ts';
+import { apiKey, audio, describeAudioVendor, ofWhisper, transcription } from '../contracts/audio-vendor-contract.ts';
 import { collect, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 
 // As documented on 2026-11-21: https://www.assemblyai.com/docs/api-reference/transcripts/submit, …/get, …/get-sentences,
@@ -133,7 +133,7 @@ describe('transcripts of AssemblyAI', () => {
     const options = { timestamp_granularities: ['word', 'segment'] };
     assert.deepEqual(await transcribe({ format: 'verbose_json', options }), {
       ...{ task: 'transcribe', language: 'en_us', duration: 3, text: transcript.text, usage },
-      segments: timed.map((segment, id) => ({ id, ...segment })),
+      segments: timed.map((segment, id) => ({ id, ...segment, ...ofWhisper })),
       words: [
         { word: 'Good', start: 0.08, end: 0.32 },
         { word: 'day.', start: 0.32, end: 0.64 },

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
+import type { TranscriptionSegment } from 'openai/resources/audio/transcriptions';
 import type { TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type {
@@ -21,6 +22,11 @@ import { beginStream, callOf, collect, type FixtureVendor, sendJson, startFixtur
 export const apiKey = 'key-0123456789abcdef';
 export const audio = 'RIFF....WAVEfmt the very bytes';
 const file = { file: '2026112100/blob', name: 'say.wav', type: 'audio/wav', bytes: audio.length };
+
+/** What every segment has of `verbose_json` beside its times and its text, from a vendor that has nothing like it. */
+export const ofWhisper: Omit<TranscriptionSegment, 'id' | 'start' | 'end' | 'text'> = {
+  ...{ seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 },
+};
 
 /** One file, whose opened streams are kept, so that tests see them closed. */
 function oneFile(): CallFiles & { readonly opened: Readable[] } {

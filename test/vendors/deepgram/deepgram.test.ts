@@ -7,6 +7,7 @@ import {
   audio,
   audioOf,
   describeAudioVendor,
+  ofWhisper,
   sendAudio,
   speech,
   transcription,
@@ -156,8 +157,8 @@ describe('audio of Deepgram', () => {
       const common = { task: 'transcribe', duration: 2.25, text: 'Good day. Hi!', usage };
       const timed = { ...common, language: 'en' };
       const segments = [
-        { id: 0, start: 0.08, end: 0.64, text: 'Good day.' },
-        { id: 1, start: 1.7, end: 2, text: 'Hi!' },
+        { id: 0, start: 0.08, end: 0.64, text: 'Good day.', ...ofWhisper },
+        { id: 1, start: 1.7, end: 2, text: 'Hi!', ...ofWhisper },
       ];
       const said = [
         { word: 'Good', start: 0.08, end: 0.32 },
@@ -178,8 +179,8 @@ describe('audio of Deepgram', () => {
         words: said,
       });
       const piece = (index: number, speaker: string) => {
-        const { id: _, ...segment } = segments[index] ?? assert.fail();
-        return { type: 'transcript.text.segment', id: `seg_${index}`, ...segment, speaker };
+        const { start, end, text } = segments[index] ?? assert.fail();
+        return { type: 'transcript.text.segment', id: `seg_${index}`, start, end, text, speaker };
       };
       assert.deepEqual(await transcribe({ format: 'diarized_json' }), {
         ...common,
@@ -211,6 +212,8 @@ describe('audio of Deepgram', () => {
         usage,
         segments: [],
       });
+      const { language } = (await transcribe({ format: 'verbose_json' }, 'nova-3-medical')) as { language: unknown };
+      assert.equal(language, 'en', 'the language of a model that has one');
     });
   });
 

@@ -8,6 +8,7 @@ import {
   audio,
   audioOf,
   describeAudioVendor,
+  ofWhisper,
   sendAudio,
   speech,
   transcription,
@@ -150,7 +151,7 @@ describe('audio of ElevenLabs', () => {
         [2.5, 2.8, 'there', 'B'],
         [2.9, 3, 'you', 'A'],
       ] as const;
-      const segments = spans.map(([start, end, text], id) => ({ id, start, end, text }));
+      const segments = spans.map(([start, end, text], id) => ({ id, start, end, text, ...ofWhisper }));
       assert.deepEqual(await transcribe({ format: 'verbose_json' }), { ...timed, segments });
       assert.equal((await form()).get('timestamps_granularity'), 'word');
       const options = { timestamp_granularities: ['word'] };

@@ -45,7 +45,7 @@ export function deepgramTranscriptions(http: HttpClient): VendorMethod {
     const body = { type, ...(await call.files.open(file)) };
     try {
       const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
-      return transcriptAnswer(request, readTranscript(parseObject(text), request));
+      return transcriptAnswer(request, readTranscript(parseObject(text), languageOf(call.model, request)));
     } finally {
       // A call that fails before it is sent leaves the file open.
       body.content.destroy();
@@ -74,8 +74,14 @@ function languageFields(model: string, { languages }: TranscriptionRequest): Jso
   return detecting.test(model) ? { detect_language: true } : {};
 }
 
+/** The language that a model hears if it detects none. */
+function languageOf(model: string, { languages }: TranscriptionRequest): string | undefined {
+  const [only] = languages.length === 1 ? languages : [];
+  return only ?? (languages.length > 0 || detecting.test(model) ? undefined : 'en');
+}
+
 /** The first channel's best alternative: there is only one of each. @throws ApiError for an answer without one */
-function readTranscript({ metadata, results }: JsonObject, { languages }: TranscriptionRequest): Transcript {
+function readTranscript({ metadata, results }: JsonObject, usual: string | undefined): Transcript {
   const { channels, utterances } = isObject(results) ? results : {};
   const [channel = {}] = objectsOf(channels);
   const [alternative = {}] = objectsOf(channel.alternatives);
@@ -84,7 +90,7 @@ function readTranscript({ metadata, results }: JsonObject, { languages }: Transc
     throw new ApiError('server_error', "The model's vendor answered without a transcript.");
   }
   const duration = isObject(metadata) ? metadata.duration : undefined;
-  const detected = channel.detected_language ?? (languages.length === 1 ? languages[0] : undefined);
+  const detected = channel.detected_language ?? usual;
   return {
     text,
     language: typeof detected === 'string' ? detected : undefined,

@@ -21,9 +21,14 @@ export interface Transcript {
 }
 
 /**
+ * The fields of a segment that only Whisper has, with values that raise no doubt: OpenAI documents all of them as present, and
+ * typed clients, such as Vercel's AI SDK, take no transcript without them.
+ */
+const ofWhisper = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 1, no_speech_prob: 0 };
+
+/**
  * A transcript in OpenAI's shape for the format that the caller wants
- * (https://platform.openai.com/docs/api-reference/audio/json-object, verbose-json-object, diarized-json-object). Fields of a
- * segment that only Whisper has (its tokens and their probabilities) are left out.
+ * (https://platform.openai.com/docs/api-reference/audio/json-object, verbose-json-object, diarized-json-object).
  */
 export function transcriptAnswer(request: TranscriptionRequest, transcript: Transcript): VendorAnswer {
   const { text, language, duration, words } = transcript;
@@ -33,7 +38,7 @@ export function transcriptAnswer(request: TranscriptionRequest, transcript: Tran
   switch (request.format) {
     case 'verbose_json': {
       const timed = {
-        segments: segments?.map(({ start, end, text }, id) => ({ id, start, end, text })),
+        segments: segments?.map(({ start, end, text }, id) => ({ id, start, end, text, ...ofWhisper })),
         words: request.timed.includes('word') ? words : undefined,
       };
       return { body: JSON.stringify({ task: 'transcribe', language, duration, ...common, ...timed }), usage };
