@@ -39,8 +39,8 @@ export const geminiChatFields: ChatFieldSupport = {
   // Of earlier thoughts Gemini wants the signatures alone: `extra_content`, which is kept.
   'messages.reasoning_content': 'ignored',
   'messages.thinking_blocks': 'ignored',
-  // Only its default, true, is accepted: Gemini cannot be told to make one call at a time.
-  parallel_tool_calls: 'rejected',
+  // Gemini cannot be told to make one call at a time: of several, the first is passed on.
+  parallel_tool_calls: 'translated',
 };
 
 /** Google's Gemini. */

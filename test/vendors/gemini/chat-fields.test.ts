@@ -121,7 +121,10 @@ const table: Record<Field, readonly Sent[]> = {
   cache_control: [dropped({ type: 'ephemeral' })],
   prediction: [dropped({ type: 'content', content: 'x' })],
   verbosity: [dropped('low')],
-  parallel_tool_calls: [{ value: false }, { value: true, body: {} }],
+  parallel_tool_calls: [
+    { value: false, beside: { tools }, body: { tools: declared } },
+    { value: true, body: {} },
+  ],
   logit_bias: [{ value: { 50256: -100 } }, { value: {}, body: {} }],
   functions: [{ value: [{ name: 'f' }] }],
   function_call: [{ value: { name: 'f' }, beside: { functions: [{ name: 'f' }] } }],

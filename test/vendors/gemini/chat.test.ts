@@ -122,6 +122,25 @@ describe('chats with Gemini', () => {
     assert.deepEqual(end.usage, usage);
   });
 
+  it('of parallel calls of Gemini the caller who wants one at a time gets the first, whole and streamed', async () => {
+    const part = (name: string) => ({ functionCall: { id: name, name, args: {} } });
+    const open = { functionCall: { name: 'd', willContinue: true } };
+    const sent = [event([{ text: 'I look.' }, part('a'), part('b')]), event([part('c')]), event([open])];
+    const closing = { functionCall: { partialArgs: [{ jsonPath: '$.x', numberValue: 1 }] } };
+    const request = JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], parallel_tool_calls: false });
+    bench.server.answer((response) => sendStream(response, [events([...sent, lastEvent([closing])])]));
+    const sink = collect();
+    const end = await bench.vendor.chat(callOf({ request }), sink);
+    const whole = lastEvent([{ text: 'I look.' }, part('a'), part('b'), part('c')]);
+    bench.server.answer((response) => sendJson(response, 200, JSON.stringify(whole)));
+    const { body, usage: counted } = await bench.vendor.chat(callOf({ request, stream: false }), collect());
+    for (const [said = assert.fail()] of [saidInStream(sink.data()), saidWhole(JSON.parse(body))]) {
+      assert.deepEqual([said.content, said.tools.map(({ name }) => name)], ['I look.', ['a']]);
+      assert.equal(said.finish, 'tool_calls');
+    }
+    assert.deepEqual([end.usage, counted], [usage, usage]);
+  });
+
   it('Gemini chat ends a blocked prompt with content_filter and its usage', async () => {
     const { body } = await held({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata });
     const message = { role: 'assistant', content: '', refusal: null };

@@ -329,20 +329,23 @@ describe('chat messages as Gemini contents', () => {
     await assert.rejects(send(links), { status: 400, param: 'messages[3].content[0].image_url.url' });
   });
 
+  it('a conversation goes on at Gemini after a call whose arguments are no object, such as a truncated one', async () => {
+    for (const text of ['{"a":', '[1]', '"a"']) {
+      const { contents } = await send([
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', tool_calls: [call('c', 'f', text)] },
+        { role: 'tool', tool_call_id: 'c', content: 'The arguments are no JSON.' },
+      ]);
+      assert.deepEqual(contents[1], model({ functionCall: { id: 'c', name: 'f', args: { INVALID_JSON: text } } }));
+    }
+  });
+
   it('content that Gemini cannot take is rejected with its path', async () => {
     const hi = { role: 'user', content: 'Hi' };
     const file = { type: 'file', file: { file_id: 'file-1' } };
     const custom = { id: 'c', type: 'custom', custom: { name: 'patch', input: 'x' } };
     const cases: [object[], string][] = [
       [[hi, { role: 'tool', tool_call_id: 'nobody', content: 'x' }], 'messages[1].tool_call_id'],
-      [
-        [hi, { role: 'assistant', tool_calls: [call('c', 'f', '{"a":')] }],
-        'messages[1].tool_calls[0].function.arguments',
-      ],
-      [
-        [hi, { role: 'assistant', tool_calls: [call('c', 'f', '[1]')] }],
-        'messages[1].tool_calls[0].function.arguments',
-      ],
       [[hi, { role: 'assistant', tool_calls: [custom] }], 'messages[1].tool_calls[0].type'],
       [[hi, { role: 'assistant', audio: { id: 'audio_1' } }], 'messages[1].audio'],
       [[hi, { role: 'assistant', function_call: { name: 'f', arguments: '{}' } }], 'messages[1].function_call'],

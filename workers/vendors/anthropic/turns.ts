@@ -191,10 +191,10 @@ function toolUseId(id: string): string {
 }
 
 /**
- * Arguments as the object that Anthropic requires. Anything else (such as a truncated call) is wrapped as it advises
+ * Arguments as the object that Anthropic and others require. Anything else (such as a truncated call) is wrapped as it advises
  * (https://docs.claude.com/en/docs/agents-and-tools/tool-use/fine-grained-tool-streaming).
  */
-function toolInput(text: string): JsonObject {
+export function toolInput(text: string): JsonObject {
   if (text.trim() === '') return {};
   try {
     const input = parseExact(text);

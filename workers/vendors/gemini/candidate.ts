@@ -17,17 +17,24 @@ export interface CandidateFields {
   readonly finish: string | null;
 }
 
+/** What a candidate is a part of. */
+interface CandidateContext {
+  /** Number of its choice's earlier calls. */
+  readonly callsBefore: number;
+  /** Maximum number of its choice's calls; those beyond it are left out. */
+  readonly maxCalls: number;
+  /** Basis of ids for calls without one. */
+  readonly responseId: string;
+}
+
 /**
  * Reads a candidate (https://ai.google.dev/api/generate-content#candidate).
- * @param callsBefore number of its earlier calls.
- * @param responseId basis of ids for calls without one.
  * @param partial the call whose arguments come in pieces; it outlives the candidate in a stream.
  * @throws ApiError for anything but a candidate.
  */
 export function readCandidate(
   candidate: unknown,
-  callsBefore: number,
-  responseId: string,
+  { callsBefore, maxCalls, responseId }: CandidateContext,
   partial = new PartialCall(),
 ): CandidateFields {
   if (!isObject(candidate)) throw unusable();
@@ -40,8 +47,8 @@ export function readCandidate(
     if (!isObject(part)) throw unusable();
     if (isObject(part.functionCall)) {
       const whole = partial.take(part);
-      const ownId = `${responseId}_${index}_${callsBefore + calls.length}`;
-      if (whole !== undefined) calls.push(toToolCall(whole, ownId));
+      const number = callsBefore + calls.length;
+      if (whole !== undefined && number < maxCalls) calls.push(toToolCall(whole, `${responseId}_${index}_${number}`));
       continue;
     }
     signature = part.thoughtSignature ?? signature;

@@ -17,12 +17,15 @@ import { GeminiStream } from './stream.ts';
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   return async (call, sink) => {
     const { model, signal, silenceMs } = call;
-    const body = stringifyExact(await toGeminiRequest(call, download));
+    const request = readChatRequest(call);
+    const body = stringifyExact(await toGeminiRequest(request, call, download));
+    // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.
+    const maxCalls = request.parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY;
     if (!call.stream) {
       const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
-      return toCompletion(reader.answer(text ?? ''));
+      return toCompletion(reader.answer(text ?? ''), maxCalls);
     }
-    const stream = new GeminiStream(reader, sink);
+    const stream = new GeminiStream(reader, sink, maxCalls);
     const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
     try {
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
@@ -50,10 +53,10 @@ export function geminiTokenCount(http: HttpClient, reader: GeminiAnswerReader, d
 }
 
 /** A whole answer as a completion. */
-function toCompletion(answer: JsonObject): VendorAnswer {
+function toCompletion(answer: JsonObject, maxCalls: number): VendorAnswer {
   const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
   const responseId = typeof answer.responseId === 'string' ? answer.responseId : randomUUID();
-  const choices = candidates.map((candidate) => toChoice(candidate, responseId));
+  const choices = candidates.map((candidate) => toChoice(candidate, responseId, maxCalls));
   if (choices.length === 0) {
     if (!isBlocked(answer)) throw new ApiError('server_error', "The model's vendor answered without candidates.");
     choices.push(wholeChoice(0, {}, null, 'content_filter'));
@@ -67,8 +70,8 @@ function toCompletion(answer: JsonObject): VendorAnswer {
   };
 }
 
-function toChoice(candidate: unknown, responseId: string): JsonObject {
-  const { index, fields, calls, logprobs, finish } = readCandidate(candidate, 0, responseId);
+function toChoice(candidate: unknown, responseId: string, maxCalls: number): JsonObject {
+  const { index, fields, calls, logprobs, finish } = readCandidate(candidate, { callsBefore: 0, maxCalls, responseId });
   if (finish === null) {
     throw new ApiError('server_error', "The model's vendor ended its answer before it was whole.");
   }

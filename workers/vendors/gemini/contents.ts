@@ -1,8 +1,8 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
-import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix, isFailedResult, readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { isObject, type JsonObject } from '../support/json-object.ts';
+import { toolInput } from '../anthropic/turns.ts';
+import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { GeminiMedia } from './media.ts';
 import { needsSignatures } from './thinking.ts';
@@ -35,6 +35,7 @@ type ToolCall = NonNullable<Role<'assistant'>['tool_calls']>[number];
  * - System messages before the first other message are the system instruction. Gemini has no such role later on: there they keep
  *   their position, as user text between `<system>` marks.
  * - Empty text is left out: Gemini refuses it. Consecutive messages of the assistant are one turn.
+ * - Arguments that are no object, as those of a truncated call, are wrapped in one.
  * - A result is matched by the name of its function, which is that of the call with its `tool_call_id`. Consecutive results are
  *   one turn, because Gemini requires those of parallel calls together.
  * - Signatures of thoughts (`extra_content.google.thought_signature`, the name of Google's own OpenAI endpoint) return to where
@@ -170,10 +171,9 @@ class ConversationBuilder {
       throw unsupportedField(`${path}.type`, 'only functions are supported with this model');
     const { name, arguments: text } = call.function;
     this.calls.set(call.id, name);
-    const args = parseArguments(text, `${path}.function.arguments`);
     const signature = readExtraContent(call);
     return {
-      functionCall: { id: call.id, name, args },
+      functionCall: { id: call.id, name, args: toolInput(text) },
       ...(signature !== undefined && { thoughtSignature: signature }),
     };
   }
@@ -183,17 +183,6 @@ class ConversationBuilder {
 function sign(parts: JsonObject[], thoughtSignature: string): void {
   const last = parts.pop() ?? { text: '' };
   parts.push({ ...last, thoughtSignature });
-}
-
-function parseArguments(text: string, param: string): JsonObject {
-  if (text.trim() === '') return {};
-  try {
-    const args = parseExact(text);
-    if (isObject(args)) return args;
-  } catch {
-    // Reported below, like any other invalid JSON.
-  }
-  throw invalid(param, 'it is not the JSON of an object');
 }
 
 type TextPart = Exclude<Exclude<Role<'assistant'>['content'], string | null | undefined>, string>[number];

@@ -25,8 +25,11 @@ export function modelPath(model: string, method: string): string {
  * The body of `generateContent` (https://ai.google.dev/api/generate-content) for a chat request.
  * @throws ApiError 400 naming the field that Gemini does not support.
  */
-export async function toGeminiRequest(call: VendorCall, download: Downloader): Promise<JsonObject> {
-  const request = readChatRequest(call);
+export async function toGeminiRequest(
+  request: ChatRequest,
+  call: VendorCall,
+  download: Downloader,
+): Promise<JsonObject> {
   refuseFields(geminiChatFields, request);
   const generationConfig = toGenerationConfig(request, call.model);
   return {

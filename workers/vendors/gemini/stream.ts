@@ -23,6 +23,7 @@ interface GrowingChoice {
  */
 export class GeminiStream extends DeltaStream {
   private readonly reader: GeminiAnswerReader;
+  private readonly maxCalls: number;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly choices = new Map<number, GrowingChoice>();
   private responseId: string | undefined;
@@ -32,9 +33,11 @@ export class GeminiStream extends DeltaStream {
   /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
 
-  constructor(reader: GeminiAnswerReader, sink: FrameSink) {
+  /** @param maxCalls maximum number of calls of each choice; those beyond it are left out */
+  constructor(reader: GeminiAnswerReader, sink: FrameSink, maxCalls = Number.POSITIVE_INFINITY) {
     super(sink);
     this.reader = reader;
+    this.maxCalls = maxCalls;
   }
 
   /** Takes an event's text, or that of a whole answer, which counts as a single event. */
@@ -106,7 +109,8 @@ export class GeminiStream extends DeltaStream {
     const previous = this.choices.get(index);
     const choice = previous ?? { calls: 0, isFinished: false, partial: new PartialCall() };
     this.responseId ??= randomUUID();
-    const { fields, calls, logprobs, finish } = readCandidate(candidate, choice.calls, this.responseId, choice.partial);
+    const context = { callsBefore: choice.calls, maxCalls: this.maxCalls, responseId: this.responseId };
+    const { fields, calls, logprobs, finish } = readCandidate(candidate, context, choice.partial);
     if (finish === null && logprobs === null && Object.keys(fields).length === 0) {
       if (choice.partial.isOpen) this.choices.set(index, choice);
       return undefined;
