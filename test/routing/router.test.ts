@@ -144,10 +144,51 @@ describe('the routes of a job', () => {
     }
   });
 
+  it('the routes of a job keep a key whose credit is short of one large request alone, and the next one serves that', async () => {
+    const short =
+      'This request requires more credits, or fewer max_tokens. You requested up to 64000 tokens, but can only afford 9230.';
+    const cases: [message: string, isWarm: boolean, param: string | null][] = [
+      [`${short} To increase, visit https://openrouter.ai/settings/credits`, true, 'max_tokens'],
+      ['Prompt tokens limit exceeded: 230799 > 91442. To increase, visit …', true, 'messages'],
+      [short.replace('9230', '0'), false, null],
+      ['Insufficient credits.', false, null],
+    ];
+    for (const [message, isWarm, param] of cases) {
+      servers[0]?.answer((response) => sendJson(response, 402, JSON.stringify({ error: { message, code: 402 } })));
+      answers(1, 200);
+      const routes = open([{}, {}], { keys: ['first-key', 'second-key'] });
+      const { answer, calls } = routes.run();
+      await answer;
+      assert.deepEqual(calls, ['one/m', 'one/m', 'two/m']);
+      assert.equal(routes.pool.isWarm('one', 'm'), isWarm, message);
+      await scripted?.close();
+      const error = await failsWith(open([{}]).run().answer, 503);
+      assert.equal(error.param, param);
+      assert.doesNotMatch(error.message, /credit|afford|openrouter/);
+      await scripted?.close();
+    }
+  });
+
+  it('the routes of a job are left for the next where the vendor does not do its work for another reason than the request', async () => {
+    for (const status of [301, 307, 405, 409, 424, 425, 451]) {
+      answers(0, status);
+      answers(1, 200);
+      const { answer, calls } = open([{}, {}]).run();
+      await answer;
+      assert.deepEqual(calls, ['one/m', 'two/m'], String(status));
+      await scripted?.close();
+      const once = open([{}, {}]).run({ repeatable: false });
+      await once.answer.catch(() => undefined);
+      assert.deepEqual(once.calls, ['one/m'], `${status}, of work that must not be done twice`);
+      await scripted?.close();
+    }
+  });
+
   it('the routes of a job are asked again where a tier or an engine is full, which is held against neither key nor route', async () => {
     const cases: [number, string][] = [
       [498, 'capacity_exceeded'],
       [429, 'engine_overloaded_error'],
+      [429, 'resource_unavailable'],
     ];
     for (const [status, code] of cases) {
       let turn = 0;

@@ -127,6 +127,12 @@ describe('vendor faults', () => {
     }
   });
 
+  it("OpenAI's flex tier without capacity is its own error, by which clients choose another tier", async () => {
+    const error = await statusError(429, errorBody('Resource unavailable.', 'resource_unavailable', ''));
+    assert.deepEqual([error.status, error.toWire().error.code], [429, 'resource_unavailable']);
+    assert.equal(error.isRetryable, true);
+  });
+
   it("an error in a vendor's own words says so, whatever its status: they may quote the request", async () => {
     const sentence = 'You asked for the secret lighthouse.';
     let own = 0;

@@ -17,7 +17,7 @@ const undone = new Set([429, 498, 503, 529]);
 
 /**
  * Whether a failed call may be repeated: connection errors, 408, 429 and 5xx may, and so may failures that another key or vendor
- * may avoid. Undefined for every other failure, which is passed to the caller.
+ * may avoid. Undefined for every other failure, such as one of the request itself, which is passed to the caller.
  * @param repeatable whether the work may be done twice; if not, a call whose answer was lost is never repeated
  */
 export function readFailure(error: unknown, repeatable: boolean): Failure | undefined {
@@ -29,13 +29,19 @@ export function readFailure(error: unknown, repeatable: boolean): Failure | unde
   if (keyStatuses.has(status)) return { error, reason: 'key', sameRoute: false };
   if (status === 404) return { error, reason: 'missing', sameRoute: false };
   if (status === 429) return { error, reason: 'limit', sameRoute: true };
-  if (status < 500 && status !== 408 && !undone.has(status)) return undefined;
+  if (status < 500 && status !== 408 && !undone.has(status)) {
+    // A redirect, a conflict: what this vendor does not do, another may.
+    return repeatable && !isCallersFault(error) ? { error, reason: 'status', sameRoute: false } : undefined;
+  }
   return repeatable || undone.has(status) ? { error, reason: 'status', sameRoute: true } : undefined;
 }
 
-/** Whether a vendor has refused the operator's key, altogether or for a model, or its account has no credit. */
-export function isRefusedKey({ vendorStatus: status }: Pick<ApiError, 'vendorStatus'>): boolean {
-  return status !== undefined && keyStatuses.has(status);
+/**
+ * Whether a vendor has refused the operator's key, altogether or for a model, or its account has no credit; not for want of credit for
+ * this request alone, whose `param` is too large for it.
+ */
+export function isRefusedKey({ vendorStatus: status, param }: Pick<ApiError, 'vendorStatus' | 'param'>): boolean {
+  return status !== undefined && keyStatuses.has(status) && param === null;
 }
 
 /** Whether the caller's request caused a failure: it is no sign of the vendor's health. */

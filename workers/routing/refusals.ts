@@ -50,12 +50,12 @@ export class Refusals {
   ): void {
     const { pool, health } = this.#options;
     const { model } = routed.route;
-    if (reason === 'key') {
+    if (isRefusedKey(error)) {
       const forModel = error.vendorStatus === 403 ? model : undefined;
       pool.coolDown(account, refusedMs, forModel);
       health?.refuse({ vendor: account.vendor.name, account: account.id, model: forModel }, refusedMs);
+      this.#refuse({ account, routed }, error, request);
     }
-    if (isRefusedKey(error)) this.#refuse({ account, routed }, error, request);
     if (reason === 'limit') this.#limit({ account, routed }, error, asked);
   }
 

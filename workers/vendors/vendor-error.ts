@@ -57,6 +57,11 @@ const wrongPath = /^Invalid URL\b/;
 const wrongKey = /^Incorrect API key provided\b/;
 /** OpenRouter's message, with status 403, for a prompt that its moderation refuses. */
 const moderated = /\brequires moderation\b.*\bflagged\b/;
+/** OpenRouter's messages, with status 402, for a request that is larger than its account's credit, which serves smaller ones. */
+const unaffordable =
+  /^This request requires more credits, or fewer max_tokens\b.*\bcan only afford [1-9]|^(Prompt) tokens limit exceeded\b/;
+/** OpenAI's code for its flex tier without capacity. */
+const noFlex = 'resource_unavailable';
 /** Codes of an overloaded vendor that come with the status of a limit: Moonshot. */
 const overloadedCodes: ReadonlySet<unknown> = new Set(['engine_overloaded_error']);
 
@@ -211,6 +216,7 @@ export function vendorError(
       // The vendor's own message is left out: it names the operator's organization.
       if (matches(details, quotaRefusals)) return unpaid(cause);
       // As a 429 it would count against the key, which has done nothing wrong.
+      if (details.code === noFlex) return withoutFlex(wait, cause);
       if (overloadedCodes.has(details.code)) return overloaded({ ...wait, vendorStatus: 503 }, cause);
       return new ApiError('rate_limit_exceeded', "The model's vendor is limiting requests: try again later.", {
         retryAfterMs: retryAfterMs ?? 1000,
@@ -219,7 +225,7 @@ export function vendorError(
       });
     case 402:
     case 412:
-      return unpaid(cause);
+      return unpaid(cause, unaffordable.exec(details.message ?? ''));
     case 498:
     case 503:
     case 529:
@@ -234,9 +240,26 @@ export function vendorError(
 /**
  * The operator's account at the vendor has no credit, or is suspended (412 at Fireworks). Some vendors say so with the status of
  * a bad request or of a limit; the status here marks that waiting is of no use, but another key or vendor may serve.
+ * @param tooLarge set if the credit is short of this request alone
  */
-function unpaid(cause: Error): ApiError {
-  return new ApiError('service_unavailable', notAvailable, { vendorStatus: 402, cause });
+function unpaid(cause: Error, tooLarge: RegExpExecArray | null = null): ApiError {
+  if (tooLarge === null) return new ApiError('service_unavailable', notAvailable, { vendorStatus: 402, cause });
+  const [param, advice] = tooLarge[1] ? ['messages', 'Shorten the prompt'] : ['max_tokens', 'Lower max_tokens'];
+  const message = `The model is not available at the moment for a request of this size. ${advice}, or try again later.`;
+  return new ApiError('service_unavailable', message, { param, retryable: false, vendorStatus: 402, cause });
+}
+
+/** OpenAI's own error, for its clients; to the router it is Groq's 498, which is held against neither the key nor the route. */
+function withoutFlex(wait: { readonly retryAfterMs?: number }, cause: Error): ApiError {
+  const message =
+    "The model's vendor has no capacity for the service tier flex: try again later, or with another tier.";
+  return new ApiError('rate_limit_exceeded', message, {
+    retryAfterMs: 1000,
+    ...wait,
+    vendorCode: noFlex,
+    vendorStatus: 498,
+    cause,
+  });
 }
 
 function overloaded(wait: { readonly vendorStatus: number; readonly retryAfterMs?: number }, cause: Error): ApiError {
