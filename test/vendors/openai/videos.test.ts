@@ -241,6 +241,15 @@ describe('video polling of the OpenAI dialect', () => {
     }
   });
 
+  it('a video that fails shows its caller no key of the vendor, in whatever form its error repeats that', async () => {
+    const bearer = Buffer.from(`Bearer ${key}`).toString('base64');
+    for (const code of ['moderation_blocked', 'internal_error']) {
+      const state = await pollOf(failed(code, `Refused: ${key}, ${bearer}.`));
+      assert.ok(state.status === 'failed' && state.error.message.startsWith('Refused: [key]'), JSON.stringify(state));
+      assert.ok(!state.error.message.includes(bearer));
+    }
+  });
+
   it("an OpenAI video poll fails with the vendor's error, and with not_found for a missing video", async () => {
     const answers = [
       [404, '{"error":{"message":"Video not found","code":null}}', 'not_found'],

@@ -203,6 +203,17 @@ describe('images of Replicate', () => {
     }
   });
 
+  it('an image of Replicate that fails shows its caller no key, although the error of its prediction repeats that', async () => {
+    for (const error of [`CUDA: ${apiKey} is out of memory`, `CUDA: ${apiKey} was flagged as sensitive`]) {
+      bench.answer(({ method }, response) => {
+        if (method === 'GET')
+          sendJson(response, 200, JSON.stringify(prediction({ status: 'failed', error })(bench.origin)));
+        return method === 'GET';
+      });
+      await assert.rejects(bench.make(), { message: error.replace(apiKey, '[key]') });
+    }
+  });
+
   it('Replicate images are not polled under a malformed id', async () => {
     for (const name of ['../account', '', 7, null]) {
       bench.answer((_request, response) => {

@@ -2,7 +2,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer } from '../vendor.ts';
-import { readVendorError, vendorError } from '../vendor-error.ts';
+import { readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
 import { type AnswerShape, shapeUsage } from './shape.ts';
 
 /** Removes the fields that the gateway sets itself. Undefined, not deleted: JSON omits both, and a delete slows the object. */
@@ -28,9 +28,14 @@ export class OpenAiAnswerReader {
     this.apiKey = apiKey;
   }
 
+  /** What an answer says of its error, without the key. */
+  details(text: string): VendorErrorDetails {
+    return readVendorError(text, this.apiKey);
+  }
+
   /** The error of an answer that came under a status of success. */
   reportedError(text: string): ApiError {
-    const details = readVendorError(text, this.apiKey);
+    const details = this.details(text);
     if (details.status !== null) return vendorError(this.vendor, details.status, details);
     return new ApiError('server_error', details.message ?? "The model's vendor had an error.", {
       vendorCode: details.code,

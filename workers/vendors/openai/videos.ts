@@ -6,9 +6,10 @@ import { LostAnswerError } from '../../http/exchange.ts';
 import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
-import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { refuseText } from '../support/refuse-text.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
+import type { VendorErrorDetails } from '../vendor-error.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 
 /** Maximum size of a stored video file, in bytes. */
@@ -37,7 +38,7 @@ export function openAiVideos(
     create: (call) => create(http, answerReader, call),
     async poll(call) {
       const text = await http.get({ path: pathOf(call), notFound: unknownTask, ...limitsOf(call) });
-      return readState(parseObject(text));
+      return readState(parseObject(text), () => answerReader.details(text ?? ''));
     },
     fetch: (call, variant) => fetchFile(http, call, variant, maxBytes),
     async discard(call) {
@@ -103,8 +104,8 @@ function unknown(message: string, cause?: unknown): ApiError {
   return new ApiError('outcome_unknown', message, cause === undefined ? {} : { cause });
 }
 
-/** @throws ApiError for anything but a video. */
-function readState({ status, progress, size, seconds, error }: JsonObject): TaskState {
+/** @param error reads why it has failed @throws ApiError for anything but a video. */
+function readState({ status, progress, size, seconds }: JsonObject, error: () => VendorErrorDetails): TaskState {
   switch (status) {
     case 'queued':
     case 'in_progress':
@@ -116,7 +117,7 @@ function readState({ status, progress, size, seconds, error }: JsonObject): Task
         ...(isShort(`${seconds}`) && Number(seconds) > 0 && { seconds: String(seconds) }),
       };
     case 'failed':
-      return { status, error: taskError(isObject(error) ? error : {}) };
+      return { status, error: taskError(error()) };
     default:
       throw new ApiError('server_error', "The model's vendor answered with a video of an unknown status.");
   }
@@ -128,10 +129,8 @@ function isShort(said: unknown): said is string {
 }
 
 /** Why a video failed, from its `error`. */
-function taskError({ code, message }: JsonObject): ApiError {
-  const vendorCode = typeof code === 'string' && /^[\w.:-]{1,100}$/.test(code) ? code : null;
-  const said = typeof message === 'string' && message !== '' ? message.slice(0, 4000) : undefined;
-  const options = { vendorCode, isQuoted: said !== undefined };
+function taskError({ code: vendorCode, message: said }: VendorErrorDetails): ApiError {
+  const options = { vendorCode, isQuoted: said !== null };
   if (vendorCode !== null && refusals.test(vendorCode)) {
     return new ApiError('invalid_request_error', said ?? "The model's vendor refused the request.", options);
   }

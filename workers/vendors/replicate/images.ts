@@ -1,5 +1,4 @@
 import type { Downloader } from '../../http/download.ts';
-import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
 import { type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
 import { commonShape } from '../support/image-shape.ts';
@@ -7,7 +6,7 @@ import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, type DiscardLimits } from '../support/vendor-task-calls.ts';
 import type { ImageMethod, VendorCall } from '../vendor.ts';
-import { cancelPrediction, createPrediction, getPrediction, readOutput } from './prediction.ts';
+import { cancelPrediction, createPrediction, getPrediction, type ReplicateApi, readOutput } from './prediction.ts';
 
 /*
  * Images at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
@@ -41,16 +40,17 @@ const inputFields: readonly { model: RegExp; field: string; isList: boolean }[] 
 
 /**
  * Images at Replicate: a prediction per call, awaited inside it.
- * @param waiting the client for which the vendor delays its answer briefly, in case the image is ready soon
+ * @param waiting its client is the one for which the vendor delays its answer briefly, in case the image is ready soon
  */
-export function replicateImages(waiting: HttpClient, http: HttpClient, download: Downloader): ImageMethod {
+export function replicateImages(waiting: ReplicateApi, api: ReplicateApi, download: Downloader): ImageMethod {
+  const { http, secret } = api;
   return async (call) => {
     const request = readImageRequest(call);
     const { id, output } = await createPrediction(waiting, call.model, await composeInput(call, request), call);
     return await afterBegin(async () => {
       const polls = {
         ask: () => getPrediction(http, id, call),
-        read: readOutput,
+        read: (answer: JsonObject) => readOutput(answer, secret),
         discard: (limits: DiscardLimits) => cancelPrediction(http, id, limits),
       };
       const made = output ?? (await awaitTask(call, polls));

@@ -3,6 +3,7 @@ import type { HttpClient } from '../../http/http-client.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
+import { readVendorError } from '../vendor-error.ts';
 
 const unknownPrediction = "The model's vendor does not know the prediction.";
 
@@ -18,9 +19,16 @@ export interface Prediction {
   readonly output: unknown;
 }
 
+/** Replicate's API. */
+export interface ReplicateApi {
+  readonly http: HttpClient;
+  /** The key, which no error may contain. */
+  readonly secret: string;
+}
+
 /** Creates a prediction, once. @throws ApiError as `beginTask` does */
 export async function createPrediction(
-  http: HttpClient,
+  { http, secret }: ReplicateApi,
   model: string,
   input: JsonObject,
   { signal, silenceMs }: Limits,
@@ -34,7 +42,7 @@ export async function createPrediction(
   if (typeof id !== 'string' || !/^\w+$/.test(id)) {
     throw unknownOutcome("The model's vendor began, but did not say what its prediction is called.");
   }
-  return { id, output: readOutput(answer) };
+  return { id, output: readOutput(answer, secret) };
 }
 
 /** Polls a prediction: the path of its `urls.get`, at the address that the operator configured. */
@@ -48,8 +56,12 @@ export async function cancelPrediction(http: HttpClient, id: string, { signal, s
   await http.post({ path, body: '{}', notFound: unknownPrediction, signal, silenceMs });
 }
 
-/** The output of a prediction; undefined while it runs. @throws ApiError for one that failed */
-export function readOutput(prediction: JsonObject): unknown {
+/**
+ * The output of a prediction; undefined while it runs.
+ * @param secret that no error may contain
+ * @throws ApiError for one that failed
+ */
+export function readOutput(prediction: JsonObject, secret: string): unknown {
   const { status, output } = prediction;
   switch (status) {
     case 'starting':
@@ -60,18 +72,16 @@ export function readOutput(prediction: JsonObject): unknown {
     case 'failed':
     case 'canceled':
     case 'aborted':
-      throw predictionError(prediction);
+      throw predictionError(prediction, secret);
     default:
       throw new ApiError('server_error', "The model's vendor answered with a prediction of an unknown status.");
   }
 }
 
-/** Why a prediction failed. */
-export function predictionError({ status, error }: JsonObject): ApiError {
+/** Why a prediction failed. @param secret that it may not contain */
+export function predictionError({ status, error }: JsonObject, secret: string): ApiError {
   if (status !== 'failed') return new ApiError('server_error', "The model's vendor has cancelled its work.");
-  const message = typeof error === 'string' && error !== '' ? error.slice(0, 4000) : undefined;
-  if (message !== undefined && refusals.test(message)) return contentRefused(message);
-  return new ApiError('server_error', message ?? "The model's vendor could not do it.", {
-    isQuoted: message !== undefined,
-  });
+  const { message } = readVendorError(JSON.stringify({ error }), secret);
+  if (message !== null && refusals.test(message)) return contentRefused(message);
+  return new ApiError('server_error', message ?? "The model's vendor could not do it.", { isQuoted: message !== null });
 }

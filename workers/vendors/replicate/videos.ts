@@ -1,10 +1,16 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
-import type { HttpClient } from '../../http/http-client.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { failedVideo, fetchFilm, madeVideo, readVideoRequest } from '../support/video-request.ts';
 import type { TaskState, VideoTasks } from '../vendor.ts';
-import { cancelPrediction, createPrediction, getPrediction, predictionError, readOutput } from './prediction.ts';
+import {
+  cancelPrediction,
+  createPrediction,
+  getPrediction,
+  predictionError,
+  type ReplicateApi,
+  readOutput,
+} from './prediction.ts';
 
 /*
  * Videos at Replicate (https://replicate.com/docs/reference/http and the models' own schemas, such as
@@ -25,7 +31,8 @@ import { cancelPrediction, createPrediction, getPrediction, predictionError, rea
 const ended: readonly unknown[] = ['failed', 'canceled', 'aborted'];
 
 /** Videos at Replicate, each a prediction. */
-export function replicateVideos(http: HttpClient, download: Downloader): Required<VideoTasks> {
+export function replicateVideos(api: ReplicateApi, download: Downloader): Required<VideoTasks> {
+  const { http, secret } = api;
   return {
     async create(call) {
       const { prompt, aspectRatio, resolution, seconds, input, own } = await readVideoRequest(call);
@@ -36,29 +43,29 @@ export function replicateVideos(http: HttpClient, download: Downloader): Require
         ...(seconds && { duration: Number(seconds) }),
         ...(input && { image: input }),
       };
-      return (await createPrediction(http, call.model, fields, call)).id;
+      return (await createPrediction(api, call.model, fields, call)).id;
     },
     async poll(call) {
-      return readState(parseObject(await getPrediction(http, call.task, call)));
+      return readState(parseObject(await getPrediction(http, call.task, call)), secret);
     },
     fetch: (call, variant) =>
       fetchFilm(call, variant, download, async () =>
-        linkOf(readOutput(parseObject(await getPrediction(http, call.task, call)))),
+        linkOf(readOutput(parseObject(await getPrediction(http, call.task, call)), secret)),
       ),
     discard: (call) => cancelPrediction(http, call.task, call),
   };
 }
 
-function readState(prediction: JsonObject): TaskState {
-  if (ended.includes(prediction.status)) return { status: 'failed', error: videoError(prediction) };
+function readState(prediction: JsonObject, secret: string): TaskState {
+  if (ended.includes(prediction.status)) return { status: 'failed', error: videoError(prediction, secret) };
   // An answer that is not a prediction is no failure of the task: it is polled again.
-  const output = readOutput(prediction);
+  const output = readOutput(prediction, secret);
   return output === undefined ? { status: 'running', progress: 0 } : madeVideo(linkOf(output));
 }
 
 /** The model's message about its own failure is left out: it may contain any internal error. */
-function videoError(prediction: JsonObject): ApiError {
-  const error = predictionError(prediction);
+function videoError(prediction: JsonObject, secret: string): ApiError {
+  const error = predictionError(prediction, secret);
   return error.code === 'server_error' ? failedVideo() : error;
 }
 
