@@ -92,7 +92,8 @@ export class ResponseItemsAsChat {
   }
 
   #addOutput({ type, call_id: id, output }: ResponseItem, path: string): void {
-    const parts = chatParts(output, `${path}.output`);
+    // A tool that puts nothing out, as one of an MCP server, has an empty list.
+    const parts = Array.isArray(output) && output.length === 0 ? [] : chatParts(output, `${path}.output`);
     if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
     this.#endTurn();
     const texts = parts.filter(isText);

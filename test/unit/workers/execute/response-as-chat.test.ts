@@ -117,7 +117,7 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
     ],
   ],
   'consecutive tool calls, each in a message of its own': [
-    [call('call_1'), output('call_1', 'Sunny'), call('call_2'), output('call_2', '')],
+    [call('call_1'), output('call_1', 'Sunny'), call('call_2'), output('call_2', [])],
     [
       assistant(null, { tool_calls: [toolCall('call_1')] }),
       tool('call_1', 'Sunny'),
