@@ -129,6 +129,6 @@ function foldLogprobs(choice: FoldedChoice, change: Fields): void {
 }
 
 /** Adds to the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries. */
-function addAll(list: unknown[], more: readonly unknown[]): void {
+export function addAll(list: unknown[], more: readonly unknown[]): void {
   for (const each of more) list.push(each);
 }

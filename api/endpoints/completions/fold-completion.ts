@@ -1,4 +1,5 @@
 import type { Frame } from '../../../shared/jobs/frames.ts';
+import { addAll } from '../chat/fold-chat-completion.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -34,8 +35,7 @@ function foldLogprobs(logprobs: Fields | null, change: Fields): Fields {
   const folded = { ...logprobs };
   for (const [name, value] of Object.entries(change)) {
     const before = folded[name];
-    // Into the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries.
-    if (Array.isArray(before) && Array.isArray(value)) for (const each of value) before.push(each);
+    if (Array.isArray(before) && Array.isArray(value)) addAll(before, value);
     else folded[name] = value ?? before ?? null;
   }
   return folded;
