@@ -21,7 +21,7 @@ const maxCost = BigInt(Number.MAX_SAFE_INTEGER);
  * The cost of a job in whole nano-dollars, rounded up once at the end.
  * @param prices of the route that served it
  * @param usage as its vendor reported it, or as estimated; see `readTokenCounts`
- * @param fee request facts that determine prices of requests and images
+ * @param fee request facts that determine prices of requests and images, and of what is written to a cache
  * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known. It is recorded as
  * null, and nothing is charged.
  */
@@ -32,7 +32,8 @@ export function costOf(
   fee: FeeFacts = {},
 ): number | undefined {
   if (prices === undefined) return undefined;
-  const counts = usage === null ? undefined : readTokenCounts(usage, quantities.images !== undefined);
+  const isOfImages = quantities.images !== undefined;
+  const counts = usage === null ? undefined : readTokenCounts(usage, isOfImages, fee.hourCache);
   const parts = [
     hasTokenPrice(prices) ? counts && costOfTokens(prices, counts) : undefined,
     costOfEach(imagePrice(prices, fee), quantities.images),

@@ -21,8 +21,9 @@ export interface TokenCounts {
  * Reads the tokens of a vendor's usage: a chat's or a legacy completion's (`prompt_tokens`), an embedding's, a response's, an
  * image's, a speech's (`input_tokens`), a transcription's of type `tokens`. Undefined if it counts none.
  * @param isOfImages the answer is images: output without details counts as images
+ * @param isForHour what is written to the cache without details counts as kept for an hour
  */
-export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts | undefined {
+export function readTokenCounts(usage: Fields, isOfImages: boolean, isForHour = false): TokenCounts | undefined {
   const reportedInput = number(usage.prompt_tokens) ?? number(usage.input_tokens);
   const reportedOutput = number(usage.completion_tokens) ?? number(usage.output_tokens);
   const total = number(usage.total_tokens);
@@ -40,7 +41,7 @@ export function readTokenCounts(usage: Fields, isOfImages: boolean): TokenCounts
   const cached = Math.min(input, number(inputDetails.cached_tokens) ?? cachedElsewhere(usage) ?? 0);
   const written = Math.min(input - cached, number(inputDetails.cache_write_tokens) ?? 0);
   const { ephemeral_1h_input_tokens: forHour } = firstObject(inputDetails.cache_creation_token_details);
-  const writtenForHour = Math.min(written, number(forHour) ?? 0);
+  const writtenForHour = Math.min(written, number(forHour) ?? (isForHour ? written : 0));
   // Without details, nearly all input of a transcription is audio.
   const audioInput = number(inputDetails.audio_tokens) ?? (usage.type === 'tokens' ? input : 0);
   const audio = Math.min(input - cached - written, audioInput);

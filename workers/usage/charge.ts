@@ -75,7 +75,10 @@ function chargeAt(
   const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, prices);
   // Nearly every answer is of the standard tier.
   const isPlain = prices?.tiers === undefined && fee?.tier === undefined && (tier == null || tier === 'default');
-  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fee) });
+  // A vendor that refuses hints was not sent the mark of an hour.
+  const isMarkSent = row?.chat?.hints !== false && row?.vendorRow.chat?.hints !== false;
+  const fees = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
+  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees) });
   const said = isPlain ? [] : [...(tier instanceof Set ? tier : [tier])].map(tierName);
   const facts = { asked: fee?.tier, said, auto: row?.vendorRow.autoTier, isInterrupted };
   const charged = isPlain

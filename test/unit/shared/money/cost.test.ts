@@ -77,6 +77,17 @@ const chatCases: readonly Case[] = [
     cost: 30_000 + 25_000 + 80_000 + 20_000 + 8000,
   },
   {
+    of: "OpenRouter's cache, which does not say for how long it keeps what it was asked to keep for an hour",
+    prices: cached,
+    usage: {
+      ...{ prompt_tokens: 100, completion_tokens: 1 },
+      prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 },
+    },
+    fee: { hourCache: true },
+    // 60 × 500 + 30 × 4,000 + 10 × 2,000 + 8,000
+    cost: 30_000 + 120_000 + 20_000 + 8000,
+  },
+  {
     of: 'a cache that claims to keep more for an hour than was written',
     prices: cached,
     usage: {

@@ -51,6 +51,16 @@ describe('the charge of a job', () => {
     assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
   });
 
+  it('a request for an hour of cache is charged for it, except at vendors that are not sent its marks', () => {
+    const prices = { input: 1000, output: 2000, cacheWrite: 1250 };
+    const answer = { usage: { ...usage, prompt_tokens: 1000, prompt_tokens_details: { cache_write_tokens: 1000 } } };
+    const cost = (hints: boolean, fee: { hourCache?: true }) =>
+      chargeFor(madeUpModel({ id: 'm', capability: 'chat', prices, chat: { hints, effort: true } }), { fee }, answer)
+        .cost;
+    assert.deepEqual([cost(true, {}), cost(true, { hourCache: true })], [1254, 2004]);
+    assert.equal(cost(false, { hourCache: true }), 1254);
+  });
+
   it('a charge is by the service tier that the vendor has used, which its usage names unless it is the standard one', () => {
     const tiers = { flex: 0.5, priority: { input: 1750, output: 4000 } };
     const tiered = madeUpModel({ id: 'm', capability: 'chat', prices: { input: 1000, output: 2000, tiers } });
