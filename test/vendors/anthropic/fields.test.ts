@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { before, describe, it } from 'node:test';
+import { transformJSONSchema } from '@anthropic-ai/sdk/lib/transform-json-schema';
 import { anthropicChatFields } from '../../../shared/vendors/anthropic.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';
 import {
@@ -324,6 +325,61 @@ describe('the chat fields of Anthropic', () => {
       const { output_config: config } = await sentFor({ response_format: formatOf(given) });
       assert.deepEqual(config, { format: { type: 'json_schema', schema: sent } });
     }
+  });
+
+  it("a schema of an answer, or of a strict tool, goes to Claude as Anthropic's own SDK would send it", async () => {
+    const given = {
+      type: 'object',
+      properties: {
+        score: { type: 'integer', description: 'Of ten.', minimum: 1, maximum: 10 },
+        name: { type: 'string', minLength: 1, format: 'date' },
+        code: { type: 'string', format: 'zip' },
+        tags: { type: 'array', items: { type: 'string', maxLength: 9 }, minItems: 2, maxItems: 5 },
+        some: { type: 'array', items: { $ref: '#/$defs/part' }, minItems: 1 },
+        either: {
+          oneOf: [
+            { type: 'number', exclusiveMinimum: 0 },
+            { type: 'object', properties: {} },
+          ],
+        },
+        minimum: { type: 'string' },
+      },
+      required: ['score'],
+      $defs: { part: { type: 'object', properties: { of: { type: 'number', multipleOf: 2 } } } },
+    };
+    const json = { name: 'a', schema: given, strict: true };
+    const tool = { type: 'function', function: { name: 'f', parameters: given, strict: true } };
+    const loose = { type: 'function', function: { name: 'g', parameters: given } };
+    const sent = await sentFor({ response_format: { type: 'json_schema', json_schema: json }, tools: [tool, loose] });
+    const { schema: answer } = (sent.output_config as { format: { schema: Fields } }).format;
+    const [strict, other] = sent.tools as { input_schema: Fields }[];
+    const plain = (schema: unknown) =>
+      JSON.parse(JSON.stringify(schema, (name, value) => (name === 'description' ? undefined : value)));
+    assert.deepEqual(plain(answer), plain(transformJSONSchema(given)));
+    assert.deepEqual(strict?.input_schema, answer);
+    assert.deepEqual(other?.input_schema, given);
+    const { score, tags, code } = answer.properties as Record<string, Fields>;
+    assert.equal(score?.description, 'Of ten.\n\n{"minimum":1,"maximum":10}');
+    assert.deepEqual([tags?.description, code?.description], ['{"minItems":2,"maxItems":5}', '{"format":"zip"}']);
+  });
+
+  it('a schema keeps patterns that structured outputs have, and one that is nested beyond all use is sent as it is', async () => {
+    const schemaFor = async (given: Fields) => {
+      const format = { type: 'json_schema', json_schema: { name: 'a', schema: given } };
+      return ((await sentFor({ response_format: format })).output_config as { format: { schema: Fields } }).format
+        .schema;
+    };
+    assert.deepEqual(await schemaFor({ type: 'string', pattern: '^[a-z]{2}$' }), {
+      type: 'string',
+      pattern: '^[a-z]{2}$',
+    });
+    assert.deepEqual(await schemaFor({ type: 'string', pattern: '^(?!a)' }), {
+      type: 'string',
+      description: '{"pattern":"^(?!a)"}',
+    });
+    let deep: Fields = { type: 'string', minLength: 1 };
+    for (let level = 0; level < 1000; level++) deep = { type: 'array', items: deep };
+    assert.ok(JSON.stringify(await schemaFor(deep)).includes('"minLength":1'));
   });
 
   it('Anthropic chat omits the thinking budget after results of calls made without signed thinking', async () => {

@@ -68,7 +68,12 @@ const agentRequest: Request = {
       description: 'Reads a file.',
       input_schema: { type: 'object', properties: { file_path: { type: 'string' } }, required: ['file_path'] },
     },
-    { name: 'Bash', input_schema: { type: 'object', properties: {} }, strict: true, ...ephemeral },
+    {
+      name: 'Bash',
+      input_schema: { type: 'object', properties: {}, additionalProperties: false },
+      strict: true,
+      ...ephemeral,
+    },
   ],
   tool_choice: { type: 'auto', disable_parallel_tool_use: true },
   thinking: { type: 'adaptive', display: 'summarized' },
@@ -131,7 +136,8 @@ describe('requests through the Messages endpoint to Anthropic', () => {
     const schema = { type: 'object', properties: {}, additionalProperties: false };
     const tools = [{ name: 'f', input_schema: { type: 'object' as const } }];
     const requests: object[] = [
-      { temperature: 0.3, top_p: 0.9, top_k: 12 },
+      { temperature: 0.3, top_k: 12 },
+      { top_p: 0.9 },
       { output_config: { format: { type: 'json_schema', schema } } },
       { service_tier: 'standard_only' },
       { tools, tool_choice: { type: 'any' } },

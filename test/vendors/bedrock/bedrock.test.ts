@@ -335,7 +335,7 @@ describe('the Bedrock vendor', () => {
         outputConfig: {
           textFormat: {
             type: 'json_schema',
-            structure: { jsonSchema: { schema: '{"type":"object"}', name: 'answer' } },
+            structure: { jsonSchema: { schema: '{"type":"object","additionalProperties":false}', name: 'answer' } },
           },
         },
         additionalModelRequestFields: { top_k: 5 },

@@ -272,6 +272,17 @@ describe('the chat fields of Bedrock', () => {
     });
   });
 
+  it('the schema of an answer goes to Bedrock without the keywords that its structured outputs refuse', async () => {
+    const given = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } } };
+    const sent = { type: 'object', properties: { age: { type: 'integer', description: '{"minimum":0}' } } };
+    const format = { type: 'json_schema', json_schema: { name: 'answer', schema: given } };
+    for (const model of [claude, llama]) {
+      const { outputConfig } = await sentFor({ response_format: format }, model);
+      const { schema: text } = (outputConfig as { textFormat: typeof sentFormat }).textFormat.structure.jsonSchema;
+      assert.deepEqual(JSON.parse(text), { ...sent, additionalProperties: false });
+    }
+  });
+
   it('of texts that stop an answer Bedrock gets no empty ones, and Claude there none of white space', async () => {
     assert.deepEqual(await sentFor({ stop: ['', '\n'] }, nova), inference({ stopSequences: ['\n'] }));
     for (const model of [claude, nova]) assert.deepEqual(await sentFor({ stop: '' }, model), {});

@@ -85,7 +85,8 @@ for (const [name, { create, model, answer }] of Object.entries(wires)) {
       const fields = `"tools":[{"type":"function","function":{"name":"f","parameters":${schema}}}],"response_format":${format}`;
       const request = `{"messages":[{"role":"user","content":"Go."}],${fields}}`;
       await bench.vendor.chat(callOf({ model, stream: false, request }), collect());
-      const sent = bench.posts.at(-1)?.body.replaceAll('\\"', '"') ?? '';
+      // Claude gets what its schemas cannot say in their descriptions.
+      const sent = bench.posts.at(-1)?.body.replaceAll(/\\+"/g, '"') ?? '';
       assert.equal(sent.split('"minimum":-9223372036854775808,"maximum":9223372036854775807').length, 3, sent);
     });
 

@@ -9,6 +9,7 @@ import { unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
 import { type CountedFields, withCacheBreakpoints } from './cache-breakpoints.ts';
 import { type AnthropicModelTraits, anthropicModelTraits } from './models.ts';
+import { toAnthropicSchema } from './schema.ts';
 import { isThinking, toAnthropicThinking } from './thinking.ts';
 import { mustCall, toAnthropicTools } from './tools.ts';
 import { followsThoughtlessCalls, toAnthropicConversation } from './turns.ts';
@@ -94,12 +95,15 @@ function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: 
 
 /** Structured outputs (https://platform.claude.com/docs/en/build-with-claude/structured-outputs) are by schema only. */
 function jsonFormat(chat: ChatRequest): JsonObject {
-  const format = jsonSchemaOf(chat);
-  return format === undefined ? {} : { format: { type: 'json_schema', schema: describedSchema(format) } };
+  const schema = describedSchema(jsonSchemaOf(chat) ?? {});
+  return schema === undefined ? {} : { format: { type: 'json_schema', schema: toAnthropicSchema(schema) } };
 }
 
 /** A format's schema with the format's description, for vendors that have no other place for it. */
-export function describedSchema({ schema, description }: JsonSchemaFormat): JsonSchemaFormat['schema'] {
+export function describedSchema({
+  schema,
+  description,
+}: Pick<JsonSchemaFormat, 'schema' | 'description'>): JsonSchemaFormat['schema'] {
   return schema === undefined || description === undefined ? schema : { description, ...schema };
 }
 

@@ -2,6 +2,7 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { cacheMark } from './content.ts';
+import { toAnthropicSchema } from './schema.ts';
 
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
 
@@ -19,11 +20,12 @@ export function toAnthropicTools({
   const all = tools.map((tool, index): JsonObject => {
     if (tool.type !== 'function') throw unsupportedField(`tools[${index}].type`, 'the model takes functions only');
     const { name, description, parameters, strict } = tool.function;
+    // The type, which OpenAI makes optional, is required.
+    const schema = { type: 'object', ...(parameters ?? { properties: {} }) };
     return {
       name,
       ...(description !== undefined && { description }),
-      // The type, which OpenAI makes optional, is required.
-      input_schema: { type: 'object', ...(parameters ?? { properties: {} }) },
+      input_schema: strict === true ? toAnthropicSchema(schema) : schema,
       ...(strict != null && { strict }),
       ...cacheMark(tool),
     };

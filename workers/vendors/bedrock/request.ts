@@ -4,6 +4,7 @@ import { tierName } from '../../../shared/money/service-tier.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
 import { anthropicModelTraits } from '../anthropic/models.ts';
 import { anthropicSampling, anthropicStops, jsonSchemaOf, stopTexts } from '../anthropic/request.ts';
+import { toAnthropicSchema } from '../anthropic/schema.ts';
 import { requestText } from '../request-body.ts';
 import type { InlineMedia } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
@@ -52,7 +53,8 @@ export async function toConverseRequest(
     ...nonEmpty('outputConfig', toOutputConfig(chat, reasoning)),
     ...nonEmpty('additionalModelRequestFields', additional),
     // Converse itself does not report at which sequence Claude stopped.
-    ...(family === 'claude' && inferenceConfig.stopSequences !== undefined && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
+    ...(family === 'claude' &&
+      inferenceConfig.stopSequences !== undefined && { additionalModelResponseFieldPaths: ['/stop_sequence'] }),
     ...toServiceTier(chat),
     ...(chat.guardrailConfig != null && { guardrailConfig: chat.guardrailConfig }),
     ...(chat.performanceConfig != null && { performanceConfig: chat.performanceConfig }),
@@ -118,7 +120,7 @@ function topKOf(topK: unknown, family: BedrockModelFamily): JsonObject {
 function toOutputConfig(chat: ChatRequest, { effort }: ConverseReasoning): JsonObject {
   const format = jsonSchemaOf(chat);
   const jsonSchema = format && {
-    schema: stringifyExact(format.schema),
+    schema: stringifyExact(toAnthropicSchema(format.schema ?? {})),
     name: format.name,
     ...(format.description !== undefined && { description: format.description }),
   };

@@ -1,0 +1,86 @@
+import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { isObject, type JsonObject } from '../support/json-object.ts';
+
+/** Keywords of JSON Schema that structured outputs do not have. */
+const missing = new Set([
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minLength', 'maxLength'],
+  ...['maxItems', 'uniqueItems', 'prefixItems', 'contains', 'minContains', 'maxContains', 'unevaluatedItems'],
+  ...['minProperties', 'maxProperties', 'patternProperties', 'propertyNames', 'unevaluatedProperties'],
+  ...['not', 'if', 'then', 'else', 'dependentRequired', 'dependentSchemas'],
+]);
+const formats = new Set<unknown>([
+  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
+]);
+/** Parts of regular expressions that are missing: assertions, boundaries of words, and references to groups. */
+const missingInPattern = /\(\?[=!<]|\\[bBk1-9]/;
+
+/** Levels below which a schema is sent as it is: more than any that a model could fill. */
+const maxDepth = 100;
+
+/**
+ * A schema as structured outputs take it, at Anthropic and at Bedrock, which refuse the request for any keyword that they do not have
+ * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations). As in Anthropic's own SDKs, such
+ * keywords become part of the description, `oneOf` becomes `anyOf`, and objects have no properties but the listed ones.
+ */
+export function toAnthropicSchema(schema: JsonObject, depth = 0): JsonObject {
+  if (depth > maxDepth) return schema;
+  const kept: [string, unknown][] = [];
+  const left: [string, unknown][] = [];
+  for (const [keyword, value] of Object.entries(schema)) {
+    // The latter names the dialect alone.
+    if (keyword === 'additionalProperties' || keyword === '$schema') continue;
+    if (isTaken(schema, keyword, value))
+      kept.push([keyword === 'oneOf' ? 'anyOf' : keyword, inner(keyword, value, depth)]);
+    else left.push([keyword, value]);
+  }
+  return {
+    ...Object.fromEntries(kept),
+    ...(left.length > 0 && { description: described(schema.description, Object.fromEntries(left)) }),
+    ...(isOfObjects(schema) && { additionalProperties: false }),
+  };
+}
+
+function isTaken(schema: JsonObject, keyword: string, value: unknown): boolean {
+  switch (keyword) {
+    case 'minItems':
+      return value === 0 || value === 1;
+    case 'format':
+      return formats.has(value);
+    case 'pattern':
+      return !missingInPattern.test(String(value));
+    case 'oneOf':
+      return schema.anyOf === undefined;
+    default:
+      return !missing.has(keyword);
+  }
+}
+
+function isOfObjects({ type, properties }: JsonObject): boolean {
+  return type === 'object' || (Array.isArray(type) && type.includes('object')) || isObject(properties);
+}
+
+/** The value of a keyword, the schemas in it converted. */
+function inner(keyword: string, value: unknown, depth: number): unknown {
+  const convert = (each: unknown): unknown => (isObject(each) ? toAnthropicSchema(each, depth + 1) : each);
+  switch (keyword) {
+    case 'properties':
+    case '$defs':
+    case 'definitions':
+      if (!isObject(value)) return value;
+      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, convert(each)]));
+    case 'anyOf':
+    case 'oneOf':
+    case 'allOf':
+      return Array.isArray(value) ? value.map(convert) : value;
+    case 'items':
+      return convert(value);
+    default:
+      return value;
+  }
+}
+
+/** A description with what the schema itself cannot say. */
+function described(description: unknown, left: JsonObject): string {
+  const note = stringifyExact(left);
+  return typeof description === 'string' && description !== '' ? `${description}\n\n${note}` : note;
+}
