@@ -89,6 +89,44 @@ describe("messages at vendors with other limits than Anthropic's", () => {
     }
   });
 
+  it('a schema with properties that may be left out is not strict at OpenAI, which refuses it so, and is at Anthropic', async () => {
+    const whole = {
+      type: 'object',
+      properties: { a: { type: 'string' } },
+      required: ['a'],
+      additionalProperties: false,
+    };
+    const other = {
+      whole,
+      choice: { ...whole, properties: { ...whole.properties, b: { type: 'string' } } },
+      inner: { ...whole, properties: { a: { type: 'array', items: { type: 'object', properties: {} } } } },
+      uri: { ...whole, properties: { a: { type: 'string', format: 'uri' } } },
+      either: { ...whole, properties: { a: { anyOf: [whole, { $ref: '#/$defs/b' }] } }, $defs: { b: whole } },
+    };
+    const fitting = ['whole', 'either'];
+    for (const [name, schema] of Object.entries(other)) {
+      const asked = {
+        ...{ model: 'a-model', max_tokens: 100, messages: [{ role: 'user', content: 'Go.' }] },
+        tools: [{ name: 'f', input_schema: schema, strict: true }],
+        output_config: { format: { type: 'json_schema', schema } },
+      } as Request;
+      const answer = {
+        choices: [{ index: 0, message: { role: 'assistant', content: '{}' }, finish_reason: 'stop' }],
+        usage,
+      };
+      const [sent] = await ask('openai', asked, () => answer);
+      const [tool] = sent.tools as { function: Fields }[];
+      const { json_schema: format } = sent.response_format as { json_schema: Fields };
+      const isStrict = fitting.includes(name) ? true : undefined;
+      assert.deepEqual([tool?.function.strict, format.strict], [isStrict, isStrict], name);
+      assert.deepEqual([tool?.function.parameters, format.schema], [schema, schema], name);
+      const [atAnthropic] = await ask('anthropic', asked, () => ({
+        ...{ type: 'message', content: [{ type: 'text', text: '{}' }], stop_reason: 'end_turn' },
+      }));
+      assert.equal((atAnthropic.tools as Fields[])[0]?.strict, true);
+    }
+  });
+
   it('Anthropic itself gets long names and failed results as they are', async () => {
     const [sent, shown] = await ask('anthropic', request, () => ({
       ...{
