@@ -12,7 +12,7 @@ const allowedPrefixes = ['x-stainless-', 'x-sluice-', 'anthropic-', 'openai-'];
 
 const requestKinds = ['requests', 'tokens'];
 const rateLimits = ['limit', 'remaining', 'reset'].flatMap((what) =>
-  requestKinds.map((kind) => `x-ratelimit-${what}-${kind}`),
+  requestKinds.flatMap((kind) => [`x-ratelimit-${what}-${kind}`, `anthropic-ratelimit-${kind}-${what}`]),
 );
 
 /** Response headers that pages may read, besides the always readable ones. */

@@ -5,6 +5,7 @@ import { anthropicErrorBody } from '../endpoints/messages/anthropic-error.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { Context, State } from '../state.ts';
+import { anthropicLimitHeaders } from './request-report.ts';
 
 /**
  * The only catch: turns every error into a response in the API's error shape, which can be looked up by the request's id.
@@ -28,7 +29,9 @@ export function errors({ log, refused }: { log: Logger; refused: RefusedRequests
       }
       ctx.respond = true;
       ctx.status = error.status;
-      ctx.set(error.headers());
+      const headers = error.headers();
+      ctx.set(headers);
+      if (ctx.state.errorBody === anthropicErrorBody) ctx.set(anthropicLimitHeaders(headers));
       ctx.body = ctx.state.errorBody?.(error, ctx) ?? error.toWire();
       refused.note(ctx, error);
     }

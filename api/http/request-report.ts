@@ -108,9 +108,36 @@ function durationText(milliseconds: string | undefined): string {
   return minutes === 0 ? `${seconds}s` : `${minutes}m${seconds}s`;
 }
 
+/** Milliseconds of a text in that format. */
+function millisecondsOf(duration = '0ms'): number {
+  const [, minutes = '0', amount = '0', unit] = /^(?:(\d+)m(?!s))?([\d.]+)(m?s)$/.exec(duration) ?? [];
+  return Number(minutes) * 60_000 + Number(amount) * (unit === 'ms' ? 1 : 1000);
+}
+
+/**
+ * The limits of `limitHeaders` under Anthropic's names, whose resets are points in time
+ * (https://platform.claude.com/docs/en/api/rate-limits#response-headers).
+ */
+export function anthropicLimitHeaders(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  const renamed: Record<string, string> = {};
+  for (const kind of ['requests', 'tokens']) {
+    const limit = headers[`x-ratelimit-limit-${kind}`];
+    if (limit === undefined) continue;
+    const resetMs = millisecondsOf(String(headers[`x-ratelimit-reset-${kind}`]));
+    renamed[`anthropic-ratelimit-${kind}-limit`] = String(limit);
+    renamed[`anthropic-ratelimit-${kind}-remaining`] = String(headers[`x-ratelimit-remaining-${kind}`]);
+    renamed[`anthropic-ratelimit-${kind}-reset`] = new Date(Date.now() + resetMs).toISOString();
+  }
+  return renamed;
+}
+
 /** Puts the key's limits into the headers of the response. */
 export function showLimits({ state }: Pick<Context, 'state'>, limits: Limits | undefined): void {
-  if (limits !== undefined) Object.assign(state.headers, limitHeaders(limits));
+  if (limits === undefined) return;
+  const headers = limitHeaders(limits);
+  Object.assign(state.headers, headers);
+  // Of Anthropic's endpoints.
+  if (state.headers['request-id'] !== undefined) Object.assign(state.headers, anthropicLimitHeaders(headers));
 }
 
 /**

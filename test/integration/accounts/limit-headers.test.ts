@@ -41,6 +41,28 @@ describe('rate limit headers of a 429', () => {
     assert.match(refused.headers.get('x-ratelimit-reset-tokens') ?? '', /^[\d.]+m?s$/);
   });
 
+  it("Anthropic's clients find the limits under the names of its API, answered and refused", async () => {
+    const apiKey = await makeApiKey(gateway, { rpm: 1, tpm: 100_000 });
+    const body = JSON.stringify({ model: 'sandbox-chat', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] });
+    const say = () =>
+      gateway.fetch('/v1/messages', { method: 'POST', headers: { authorization: `Bearer ${apiKey}` }, body });
+    for (const status of [200, 429]) {
+      const answer = await say();
+      assert.equal(answer.status, status);
+      const told = (name: string) => answer.headers.get(`anthropic-ratelimit-${name}`) ?? '';
+      assert.deepEqual(
+        [told('requests-limit'), told('requests-remaining'), told('tokens-limit')],
+        ['1', '0', '100000'],
+      );
+      for (const kind of ['requests', 'tokens']) {
+        const resetMs = Date.parse(told(`${kind}-reset`)) - Date.now();
+        assert.ok(resetMs > -1000 && resetMs < 61_000, told(`${kind}-reset`));
+      }
+      assert.ok(Date.parse(told('requests-reset')) - Date.now() > 50_000, told('requests-reset'));
+    }
+    assert.equal((await ask(apiKey)).headers.get('anthropic-ratelimit-requests-limit'), null);
+  });
+
   it('the rate limit headers show the limit of the model when that one runs out first', async () => {
     const apiKey = await makeApiKey(gateway, { rpm: 600, modelLimits: { 'sandbox-chat': { rpm: 1 } } });
     assert.deepEqual(limitsOf(await ask(apiKey)), ['600', '599', null, null]);
