@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ConverseCommand, ConverseStreamCommand, type ConverseStreamOutput } from '@aws-sdk/client-bedrock-runtime';
 import fc from 'fast-check';
+import type OpenAI from 'openai';
 import { createBedrock } from '../../../workers/vendors/bedrock/bedrock.ts';
 import { bedrockAccess } from '../../../workers/vendors/bedrock/signature.ts';
+import { saidInChunks, saidWhole } from '../../support/fold-chunks.ts';
 import { piecesOf } from '../../support/pieces.ts';
 import { callOf, collect, sendJson } from '../contracts/fixture-vendor.ts';
 import { checkSignature } from '../contracts/signature-version-4.ts';
@@ -345,6 +347,23 @@ describe('the Bedrock vendor', () => {
     );
     assert.deepEqual(JSON.parse(lastRequest().body), ours);
     client.destroy();
+  });
+
+  it('of parallel calls of a model at Bedrock the caller who wants one at a time gets the first, whole and streamed', async () => {
+    const calls = ['a', 'b', 'c'].map((name) => toolUse(name, name, { x: 1 }));
+    const answer = answerOf([text('I look.'), ...calls], 'tool_use');
+    const request = JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], parallel_tool_calls: false });
+    bench.server.answer((response) => sendJson(response, 200, toJson(answer)));
+    const held = await bench.vendor.chat(callOf({ stream: false, model, request }), collect());
+    bench.server.answer((response) => sendEvents(response, [toWire(eventsOf(answer))]));
+    const sink = collect();
+    const { usage } = await bench.vendor.chat(callOf({ model, request }), sink);
+    const streamed = saidInChunks(sink.data() as OpenAI.Chat.ChatCompletionChunk[]);
+    for (const [said = assert.fail()] of [saidWhole(JSON.parse(held.body)), streamed]) {
+      assert.deepEqual([said.content, said.finish], ['I look.', 'tool_calls']);
+      assert.deepEqual(said.tools, [{ id: 'a', name: 'a', arguments: '{"x":1}' }]);
+    }
+    assert.deepEqual(usage, held.usage);
   });
 
   it('Bedrock chat treats a stream without metadata as complete once it has its stop reason', async () => {

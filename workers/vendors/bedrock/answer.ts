@@ -81,10 +81,10 @@ export interface ConverseAnswer {
 }
 
 /**
- * Reads a whole answer. Blocks that a chat has no field for are left out.
+ * Reads a whole answer. Blocks that a chat has no field for are left out, and so are calls beyond the maximum.
  * @throws ApiError for anything but an answer.
  */
-export function readConverse(text: string): ConverseAnswer {
+export function readConverse(text: string, maxCalls: number): ConverseAnswer {
   const answer = parseObject(text, parseExact);
   const { message } = isObject(answer.output) ? answer.output : {};
   if (!isObject(message) || !Array.isArray(message.content)) {
@@ -100,7 +100,10 @@ export function readConverse(text: string): ConverseAnswer {
   });
   const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => thought ?? '');
   const signed = thoughts.flatMap(signedBlock);
-  const calls = blocks.map(({ toolUse }) => toolUse).filter(isObject);
+  const calls = blocks
+    .map(({ toolUse }) => toolUse)
+    .filter(isObject)
+    .slice(0, maxCalls);
   return {
     message: {
       role: 'assistant',

@@ -9,7 +9,7 @@ import { type EventStreamMessage, EventStreamReader } from './event-stream.ts';
 
 /** A block that has not ended. Blocks of text and of thoughts begin with their first delta. */
 interface OpenBlock {
-  /** Of a tool call: its index among the calls, and whether any of its arguments have come. */
+  /** Of a tool call: its index among the calls (`leftOut`: it is one too many), and whether any of its arguments have come. */
   readonly call: number;
   hasArguments: boolean;
   /** Of a thought, which is repeated whole, with its signature, at its end. */
@@ -19,6 +19,7 @@ interface OpenBlock {
 }
 
 const unfinished = { finish_reason: null };
+const leftOut = -2;
 
 /**
  * One streamed answer (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html): events in,
@@ -27,6 +28,7 @@ const unfinished = { finish_reason: null };
  */
 export class BedrockStream extends DeltaStream {
   private readonly errors: BedrockErrors;
+  private readonly maxCalls: number;
   private readonly events = new EventStreamReader((message) => this.readMessage(message));
   private readonly blocks = new Map<unknown, OpenBlock>();
   private calls = 0;
@@ -37,14 +39,16 @@ export class BedrockStream extends DeltaStream {
   /** How the answer ends, once that is known. */
   private finish: JsonObject | undefined;
 
-  constructor(errors: BedrockErrors, sink: FrameSink) {
+  /** @param maxCalls maximum number of calls; those beyond it are left out */
+  constructor(errors: BedrockErrors, sink: FrameSink, maxCalls: number) {
     super(sink);
     this.errors = errors;
+    this.maxCalls = maxCalls;
   }
 
   /** A whole answer, sent to a streamed request, becomes a single chunk. */
   writeAnswer(text: string): void {
-    const { message, finish, tier, usage } = readConverse(text);
+    const { message, finish, tier, usage } = readConverse(text, this.maxCalls);
     this.usage = usage;
     this.tier = tier;
     this.writeDelta(toDelta(message), finish, tier);
@@ -96,6 +100,10 @@ export class BedrockStream extends DeltaStream {
   private beginBlock({ contentBlockIndex: index, start }: JsonObject): void {
     const { toolUse } = isObject(start) ? start : {};
     if (!isObject(toolUse)) return;
+    if (this.calls >= this.maxCalls) {
+      this.open(index, leftOut);
+      return;
+    }
     const { toolUseId: id, name } = toolUse;
     const { call } = this.open(index, this.calls++);
     this.writeDelta(beginCall(call, id, name));
@@ -117,8 +125,8 @@ export class BedrockStream extends DeltaStream {
 
   private growToolUse(index: unknown, { input }: JsonObject): void {
     const block = this.blocks.get(index);
-    if (block === undefined || block.call < 0) throw unknownShape();
-    if (!isText(input)) return;
+    if (block === undefined || block.call === -1) throw unknownShape();
+    if (!isText(input) || block.call === leftOut) return;
     block.hasArguments = true;
     this.writeDelta(growCall(block.call, input));
   }

@@ -1,7 +1,6 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { toAnthropicTools } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import { unsupportedField } from '../support/unsupported-field.ts';
 import type { BedrockModelFamily } from './model-family.ts';
 import { cachePoint } from './turns.ts';
 
@@ -16,8 +15,8 @@ export interface ConverseTools {
 /**
  * Tools and the choice among them (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ToolConfiguration.html).
  * Converse does not support the choice of none: then no tools are offered. Sequential calls are a parameter of Claude's, which
- * joins Converse's own choice, and needs the type if there is no choice.
- * @throws ApiError 400 for tools other than functions, and for sequential calls with other models.
+ * joins Converse's own choice, and needs the type if there is no choice; for other models see ./chat.ts.
+ * @throws ApiError 400 for tools other than functions.
  */
 export function toConverseTools(
   chat: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>,
@@ -26,18 +25,15 @@ export function toConverseTools(
   const { tools, tool_choice: given } = toAnthropicTools(chat);
   const { type, name, disable_parallel_tool_use: oneByOne } = isObject(given) ? given : {};
   if (!Array.isArray(tools) || type === 'none') return { additional: {} };
-  if (oneByOne === true && family !== 'claude') {
-    throw unsupportedField('parallel_tool_calls', 'the model cannot be told to make one call at a time');
-  }
   const isForced = type === 'any' || type === 'tool';
+  const isToldOneByOne = oneByOne === true && family === 'claude';
   const toolChoice = type === 'tool' ? { tool: { name } } : { any: {} };
   return {
     toolConfig: {
       tools: tools.flatMap((tool: JsonObject) => [{ toolSpec: toToolSpec(tool) }, ...cachePoint(tool, family)]),
       ...(isForced && { toolChoice }),
     },
-    additional:
-      oneByOne === true ? { tool_choice: { ...(!isForced && { type }), disable_parallel_tool_use: true } } : {},
+    additional: isToldOneByOne ? { tool_choice: { ...(!isForced && { type }), disable_parallel_tool_use: true } } : {},
   };
 }
 
