@@ -388,6 +388,58 @@ describe('the OpenAI dialect', () => {
     await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'rate_limit_exceeded' });
   });
 
+  it('a chat whose calls have ids longer than OpenAI takes is asked for again with shorter ones', async () => {
+    const long = `chatcmpl-tool-${'3'.repeat(32)}`;
+    const call = (id: string) => ({
+      id,
+      type: 'function',
+      function: { name: 'f', arguments: '{"id":9007199254740993}' },
+    });
+    const messages = [
+      { role: 'user', content: 'Go.' },
+      { role: 'assistant', content: null, tool_calls: [call(long), call('call_1')] },
+      { role: 'tool', tool_call_id: long, content: 'a' },
+      { role: 'tool', tool_call_id: 'call_1', content: 'b' },
+    ];
+    const refusal = (param: string) =>
+      JSON.stringify({
+        error: {
+          message: `Invalid '${param}'.`,
+          type: 'invalid_request_error',
+          param,
+          code: 'string_above_max_length',
+        },
+      });
+    const answerWith = (param: string) => {
+      bench.server.requests.length = 0;
+      bench.server.answer((response, { body }) => {
+        if (body.includes(long)) sendJson(response, 400, refusal(param));
+        else sendStream(response, [events(plain)]);
+      });
+    };
+    answerWith('messages[1].tool_calls[0].id');
+    const sink = collect();
+    await bench.vendor.chat(callOf({ request: JSON.stringify({ messages }) }), sink);
+    assert.ok(sink.frames.length > 0);
+    const { messages: sent } = bench.posted as { messages: (typeof messages)[number][] };
+    const [, calling, first, second] = sent as [
+      unknown,
+      { tool_calls: { id: string }[] },
+      ...{ tool_call_id: string }[],
+    ];
+    const id = calling.tool_calls[0]?.id ?? '';
+    assert.match(id, /^[\w-]{1,40}$/);
+    assert.deepEqual([calling.tool_calls[1]?.id, first?.tool_call_id, second?.tool_call_id], ['call_1', id, 'call_1']);
+    assert.equal(bench.posts.length, 2);
+    // What is too long is not an id, or nothing is longer than it may be.
+    answerWith('messages[0].content');
+    const asked = bench.vendor.chat(callOf({ request: JSON.stringify({ messages }) }), collect());
+    await assert.rejects(asked, { vendorCode: 'string_above_max_length' });
+    bench.server.answer((response) => sendJson(response, 400, refusal('messages[1].tool_calls[0].id')));
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { vendorCode: 'string_above_max_length' });
+    assert.equal(bench.posts.length, 2);
+  });
+
   it('the OpenAI dialect reuses its connections for consecutive calls', async () => {
     const fresh = await startFixtureVendor();
     const own = createOpenAiDialect({ name: 'openai', baseUrl: `${fresh.baseUrl}/`, apiKey });

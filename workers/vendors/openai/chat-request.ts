@@ -73,7 +73,7 @@ function adaptOwnFields(given: JsonObject, { fields = {}, shortCallIds, textPart
   // Results of tools have the name of the function.
   const isNamed = message.role === 'tool' || fields[nameField] !== 'ignored';
   const kept = isNamed ? message : unnamed;
-  return shortCallIds ? withShortIds(kept) : kept;
+  return shortCallIds ? withIds(kept, shortId) : kept;
 }
 
 /** A message whose content is texts alone, as one text, a line for each part. */
@@ -85,19 +85,38 @@ function withOneText(message: JsonObject): JsonObject {
 }
 
 /** A message whose calls, or whose call's result, come from another vendor, under ids that the vendor takes. */
-function withShortIds(message: JsonObject): JsonObject {
+function withIds(message: JsonObject, toId: (id: string) => string): JsonObject {
   const { tool_calls: calls, tool_call_id: id } = message;
+  const withId = (call: unknown): unknown =>
+    isObject(call) && typeof call.id === 'string' ? { ...call, id: toId(call.id) } : call;
   return {
     ...message,
-    ...(typeof id === 'string' && { tool_call_id: shortId(id) }),
-    ...(Array.isArray(calls) && { tool_calls: calls.map(withShortId) }),
+    ...(typeof id === 'string' && { tool_call_id: toId(id) }),
+    ...(Array.isArray(calls) && { tool_calls: calls.map(withId) }),
   };
 }
 
-function withShortId(call: unknown): unknown {
-  return isObject(call) && typeof call.id === 'string' ? { ...call, id: shortId(call.id) } : call;
+function shortId(id: string): string {
+  return /^[a-zA-Z0-9]{9}$/.test(id) ? id : hashOf(id).slice(0, 9);
 }
 
-function shortId(id: string): string {
-  return /^[a-zA-Z0-9]{9}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 9);
+/** Characters of an id that OpenAI has never refused. */
+const maxId = 40;
+
+/** A request whose calls have ids no longer than OpenAI takes; undefined if it has no longer ones. */
+export function withoutLongIds(request: string): string | undefined {
+  const chat = parseExact(request);
+  if (!isObject(chat) || !Array.isArray(chat.messages)) return undefined;
+  let isLong = false;
+  const toId = (id: string): string => {
+    if (id.length <= maxId) return id;
+    isLong = true;
+    return `call_${hashOf(id).slice(0, maxId - 'call_'.length)}`;
+  };
+  const messages = chat.messages.map((message) => (isObject(message) ? withIds(message, toId) : message));
+  return isLong ? stringifyExact({ ...chat, messages }) : undefined;
+}
+
+function hashOf(id: string): string {
+  return createHash('sha256').update(id).digest('hex');
 }

@@ -1,10 +1,12 @@
+import { ApiError } from '../../../shared/errors.ts';
 import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
-import { adaptRequest } from './chat-request.ts';
+import { adaptRequest, withoutLongIds } from './chat-request.ts';
 import { completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
@@ -14,7 +16,7 @@ export function openAiChat(
   answerReader: OpenAiAnswerReader,
   deviations: ChatDeviations = {},
 ): VendorMethod {
-  return completionMethod(http, answerReader, {
+  const chat = completionMethod(http, answerReader, {
     path: '/chat/completions',
     toChunkChoice,
     hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
@@ -22,6 +24,21 @@ export function openAiChat(
     shape: chatShape(adaptAnswer(deviations)),
     asksUsage: deviations.streamOptions !== false,
   });
+  return async (call, sink) => {
+    try {
+      return await chat(call, sink);
+    } catch (error) {
+      // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
+      const request = isOfLongId(error) ? withoutLongIds(requestText(call.request)) : undefined;
+      if (request === undefined) throw error;
+      return await chat({ ...call, request }, sink);
+    }
+  };
+}
+
+function isOfLongId(error: unknown): boolean {
+  if (!(error instanceof ApiError) || error.vendorCode !== 'string_above_max_length') return false;
+  return /\.(tool_calls\[\d+\]\.id|tool_call_id)$/.test(error.param ?? '');
 }
 
 /** The message as a single delta. */
