@@ -130,7 +130,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
   hosted('openrouter', 'https://openrouter.ai/api/v1', {
     documentation: { checkedBy: "SDK's types" },
     keyCheck: '/key',
-    chat: { reasoning: 'reasoning' },
+    chat: { reasoning: 'reasoning', signatures: 'reasoning_details' },
   }),
   // https://docs.perplexity.ai/guides/chat-completions-guide; https://schemas.apis.io/schemas/perplexity/perplexity-apichatcompletionsrequest/
   hosted('perplexity', 'https://api.perplexity.ai', {

@@ -28,6 +28,8 @@ export interface ChatDeviations {
    * out: in `reasoning_content`.
    */
   readonly reasoning?: 'reasoning' | 'thinking_parts';
+  /** Where it has Google's signatures of calls; left out: in `extra_content`, as Google's own endpoint for OpenAI's clients. */
+  readonly signatures?: 'reasoning_details';
   /** `false`: it takes the content of a message as one text, not as parts, so parts that are texts are joined. */
   readonly textParts?: false;
   /** `true`: it takes no ids of calls but those of nine letters and digits, as its own are. */

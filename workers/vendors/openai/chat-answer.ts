@@ -1,10 +1,23 @@
 import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { CallSignatures } from './reasoning-details.ts';
+import type { AnswerAdapter } from './shape.ts';
 
-/** Returns a function that moves reasoning into `reasoning_content` and makes content one text, in place; undefined if not needed. */
-export function adaptAnswer({ reasoning }: ChatDeviations): ((message: JsonObject) => void) | undefined {
+/**
+ * Returns what makes, for each answer, a function that moves reasoning into `reasoning_content`, makes content one text and signs calls,
+ * in place; undefined if not needed.
+ */
+export function adaptAnswer({ reasoning, signatures }: ChatDeviations): AnswerAdapter | undefined {
   if (reasoning === undefined) return undefined;
-  return reasoning === 'reasoning' ? renameReasoning : joinParts;
+  const adapt = reasoning === 'reasoning' ? renameReasoning : joinParts;
+  if (signatures === undefined) return () => adapt;
+  return () => {
+    const ofCalls = new CallSignatures();
+    return (message) => {
+      adapt(message);
+      ofCalls.sign(message);
+    };
+  };
 }
 
 /** A vendor that sends it under both names gets one removed. */

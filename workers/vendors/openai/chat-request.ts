@@ -4,6 +4,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { withReasoningDetails } from './reasoning-details.ts';
 
 /**
  * Returns a function that translates a chat request's text into a vendor's own fields; undefined if the vendor does not deviate.
@@ -11,7 +12,7 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
  * The function throws an ApiError 400 for a field that the vendor rejects (the api does so earlier, for the first vendor).
  */
 export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
-  const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning } = deviations;
+  const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning, signatures } = deviations;
   const dropped = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
   const unknown = dropped.filter((field) => field !== nameField);
   if (streamOptions === false) unknown.push('stream_options');
@@ -19,6 +20,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   const texts = names.map((name) => `"${name}"\\s*:`);
   if (developerRole === false) texts.push('"developer"');
   if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
+  if (signatures !== undefined) texts.push('"extra_content"\\s*:');
   if (unknown.length < dropped.length) texts.push('"name"\\s*:');
   if (deviations.textParts === false) texts.push('"content"\\s*:\\s*\\[');
   if (deviations.shortCallIds) texts.push('"tool_calls?(?:_id)?"\\s*:');
@@ -67,8 +69,12 @@ function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {
   return { ...rest, content: [{ type: 'thinking', thinking: [{ type: 'text', text: reasoningText }] }, ...parts] };
 }
 
-function adaptOwnFields(given: JsonObject, { fields = {}, shortCallIds, textParts }: ChatDeviations): JsonObject {
-  const message = textParts === false ? withOneText(given) : given;
+function adaptOwnFields(
+  given: JsonObject,
+  { fields = {}, shortCallIds, textParts, signatures }: ChatDeviations,
+): JsonObject {
+  const signed = signatures === undefined ? given : withReasoningDetails(given);
+  const message = textParts === false ? withOneText(signed) : signed;
   const { name: _, ...unnamed } = message;
   // Results of tools have the name of the function.
   const isNamed = message.role === 'tool' || fields[nameField] !== 'ignored';

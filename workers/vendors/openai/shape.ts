@@ -44,20 +44,23 @@ const otherReasons: Readonly<Record<string, string>> = {
   safety: 'content_filter',
 };
 
-/** The shape of chats. @param adapt renames the vendor's own fields of a message or a delta to OpenAI's, in place. */
-export function chatShape(adapt?: (message: JsonObject) => void): AnswerShape {
+/** Makes, for one answer, what renames the vendor's own fields of its message, or of its deltas, to OpenAI's, in place. */
+export type AnswerAdapter = () => (message: JsonObject) => void;
+
+/** The shape of chats. */
+export function chatShape(adapt?: AnswerAdapter): AnswerShape {
   return {
     whole: (answer) => {
       eachChoice(answer, (choice) => {
         choice.finish_reason = toFinishReason(choice.finish_reason);
         const message = messageOf(choice);
-        adapt?.(message);
+        adapt?.()(message);
         choice.finish_reason ??= endOf(listOf(message.tool_calls).length);
         shapeMessage(message, choice.finish_reason === 'length');
         choice.message = message;
       });
     },
-    chunks: () => new ChatChunks(adapt),
+    chunks: () => new ChatChunks(adapt?.()),
   };
 }
 

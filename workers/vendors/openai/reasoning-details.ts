@@ -1,0 +1,48 @@
+import { extraContent, readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
+import { isObject, isText, type JsonObject } from '../support/json-object.ts';
+
+const encrypted = 'reasoning.encrypted';
+const googles = 'google-gemini-v1';
+
+/**
+ * Google's signatures of calls, which OpenRouter has among the details of the reasoning and Google demands back
+ * (https://openrouter.ai/docs/guides/best-practices/reasoning-tokens#preserving-reasoning-blocks), in the field of Google's own
+ * endpoint for OpenAI's clients: the views of a chat carry that to their callers and back.
+ */
+export class CallSignatures {
+  /** By the ids of calls that are still to come. */
+  readonly #signatures = new Map<string, string>();
+  /** The indices of calls that have come, by id. */
+  readonly #indices = new Map<string, unknown>();
+
+  /** Signs the calls of a message, or of the next delta of a stream, in place. */
+  sign(message: JsonObject): void {
+    for (const { type, id, data, format } of objectsIn(message.reasoning_details)) {
+      if (type === encrypted && format === googles && isText(id) && isText(data)) this.#signatures.set(id, data);
+    }
+    const calls = objectsIn(message.tool_calls);
+    for (const { id, index } of calls) if (isText(id)) this.#indices.set(id, index);
+    for (const [id, signature] of this.#signatures) {
+      const call = calls.find((each) => each.id === id);
+      if (call !== undefined) Object.assign(call, extraContent(signature));
+      else if (this.#indices.has(id)) calls.push({ index: this.#indices.get(id), id, ...extraContent(signature) });
+      else continue;
+      message.tool_calls = calls;
+      this.#signatures.delete(id);
+    }
+  }
+}
+
+/** A message with its calls' signatures where OpenRouter looks for them. Details that a caller has kept stay as they are. */
+export function withReasoningDetails(message: JsonObject): JsonObject {
+  if (message.reasoning_details != null) return message;
+  const details = objectsIn(message.tool_calls).flatMap((call, index) => {
+    const data = readExtraContent(call);
+    return data === undefined ? [] : [{ type: encrypted, data, id: call.id, format: googles, index }];
+  });
+  return details.length === 0 ? message : { ...message, reasoning_details: details };
+}
+
+function objectsIn(list: unknown): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
