@@ -74,11 +74,7 @@ describe('impossible usage reported by a vendor', () => {
     });
   }
 
-  for (const usage of [
-    '{}',
-    '{"prompt_tokens":"9","completion_tokens":"2"}',
-    '{"prompt_tokens":9,"total_tokens":11}',
-  ]) {
+  for (const usage of ['{}', '{"prompt_tokens":"9","completion_tokens":"2"}', '{"prompt_tokens":9}']) {
     it(`a chat is charged by an estimate, not by its whole hold, when its vendor reports the usage ${usage}`, async () => {
       for (const stream of [false, true]) {
         const response = await records.post({ ...ask(usage), stream });
