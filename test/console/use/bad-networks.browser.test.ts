@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
 import { TestGateway } from '../../support/gateway.ts';
+import { withResolvers } from '../../support/with-resolvers.ts';
 import { openPage, type Session, settled, TestBrowser, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
 
@@ -117,14 +118,14 @@ test('a video in the playground is waited for while the gateway does not answer'
 
 test('numbers of one period or filter are not shown as those of another while these load', async () => {
   const page = await openPage(context);
-  let release = (): void => {};
+  const held = withResolvers();
   await page.route('**/console/api/usage?*', async (route) => {
     const answer = await route.fetch();
     const body = (await answer.json()) as { data: object[]; total: object };
     const days = new URL(route.request().url()).searchParams;
     const isLong = Number(days.get('to')) - Number(days.get('from')) > 8 * 86_400_000;
     const isAsked = isLong && days.get('group_by') === 'day';
-    if (isAsked) await new Promise<void>((resolve) => (release = resolve));
+    if (isAsked) await held.promise;
     await route.fulfill({
       response: answer,
       json: { ...body, total: { ...body.total, requests: isLong ? 4321 : 1234 } },
@@ -135,7 +136,7 @@ test('numbers of one period or filter are not shown as those of another while th
   await page.getByText('30 days', { exact: true }).click();
   await page.waitForURL(/period=30d/);
   await page.getByText('1,234').waitFor({ state: 'detached' });
-  release();
+  held.resolve();
   await page.getByText('4,321').waitFor();
   // What the chart shows of it stays chosen.
   await page.goto('/console/usage?period=7d');
@@ -155,9 +156,9 @@ test('a dialog whose action has begun stays until that has ended, and tells that
     .first()
     .click();
   await page.getByRole('menuitem', { name: 'Revoke' }).click();
-  let fail = (): void => {};
+  const held = withResolvers();
   await page.route('**/console/api/keys/*', async (route) => {
-    await new Promise<void>((resolve) => (fail = resolve));
+    await held.promise;
     await route.abort();
   });
   const dialog = page.getByRole('dialog');
@@ -166,7 +167,7 @@ test('a dialog whose action has begun stays until that has ended, and tells that
   await asked;
   await page.keyboard.press('Escape');
   assert.equal(await dialog.getByRole('button', { name: 'Keep' }).isEnabled(), false);
-  fail();
+  held.resolve();
   await dialog.getByText('The gateway cannot be reached.').waitFor();
   await dialog.getByRole('button', { name: 'Keep' }).click();
   await dialog.waitFor({ state: 'detached' });
@@ -179,15 +180,15 @@ test('a new key is shown before the list of keys is read again', async () => {
   await page.goto('/console/keys?create=true');
   const form = page.getByRole('dialog', { name: 'Create an API key' });
   await form.getByLabel('Name').fill('Shown at once');
-  let release = (): void => {};
+  const held = withResolvers();
   await page.route('**/console/api/keys?*', async (route) => {
-    await new Promise<void>((resolve) => (release = resolve));
+    await held.promise;
     await route.continue();
   });
   await form.getByRole('button', { name: 'Create key' }).click();
   assert.match((await page.getByTestId('new-key').textContent()) ?? '', /^sk-sluice-/);
   await page.getByRole('button', { name: 'I have copied it' }).click();
-  release();
+  held.resolve();
   await page.getByRole('button', { name: 'Actions for Shown at once' }).waitFor();
   assert.deepEqual(page.troubles, []);
   await page.close();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
+import { withResolvers } from '../../support/with-resolvers.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
@@ -96,11 +97,3 @@ describe('jobs between two vendor calls', () => {
     }
   });
 });
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void } {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
-}
