@@ -12,13 +12,15 @@ type Command = Parameters<Redis['sendCommand']>[0];
  * Batches a connection's commands: one write for all commands issued while the previous batch was unanswered, and at least for
  * all of one event-loop turn. ioredis writes each command separately, and under load those system calls, and Redis's own for
  * each small read, were a third of all CPU. An idle connection writes at once (`setImmediate` comes right after the turn's
- * input), a busy one in as few writes as its round trip allows.
+ * input), a busy one in as few writes as its round trip allows; one whose process has little to do does not await replies.
  */
 class CommandBatcher {
   readonly #redis: Redis;
   readonly #send: Redis['sendCommand'];
   /** How long a write waits to be batched, in ms. */
   delayMs: () => number = () => 0;
+  /** Whether a write waits until the one before is answered. */
+  awaitsReplies: () => boolean = () => true;
   /** The corked socket; undefined while no commands are held back. */
   #corked: Redis['stream'] | undefined;
   #lastCommand: Command | undefined;
@@ -41,7 +43,7 @@ class CommandBatcher {
 
   beforeNextWrite(send: () => void): void {
     this.#waiting.push(send);
-    if (!this.#isAwaitingBatch) this.#scheduleFlush();
+    if (!this.#isHeldBack) this.#scheduleFlush();
   }
 
   #sendCommand(command: Command, stream?: Parameters<Redis['sendCommand']>[1]): unknown {
@@ -56,7 +58,7 @@ class CommandBatcher {
       this.#corked = this.#redis.stream;
       this.#corked.cork();
     }
-    if (!this.#isAwaitingBatch) this.#scheduleFlush();
+    if (!this.#isHeldBack) this.#scheduleFlush();
     this.#lastCommand = command;
     return this.#send(command, stream);
   }
@@ -65,6 +67,10 @@ class CommandBatcher {
   #isOverfull(): boolean {
     const { status, offlineQueue } = this.#redis as unknown as { status: string; offlineQueue?: { length: number } };
     return status !== 'connect' && (offlineQueue?.length ?? 0) >= maxOffline;
+  }
+
+  get #isHeldBack(): boolean {
+    return this.#isAwaitingBatch && this.awaitsReplies();
   }
 
   #scheduleFlush(): void {
@@ -76,13 +82,14 @@ class CommandBatcher {
   }
 
   #flush(): void {
-    if (!this.#isAwaitingBatch) {
+    const isHeldBack = this.#isHeldBack;
+    if (!isHeldBack) {
       const waiting = this.#waiting;
       this.#waiting = [];
       for (const send of waiting) send();
     }
     this.#isFlushScheduled = false;
-    if (this.#corked === undefined || this.#isAwaitingBatch) return;
+    if (this.#corked === undefined || isHeldBack) return;
     this.#corked.uncork();
     this.#corked = undefined;
     // Replies come in order, so the last command's reply means that the whole batch is answered.
@@ -131,12 +138,14 @@ const clusterDelays = new WeakMap<Cluster, () => number>();
 
 /**
  * Sets the batch window (ms) of a connection's writes, or of those to each node of a Cluster, read before each: a busy process spends
- * most on small writes.
+ * most on small writes. With 0 a write does not await the replies to the one before either: the end of a lone job would wait for them.
  */
 export function setBatchDelay(redis: Redis | Cluster, delayMs: () => number): void {
   const delay = (node: Redis): void => {
     const writes = gathered.get(node);
-    if (writes !== undefined) writes.delayMs = delayMs;
+    if (writes === undefined) return;
+    writes.delayMs = delayMs;
+    writes.awaitsReplies = () => delayMs() > 0;
   };
   if (!(redis instanceof Cluster)) {
     delay(redis);
