@@ -37,7 +37,7 @@ export interface RoutedJob<T> {
   /** The routes that may serve it, from the catalogue. */
   readonly routes: readonly RoutedModel[];
   /** The only eligible account, if something of the job is stored there. */
-  readonly account?: string;
+  readonly account?: string | undefined;
   /** What it shares with jobs that a vendor's prompt cache can serve with it, its account included; undefined: nothing. */
   readonly affinity?: string | undefined;
   /** Whether its work may be repeated. */
@@ -256,7 +256,7 @@ function limitsOf<T>(
   firstByteMs: number | undefined,
   sink: AttemptSink,
 ): AttemptLimits {
-  if (firstByteMs === undefined || !stream) return { signal, late: () => undefined, release: () => undefined };
+  if (firstByteMs === undefined || !stream) return { signal, late: nothing, release: nothing };
   const controller = new AbortController();
   let late: ApiError | undefined;
   const onAbort = (): void => controller.abort(signal.reason);
@@ -275,6 +275,11 @@ function limitsOf<T>(
       signal.removeEventListener('abort', onAbort);
     },
   };
+}
+
+/** One for all calls: an open stream would keep its own. */
+function nothing(): undefined {
+  return undefined;
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ import { SaturatedError } from '../pacing/saturated-error.ts';
 import type { CallDemand } from '../routing/admit-call.ts';
 import { isCallersFault, isRefusedKey } from '../routing/failure.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
-import type { CallLimits } from '../routing/router.ts';
+import type { CallLimits, RoutedJob } from '../routing/router.ts';
 import { videoSeconds } from '../usage/billed-quantities.ts';
 import { routeServed } from '../usage/charge.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
@@ -68,40 +68,80 @@ function checked(answer: JobAnswer): JobAnswer {
 }
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<JobAnswer | Pause> {
-  const { job } = run;
-  const request = withOutputLimit(await readRequest(context, job), job);
-  return await context.router.run({
-    repeatable: repeatable[job.capability],
-    affinity: job.affinity === undefined ? undefined : `${job.account} ${job.affinity}`,
-    stream: job.stream,
+  const request = withOutputLimit(await readRequest(context, run.job), run.job);
+  return await context.router.run(new RoutedRun(context, run, writer, request));
+}
+
+/** A run's job for the router: with methods, as an open stream would keep a closure for each of them. */
+class RoutedRun implements RoutedJob<JobAnswer | Pause> {
+  readonly routes: readonly RoutedModel[];
+  readonly account: string | undefined;
+  readonly affinity: string | undefined;
+  readonly deadlineAt: number;
+  readonly sink: FrameWriter;
+  readonly request: RequestBody;
+  readonly earlierCalls: number;
+  readonly #context: WorkerContext;
+  readonly #run: JobRun;
+
+  constructor(context: WorkerContext, run: JobRun, writer: FrameWriter, request: RequestBody) {
+    const { job } = run;
+    const { routes, account } = wantedRoutes(context, run, request);
+    this.routes = routes;
+    this.account = account;
+    this.affinity = job.affinity === undefined ? undefined : `${job.account} ${job.affinity}`;
     // The router uses this host's clock.
-    deadlineAt: Date.now() + job.deadlineAt - context.clock.now(),
-    signal: run.signal,
-    sink: writer,
-    onCall: ({ routed }, calls) => {
-      const { vendor } = routed.route;
-      run.vendor = vendor;
-      run.routed = routed;
-      run.calls = calls;
-      run.calledAt ??= performance.now();
-      writer.served = servedText({
-        vendor,
-        calls: run.callsInAll,
-        model: routed.id === job.model ? undefined : routed.id,
-      });
-    },
-    call: (target, limits) => {
-      const { spans } = run;
-      if (spans === undefined) return executeOn(context, run, target, limits, request);
-      return spans.call(target, run.callsInAll, () => executeOn(context, run, target, limits, request));
-    },
-    request,
-    demand: (maxRetryAfterMs) => ({ ...demandOf(context, run, request), maxRetryAfterMs }),
-    earlierCalls: run.callsInAll - 1,
-    onCapacity: (route) => context.parking(job).hasCapacity(route),
-    tokensOf: (answer) => ('usage' in answer ? countAllTokens(answer.usage) : undefined),
-    ...wantedRoutes(context, run, request),
-  });
+    this.deadlineAt = Date.now() + job.deadlineAt - context.clock.now();
+    this.sink = writer;
+    this.request = request;
+    this.earlierCalls = run.callsInAll - 1;
+    this.#context = context;
+    this.#run = run;
+  }
+
+  get repeatable(): boolean {
+    return repeatable[this.#run.job.capability];
+  }
+
+  get stream(): boolean {
+    return this.#run.job.stream;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
+  }
+
+  onCall({ routed }: RouteTarget, calls: number): void {
+    const run = this.#run;
+    const { vendor } = routed.route;
+    run.vendor = vendor;
+    run.routed = routed;
+    run.calls = calls;
+    run.calledAt ??= performance.now();
+    this.sink.served = servedText({
+      vendor,
+      calls: run.callsInAll,
+      model: routed.id === run.job.model ? undefined : routed.id,
+    });
+  }
+
+  call(target: RouteTarget, limits: CallLimits): Promise<JobAnswer | Pause> {
+    const run = this.#run;
+    if (run.spans === undefined) return executeOn(this.#context, run, target, limits, this.request);
+    return run.spans.call(target, run.callsInAll, () => executeOn(this.#context, run, target, limits, this.request));
+  }
+
+  demand(maxRetryAfterMs: number): CallDemand {
+    return { ...demandOf(this.#context, this.#run, this.request), maxRetryAfterMs };
+  }
+
+  onCapacity(route: string): void {
+    this.#context.parking(this.#run.job).hasCapacity(route);
+  }
+
+  tokensOf(answer: JobAnswer | Pause): number | undefined {
+    return 'usage' in answer ? countAllTokens(answer.usage) : undefined;
+  }
 }
 
 /** Characters of a token, roughly. */

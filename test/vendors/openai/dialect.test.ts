@@ -438,6 +438,13 @@ describe('the OpenAI dialect', () => {
     bench.server.answer((response) => sendJson(response, 400, refusal('messages[1].tool_calls[0].id')));
     await assert.rejects(bench.vendor.chat(callOf(), collect()), { vendorCode: 'string_above_max_length' });
     assert.equal(bench.posts.length, 2);
+    // An answer that has begun is not asked for a second time.
+    bench.server.requests.length = 0;
+    const broken = events(plain.slice(0, 4), `data: ${refusal('messages[1].tool_calls[0].id')}\n\n`);
+    bench.server.answer((response) => sendStream(response, [broken]));
+    const begun = bench.vendor.chat(callOf({ request: JSON.stringify({ messages }) }), collect());
+    await assert.rejects(begun, { vendorCode: 'string_above_max_length' });
+    assert.equal(bench.posts.length, 1);
   });
 
   it('the OpenAI dialect reuses its connections for consecutive calls', async () => {

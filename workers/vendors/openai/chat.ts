@@ -16,24 +16,16 @@ export function openAiChat(
   answerReader: OpenAiAnswerReader,
   deviations: ChatDeviations = {},
 ): VendorMethod {
-  const chat = completionMethod(http, answerReader, {
+  return completionMethod(http, answerReader, {
     path: '/chat/completions',
     toChunkChoice,
     hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
     adaptRequest: adaptRequest(deviations),
     shape: chatShape(adaptAnswer(deviations)),
     asksUsage: deviations.streamOptions !== false,
+    // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
+    afterRefusal: (error, request) => (isOfLongId(error) ? withoutLongIds(requestText(request)) : undefined),
   });
-  return async (call, sink) => {
-    try {
-      return await chat(call, sink);
-    } catch (error) {
-      // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
-      const request = isOfLongId(error) ? withoutLongIds(requestText(call.request)) : undefined;
-      if (request === undefined) throw error;
-      return await chat({ ...call, request }, sink);
-    }
-  };
 }
 
 function isOfLongId(error: unknown): boolean {

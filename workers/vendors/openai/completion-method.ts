@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { SseReader } from '../../http/sse-reader.ts';
-import { requestText } from '../request-body.ts';
+import { type RequestBody, requestText } from '../request-body.ts';
 import { DeltaStream } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { TokenTemplate } from '../support/token-template.ts';
@@ -27,6 +27,8 @@ export interface CompletionKind {
   readonly shape: AnswerShape;
   /** `false`: a stream's usage comes unrequested. */
   readonly asksUsage?: boolean;
+  /** The request to send in place of one that the vendor has refused; undefined: there is none, as for one that this has made. */
+  readonly afterRefusal?: (error: unknown, request: RequestBody) => string | undefined;
 }
 
 /** Completions of a kind: the request passes unread, the answer without the fields that the gateway owns. */
@@ -36,22 +38,26 @@ export function completionMethod(
   kind: CompletionKind,
 ): VendorMethod {
   const { path } = kind;
-  return async (call, sink) => {
+  const complete: VendorMethod = async (call, sink) => {
     const { signal, silenceMs } = call;
     const request = kind.adaptRequest?.(requestText(call.request)) ?? call.request;
     const body = composeRequest({ ...call, request, asksUsage: kind.asksUsage });
-    if (!call.stream) {
-      return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
-    }
-    const stream = new ChunkStream(answerReader, sink, kind);
+    let stream: ChunkStream | undefined;
     try {
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
-      if (text !== null) stream.writeCompletion(text);
-      return stream.end();
-    } catch (error) {
-      throw stream.failure(error);
+      if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
+      const chunks = new ChunkStream(answerReader, sink, kind);
+      stream = chunks;
+      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => chunks.read(bytes) });
+      if (text !== null) chunks.writeCompletion(text);
+      return chunks.end();
+    } catch (thrown) {
+      const error = stream?.failure(thrown) ?? thrown;
+      const next = stream?.hasBegun ? undefined : kind.afterRefusal?.(error, call.request);
+      if (next === undefined) throw error;
+      return await complete({ ...call, request: next }, sink);
     }
   };
+  return complete;
 }
 
 /** One streamed answer: events in, `delta` frames out. */

@@ -26,6 +26,11 @@ export abstract class DeltaStream {
     this.maxUnused = maxUnused * (files + 1);
   }
 
+  /** Whether a frame was written. */
+  get hasBegun(): boolean {
+    return this.frames > 0;
+  }
+
   /** Takes bytes of the body. @throws ApiError the error that the vendor reports. */
   read(bytes: Buffer): Reading {
     this.unused += bytes.length;
