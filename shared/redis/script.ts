@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Cluster } from 'ioredis';
 import type { RedisClient } from './redis.ts';
 
 /** A Lua script that runs atomically in Redis; the key list decides the node on a Cluster. */
@@ -20,9 +21,29 @@ export function loadScript<Reply>(file: URL, ...parts: readonly URL[]): Script<R
   const command = `sluice:${name}`;
   return (redis, keys, args) => {
     const client = redis as unknown as Record<string, (...args: unknown[]) => Promise<Reply>>;
-    if (client[command] === undefined) redis.defineCommand(command, { lua });
-    return (client[command] as (...args: unknown[]) => Promise<Reply>).call(redis, keys.length, ...keys, ...args);
+    const isCluster = redis instanceof Cluster;
+    if (client[command] === undefined) redis.defineCommand(command, { lua: isCluster ? onCluster(lua) : lua });
+    const given = isCluster ? withAbsentKey(keys) : keys;
+    return (client[command] as (...args: unknown[]) => Promise<Reply>).call(redis, given.length, ...given, ...args);
   };
+}
+
+/**
+ * The keys of a call on a Cluster, with one more that never exists. While their slot is moved to another node, keys that exist are
+ * on either node, and scripts use more than those of the call: the new node would see a key that is not there yet as revoked, and
+ * make a second one that keeps it from coming. Redis refuses calls of several keys then (TRYAGAIN) if one of them is missing, and
+ * ioredis repeats them until the slot has moved (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#multi-key-operations).
+ */
+function withAbsentKey(keys: string[]): string[] {
+  const [first] = keys;
+  if (first === undefined) return keys;
+  return [...keys, `sluice:{${/\{([^}]+)\}/.exec(first)?.[1] ?? first}}:absent`];
+}
+
+/** A script without that key: some handle each key that they get. */
+function onCluster(lua: string): string {
+  const afterName = lua.indexOf('\n');
+  return `${lua.slice(0, afterName)}\nKEYS[#KEYS] = nil${lua.slice(afterName)}`;
 }
 
 /** The script's text as Redis gets it. Its name comes first, to identify it in the slow log. */
@@ -57,8 +78,11 @@ const patienceMs = 15_000;
 const minPauseMs = 20;
 const maxPauseMs = 250;
 
-/** Up to Redis 6.2 the position in a script precedes the code. */
-const refused = new RegExp(`(?:^|[\\s-])(?:${refusalCodes.join('|')}) `);
+/**
+ * Up to Redis 6.2 the position in a script precedes the code. ioredis ends calls that the nodes of a Cluster send to each other for
+ * seconds, as while a slot is moved: none has run them.
+ */
+const refused = new RegExp(`(?:^|[\\s-])(?:${refusalCodes.join('|')}) |Too many Cluster redirections.*(?:ASK|MOVED) `);
 
 /** Whether an error means that Redis refuses for now, and has changed nothing: the same command may succeed a moment later. */
 export function isRefusal(error: unknown): boolean {
