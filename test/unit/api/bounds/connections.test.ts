@@ -56,16 +56,16 @@ describe('Connections', () => {
   });
 
   it('Connections keeps a connection whose client reads slowly, and one to which nothing is sent for long', {
-    timeout: 20_000,
+    timeout: 60_000,
   }, async () => {
-    const { cut, ask } = await start({ unreadMs: 1500 }, (request, response) => {
+    const { cut, ask } = await start({ unreadMs: 4000 }, (request, response) => {
       if (request.url === '/v1/chat/completions') response.end(body);
     });
     const slow = await ask();
     slow.socket.pause();
     // The system tells the sender of room by parts of its buffer, not of each byte.
-    for (let took = 0; took < 2 * 1024 * 1024; ) {
-      await delay(50);
+    for (let took = 0; took < 5 * 1024 * 1024; ) {
+      await delay(60);
       slow.socket.resume();
       took += String((await once(slow.socket, 'data'))[0]).length;
       slow.socket.pause();
