@@ -80,14 +80,8 @@ export async function askAdmission(
   let hasPaused = false;
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? maximumCost(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
-    const asking = {
-      submission,
-      caller,
-      hold,
-      queued,
-      giveUpAt,
-      shedding: shedding(services, submission, tooLong) ?? noRoom,
-    };
+    const refusedFor = shedding(services, submission, tooLong) ?? noRoom;
+    const asking = { submission, caller, hold, queued, giveUpAt, shedding: refusedFor };
     const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
     if (askings >= maxAskings) return { reply, caller, tooLong };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
