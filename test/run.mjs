@@ -154,6 +154,12 @@ function failedTests(report) {
     .map(([, , name, details]) => [`✖ ${name}`, ...details.split('\n').slice(0, linesOfFailure)].join('\n'));
 }
 
+/** Where a process was that ended in the middle, by a signal say: the tests that its report names last. */
+function lastWords(report) {
+  const named = report.split('\n').filter((line) => /^ *(# Subtest: |(not )?ok \d)/.test(line));
+  return named.slice(-8).join('\n');
+}
+
 /** Much of what a process does at its start is to compile: the hundreds that the suites start have that from the first. */
 const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 
@@ -223,7 +229,9 @@ async function runTogether(version, files, concurrency, settings) {
   rmSync(reports, { recursive: true, force: true });
   const failed = failedTests(report);
   if (code !== 0 && failed.length === 0)
-    failed.push(`✖ node --test ended with ${code}, and named no test that failed.`);
+    failed.push(
+      `✖ node --test ended with ${code}, and named no test that failed. Its last words:\n${lastWords(report)}`,
+    );
   failures.push(...failed);
   const missing = count(report, 'skipped') + count(report, 'todo');
   if (code === 0 && missing !== 0) {
@@ -240,12 +248,12 @@ async function checkAnswers(isWhole) {
   return (await exitOf(spawn(process.execPath, ['--import', 'tsx', check, answers], options))) === 0;
 }
 
-/** The code that a child ends with, which is ended with this process. */
+/** The code or the signal that a child ends with, which is ended with this process. */
 async function exitOf(child) {
   running.add(child);
-  const [code] = await once(child, 'exit');
+  const [code, signal] = await once(child, 'exit');
   running.delete(child);
-  return code;
+  return code ?? signal;
 }
 
 const parts = process.argv.slice(2);

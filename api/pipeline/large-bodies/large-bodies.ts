@@ -55,8 +55,6 @@ export interface LargeBodyLimits {
   readonly waitingBytes: number;
   /** How long (ms) a thread may take for one body before it is given up. */
   readonly taskMs: number;
-  /** The heap (MiB) that a thread may use. */
-  readonly heapMiB: number;
 }
 
 const defaults: LargeBodyLimits = {
@@ -64,8 +62,13 @@ const defaults: LargeBodyLimits = {
   waiting: 64,
   waitingBytes: 256 * 1024 * 1024,
   taskMs: 60_000,
-  heapMiB: 1024,
 };
+
+/**
+ * The heap (MiB) of a thread. No body of 20 MiB takes half of it, by the maximum of values (see parse-json.ts): it is for defects
+ * alone, since V8 can end the whole process when a thread has no memory left to end with.
+ */
+const heapMiB = 2048;
 
 interface PendingTask extends FairTask {
   readonly endpoint: string;
@@ -196,7 +199,7 @@ class LargeBodyThread {
   #start(): Worker {
     const thread = new Worker(threadFile('./large-body-thread', import.meta.url), {
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: this.#limits.heapMiB },
+      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
     });
     let cause: unknown = new Error('the thread for large bodies took too long');
     thread.on('error', (error) => {

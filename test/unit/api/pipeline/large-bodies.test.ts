@@ -161,10 +161,10 @@ describe('LargeBodies', () => {
     assert.deepEqual(order, ['modest', 'greedy', 'greedy']);
   });
 
-  it('LargeBodies returns 500 for a body that kills the thread, and goes on with the next ones', async () => {
-    const bodies = largeBodies({ heapMiB: 24 });
-    const objects = Array.from({ length: 600_000 }, () => ({}));
-    const deadly = bodies.parse('chat', chatBody('x', { objects }), 'a');
+  it('LargeBodies returns 500 for a body whose thread dies of a defect, and goes on with the next ones', async () => {
+    const bodies = largeBodies();
+    // Nothing but ApiErrors is caught in the thread.
+    const deadly = bodies.parse('an endpoint that no thread knows', chatBody('x'), 'a');
     const next = bodies.parse('chat', chatBody('y'), 'a');
     await assert.rejects(deadly, isCode('server_error'));
     assert.equal((await next).model, 'm');
