@@ -78,6 +78,45 @@ function escapeCode(code) {
   });
 }
 
+/**
+ * Since version 22, V8 allocates a function that is assigned to a property (`command.reject = (error) => …`) among the old objects
+ * (`CheckAssigningFunctionLiteralToProperty` in its parser), and so keeps all that the function can reach until the next full
+ * collection. Libraries do so for each command and request: a held request of 20 KB survived each small collection, which took
+ * five times as long. As the last operand of a comma, the function is an object like any other.
+ */
+const functionsAmongYoungObjects = {
+  name: 'functions-among-young-objects',
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type === 'chunk') chunk.code = wrapAssignedFunctions(chunk.code, this.parse(chunk.code));
+    }
+  },
+};
+
+function wrapAssignedFunctions(code, tree) {
+  const insertions = assignedFunctions(tree).flatMap(({ start, end }) => [
+    [start, '(0, '],
+    [end, ')'],
+  ]);
+  let wrapped = '';
+  let from = 0;
+  for (const [at, text] of insertions.sort(([one], [other]) => one - other)) {
+    wrapped += code.slice(from, at) + text;
+    from = at;
+  }
+  return wrapped + code.slice(from);
+}
+
+function assignedFunctions(node) {
+  if (node === null || typeof node !== 'object') return [];
+  const children = Object.values(node).flatMap(assignedFunctions);
+  const isAssigned =
+    node.type === 'AssignmentExpression' && node.left.type === 'MemberExpression' && isFunction.test(node.right.type);
+  return isAssigned ? [node.right, ...children] : children;
+}
+
+const isFunction = /^(Arrow)?FunctionExpression$/;
+
 async function checkTypes() {
   const compiler = join(
     dirname(createRequire(import.meta.url).resolve('typescript-compiler/package.json')),
@@ -97,7 +136,7 @@ async function bundlePrograms() {
     root,
     logLevel: 'warn',
     publicDir: false,
-    plugins: [placesOfModules, codeOfOneByte],
+    plugins: [placesOfModules, functionsAmongYoungObjects, codeOfOneByte],
     // CommonJS packages know their folder by a name that modules lack.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     ssr: { noExternal: true, external: unbundled },

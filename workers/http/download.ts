@@ -144,7 +144,7 @@ class DownloadLimit {
   constructor(callersSignal: AbortSignal, maxMs: number | undefined) {
     this.callersSignal = callersSignal;
     if (callersSignal.aborted) this.controller.abort();
-    callersSignal.addEventListener('abort', this);
+    callersSignal.addEventListener('abort', this.onAbort);
     if (maxMs !== undefined) this.timer = setTimeout(() => this.controller.abort(), maxMs);
   }
 
@@ -152,10 +152,7 @@ class DownloadLimit {
     return this.controller.signal;
   }
 
-  /** The caller's signal was aborted. */
-  handleEvent(): void {
-    this.controller.abort();
-  }
+  private readonly onAbort = (): void => this.controller.abort();
 
   onEnd(release: () => void): void {
     this.ends.push(release);
@@ -163,7 +160,7 @@ class DownloadLimit {
 
   end(): void {
     clearTimeout(this.timer);
-    this.callersSignal.removeEventListener('abort', this);
+    this.callersSignal.removeEventListener('abort', this.onAbort);
     for (const release of this.ends.splice(0)) release();
   }
 }

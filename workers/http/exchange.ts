@@ -100,16 +100,16 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   /** Starts to listen to the signal; false when it is too late to send anything. */
   start(): boolean {
-    if (this.request.signal.aborted) this.handleEvent();
-    else this.request.signal.addEventListener('abort', this);
+    if (this.request.signal.aborted) this.onAbort();
+    else this.request.signal.addEventListener('abort', this.onAbort);
     return !this.settled;
   }
 
-  /** The signal was aborted. (As the listener is an object, a call needs no closure.) */
-  handleEvent(): void {
+  /** For a listener that is an object Node makes a function itself, among V8's old objects: see build.mjs. */
+  private readonly onAbort = (): void => {
     const reason: unknown = this.request.signal.reason;
     this.fail(reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.'));
-  }
+  };
 
   onConnecting(socket: Socket): void {
     this.connecting = socket;
@@ -198,7 +198,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   private settle(): void {
     this.settled = true;
-    this.request.signal.removeEventListener('abort', this);
+    this.request.signal.removeEventListener('abort', this.onAbort);
   }
 
   private statusError(): ApiError {
