@@ -82,7 +82,7 @@ function escapeCode(code) {
  * Since version 22, V8 allocates a function that is assigned to a property (`command.reject = (error) => …`) among the old objects
  * (`CheckAssigningFunctionLiteralToProperty` in its parser), and so keeps all that the function can reach until the next full
  * collection. Libraries do so for each command and request: a held request of 20 KB survived each small collection, which took
- * five times as long. As the last operand of a comma, the function is an object like any other.
+ * several times as long. As the last operand of a comma, the function is an object like any other.
  */
 const functionsAmongYoungObjects = {
   name: 'functions-among-young-objects',

@@ -6,7 +6,7 @@ import type { Program } from './supervised-child.ts';
  * generation 96 MB: with half of that, requests cost the same, and 5,000 open streams less memory. With a quarter, a held request
  * costs an api a seventh more, and open streams take no less. Where most objects of a place in the code survived a collection, as
  * they do when a process starts under load, V8 would allocate all later ones of that place among the old objects: each would keep
- * what its request can reach until the next full collection, and small collections would take five times as long (see also build.mjs).
+ * what its request can reach until the next full collection, and small collections would take several times as long (see also build.mjs).
  */
 const processFlags = ['--max-semi-space-size=16', '--no-minor-gc-task', '--no-allocation-site-pretenuring'];
 
