@@ -58,17 +58,19 @@ const placesOfModules = {
   renderChunk: (code, { fileName }) => code.replaceAll(distMark, '../'.repeat(fileName.split('/').length - 1)),
 };
 
+/** Changes the code of each bundle once it is written. */
+const changeBundles = (name, change) => ({
+  name,
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = change(chunk.code, this);
+  },
+});
+
 /**
  * V8 keeps the code of a file for as long as it runs, with two bytes for each character if one of them needs them: a single `…`
  * would take megabytes in every process. Template literals that are read raw have no such characters.
  */
-const codeOfOneByte = {
-  name: 'code-of-one-byte',
-  // Once Vite has written the code anew, with its characters unescaped.
-  generateBundle(_, bundle) {
-    for (const chunk of Object.values(bundle)) if (chunk.type === 'chunk') chunk.code = escapeCode(chunk.code);
-  },
-};
+const codeOfOneByte = changeBundles('code-of-one-byte', escapeCode);
 
 function escapeCode(code) {
   return code.replace(/(\\*)([^\0-\xff])/g, (_, slashes, character) => {
@@ -79,43 +81,33 @@ function escapeCode(code) {
 }
 
 /**
- * Since version 22, V8 allocates a function that is assigned to a property (`command.reject = (error) => …`) among the old objects
+ * Since Node 22, V8 allocates a function that is assigned to a property (`command.reject = (error) => …`) among the old objects
  * (`CheckAssigningFunctionLiteralToProperty` in its parser), and so keeps all that the function can reach until the next full
  * collection. Libraries do so for each command and request: a held request of 20 KB survived each small collection, which took
  * several times as long. As the last operand of a comma, the function is an object like any other.
  */
-const functionsAmongYoungObjects = {
-  name: 'functions-among-young-objects',
-  generateBundle(_, bundle) {
-    for (const chunk of Object.values(bundle)) {
-      if (chunk.type === 'chunk') chunk.code = wrapAssignedFunctions(chunk.code, this.parse(chunk.code));
-    }
-  },
-};
+const functionsAmongYoungObjects = changeBundles('functions-among-young-objects', wrapAssignedFunctions);
 
-function wrapAssignedFunctions(code, tree) {
-  const insertions = assignedFunctions(tree).flatMap(({ start, end }) => [
+function wrapAssignedFunctions(code, plugin) {
+  const insertions = assignedFunctions(plugin.parse(code)).flatMap(({ start, end }) => [
     [start, '(0, '],
     [end, ')'],
   ]);
-  let wrapped = '';
-  let from = 0;
-  for (const [at, text] of insertions.sort(([one], [other]) => one - other)) {
-    wrapped += code.slice(from, at) + text;
-    from = at;
-  }
-  return wrapped + code.slice(from);
+  // The last one first, so that those before stay where they are.
+  return insertions
+    .sort(([one], [other]) => other - one)
+    .reduce((wrapped, [at, text]) => wrapped.slice(0, at) + text + wrapped.slice(at), code);
 }
 
 function assignedFunctions(node) {
   if (node === null || typeof node !== 'object') return [];
   const children = Object.values(node).flatMap(assignedFunctions);
   const isAssigned =
-    node.type === 'AssignmentExpression' && node.left.type === 'MemberExpression' && isFunction.test(node.right.type);
+    node.type === 'AssignmentExpression' &&
+    node.left.type === 'MemberExpression' &&
+    /^(Arrow)?FunctionExpression$/.test(node.right.type);
   return isAssigned ? [node.right, ...children] : children;
 }
-
-const isFunction = /^(Arrow)?FunctionExpression$/;
 
 async function checkTypes() {
   const compiler = join(

@@ -154,11 +154,8 @@ function failedTests(report) {
     .map(([, , name, details]) => [`✖ ${name}`, ...details.split('\n').slice(0, linesOfFailure)].join('\n'));
 }
 
-/** Where a process was that ended in the middle, by a signal say: the tests that its report names last. */
-function lastWords(report) {
-  const named = report.split('\n').filter((line) => /^ *(# Subtest: |(not )?ok \d)/.test(line));
-  return named.slice(-8).join('\n');
-}
+/** The tests that a report names last: where a process was that ended in the middle, by a signal say. */
+const lastNamed = (report) => (report.match(/^ *(# Subtest: |(not )?ok \d).*$/gm) ?? []).slice(-8).join('\n');
 
 /** Much of what a process does at its start is to compile: the hundreds that the suites start have that from the first. */
 const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
@@ -228,10 +225,9 @@ async function runTogether(version, files, concurrency, settings) {
   const report = readFileSync(tap, 'utf8');
   rmSync(reports, { recursive: true, force: true });
   const failed = failedTests(report);
-  if (code !== 0 && failed.length === 0)
-    failed.push(
-      `✖ node --test ended with ${code}, and named no test that failed. Its last words:\n${lastWords(report)}`,
-    );
+  if (code !== 0 && failed.length === 0) {
+    failed.push(`✖ node --test ended with ${code}, and named no test that failed. The last:\n${lastNamed(report)}`);
+  }
   failures.push(...failed);
   const missing = count(report, 'skipped') + count(report, 'todo');
   if (code === 0 && missing !== 0) {

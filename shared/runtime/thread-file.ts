@@ -11,3 +11,9 @@ export function threadFile(name: string, base: string): URL {
   const source = `import { register } from ${loader}; register(); await import(${thread});`;
   return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 }
+
+/**
+ * Limits of a thread that parses what callers have sent. They are for defects alone, as V8 can end the whole process when a thread
+ * has no memory left to end with: by the maximum of values (see parse-json.ts), no body of 20 MiB takes half of it.
+ */
+export const threadLimits = { maxOldGenerationSizeMb: 2048 };

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError } from '../../shared/errors.ts';
-import { threadFile } from '../../shared/runtime/thread-file.ts';
+import { threadFile, threadLimits } from '../../shared/runtime/thread-file.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
 
 /** Time limit (ms) of the thread for one request. */
@@ -76,7 +76,7 @@ export class TokenCounter {
   #startThread(): Worker {
     const thread = new Worker(threadFile('./token-counter-thread', import.meta.url), {
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: 1024 },
+      resourceLimits: threadLimits,
     });
     let cause: unknown = new Error('the thread that counts tokens took too long');
     thread.on('error', (error) => {

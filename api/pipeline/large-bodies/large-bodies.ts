@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
 import { isAlone } from '../../../shared/runtime/collections.ts';
-import { threadFile } from '../../../shared/runtime/thread-file.ts';
+import { threadFile, threadLimits } from '../../../shared/runtime/thread-file.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
@@ -63,12 +63,6 @@ const defaults: LargeBodyLimits = {
   waitingBytes: 256 * 1024 * 1024,
   taskMs: 60_000,
 };
-
-/**
- * The heap (MiB) of a thread. No body of 20 MiB takes half of it, by the maximum of values (see parse-json.ts): it is for defects
- * alone, since V8 can end the whole process when a thread has no memory left to end with.
- */
-const heapMiB = 2048;
 
 interface PendingTask extends FairTask {
   readonly endpoint: string;
@@ -199,7 +193,7 @@ class LargeBodyThread {
   #start(): Worker {
     const thread = new Worker(threadFile('./large-body-thread', import.meta.url), {
       execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: heapMiB },
+      resourceLimits: threadLimits,
     });
     let cause: unknown = new Error('the thread for large bodies took too long');
     thread.on('error', (error) => {
