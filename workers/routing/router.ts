@@ -134,7 +134,8 @@ export class Router {
   /** Calls the routes one after the other until one succeeds. @throws ApiError of the last one */
   async run<T>(job: RoutedJob<T>): Promise<T> {
     const { pool, region } = this.#options;
-    const draw = job.affinity === undefined ? undefined : rendezvous(job.affinity);
+    const { affinity } = job;
+    const draw = affinity === undefined ? undefined : (name: string) => rendezvous(affinity)(name);
     const routes = job.routes.length > 1 ? orderRoutes(job.routes, region, draw) : job.routes;
     const plan = new RoutePlan(routes, this.#breakers, pool, this.#settings, job.account, draw);
     this.#budget.deposit();

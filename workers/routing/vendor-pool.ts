@@ -276,6 +276,7 @@ function checksOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'checked
 }
 
 function ordered(pooled: PooledVendor, draw: Draw | undefined): readonly CoolingAccount[] {
+  if (pooled.accounts.length === 1) return pooled.accounts;
   return draw === undefined ? rotated(pooled) : drawn(pooled.accounts, draw);
 }
 

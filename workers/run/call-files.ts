@@ -117,12 +117,12 @@ function invalid(param: string, message: string): ApiError {
 
 /** The files of one call: blobs of its job's account, and of no other. */
 export function callFiles(blobs: Blobs, account: string): CallFiles {
-  const own: AccountBlobs = blobs.ofRecords(account);
+  const own = (): AccountBlobs => blobs.ofRecords(account);
   return {
-    open: (upload) => own.read(upload.blob),
+    open: (upload) => own().read(upload.blob),
     save: async (content, type) => {
       const stream = content instanceof Uint8Array ? Readable.from([content]) : content;
-      const { id, bytes } = await own.putStream(stream, { extension: extensionOf(type) });
+      const { id, bytes } = await own().putStream(stream, { extension: extensionOf(type) });
       return { file: id, type, bytes };
     },
   };
