@@ -6,6 +6,7 @@ import { ownBaseUrls } from '../shared/config/own-addresses.ts';
 import type { Database } from '../shared/database/database.ts';
 import type { Secrets } from '../shared/database/secrets.ts';
 import { newProcessId } from '../shared/ids.ts';
+import { readerOf } from '../shared/jobs/inbox.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-queue.ts';
@@ -162,7 +163,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     load,
     payingKeys: new PayingKeys(),
     accounts,
-    readers: closers.use(new AnswerReaders({ redis: redis.client, blobs, log })),
+    readers: closers.use(openReaders(own, log)),
     delivered: closers.use(new DeliveredLogs(redis.client, log)),
     leftJobs: new LeftJobs(own),
     sharedJobs: new SharedJobs(own),
@@ -200,6 +201,13 @@ export async function openServices(context: ProcessContext, closers: Closers): P
 }
 
 /** As many bytes as request bodies may have; how many there are is bounded with their sockets. */
+function openReaders(
+  { redis, isCluster, blobs, processId }: Pick<Services, 'redis' | 'isCluster' | 'blobs' | 'processId'>,
+  log: Logger,
+): AnswerReaders {
+  return new AnswerReaders({ redis, blobs, log, readerId: isCluster ? undefined : readerOf(processId) });
+}
+
 function openConversations({ bodyBytes, keySockets }: Config): BodyShares {
   return new BodyShares({ bytes: bodyBytes, bodies: keysPerAccount * keySockets, what: 'conversations' });
 }

@@ -36,6 +36,7 @@ import { Parking } from './queue/parking.ts';
 import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
+import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
 import { Settler } from './run/settler.ts';
 import type { WorkerContext } from './worker-context.ts';
@@ -114,6 +115,13 @@ function keyChecker(context: WorkerContext, closers: Closers): () => void {
   return check;
 }
 
+/** Serves health and metrics, where a port is set for them. */
+async function serveOwnHealth(config: Config, scrapes: Scrapes, redis: RedisClient, closers: Closers): Promise<void> {
+  if (config.workerPort === undefined) return;
+  const health = await serveHealth({ ...config, port: config.workerPort }, scrapes, redis, 'WORKER_PORT');
+  closers.add(() => void health.close());
+}
+
 async function start(): Promise<void> {
   keepFilesPrivate();
   const config = readConfig();
@@ -153,6 +161,7 @@ async function start(): Promise<void> {
     router: routing.router,
     parking: parking.of,
     running,
+    journal: redis.isCluster ? undefined : closers.use(new AnswerJournal(redis.client, workerId, log)),
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,
@@ -162,11 +171,7 @@ async function start(): Promise<void> {
   // Before the first job is claimed: an abort for it must find this process listening.
   closers.use(await Inbox.open(redis, workerId, running, log));
   // Both are closed after the consumers: a worker that drains is still there.
-  if (config.workerPort !== undefined) {
-    const place = { ...config, port: config.workerPort };
-    const health = await serveHealth(place, new Scrapes(registry), redis.client, 'WORKER_PORT');
-    closers.add(() => void health.close());
-  }
+  await serveOwnHealth(config, new Scrapes(registry), redis.client, closers);
   closers.use(new Heartbeat(context, wanted, routing));
   reportSlots(context.metrics, wanted, config.workerConcurrency);
   closers.use(await ProcessReports.open({ redis: redis.client, processId: workerId, log }));

@@ -11,6 +11,7 @@ import type { Tracer } from '../shared/tracing/tracer.ts';
 import type { Parking } from './queue/parking.ts';
 import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
+import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
 import type { Settler } from './run/settler.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
@@ -28,6 +29,8 @@ export interface WorkerContext extends EndJobContext {
   /** The jobs of a capability that wait for their vendors. */
   readonly parking: (job: Pick<JobIdentity, 'id' | 'capability' | 'shards'>) => Parking;
   readonly running: RunningJobs;
+  /** What readers of this worker's streams get before their logs do; undefined on a Cluster. */
+  readonly journal: AnswerJournal | undefined;
   /** Deadlines and ledger times use Redis's clock: this host's may be minutes off. */
   readonly clock: Pick<RedisClock, 'now'>;
   readonly settler: Settler;

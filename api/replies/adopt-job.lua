@@ -1,11 +1,12 @@
 -- Makes a retry the reader of a job that runs, or has completed, and whose caller cannot have its answer: it has left, or its api
--- process is dead. Others may watch the job all the same: that process is the first of the readers.
+-- process is dead. Others may watch the job all the same: that process is the first of the readers. Loaded after journaled.lua.
 -- KEYS[1] job state (hash)   KEYS[2] answer log (stream)
 -- ARGV[1] reader's process id   ARGV[2] identifies this retry, so that a repeat of the call (the client library resends it after
 --   a broken connection) gets the same reply   ARGV[3] NUMSUB or SHARDNUMSUB   ARGV[4] inbox channel prefix
 -- ARGV[5] '1' if a process that is not subscribed to its channels is dead, and not cut off from Redis for a moment
 -- Returns 1, or 0 if the job is not adopted.
-local state = redis.call('HMGET', KEYS[1], 'readers', 'terminal', 'left', 'unheard', 'adopter', 'deleted')
+local state = redis.call('HMGET', KEYS[1], 'readers', 'terminal', 'left', 'unheard', 'adopter', 'deleted', 'worker',
+  'journal')
 local readers, outcome, hasLeft, isUnheard = state[1], state[2], state[3], state[4]
 
 local function isSubscribed(reader)
@@ -32,4 +33,5 @@ for reader in string.gmatch(hasLeft and readers or string.gsub(readers, '^%S+', 
 end
 redis.call('HSET', KEYS[1], 'readers', next, 'adopter', ARGV[2])
 redis.call('HDEL', KEYS[1], 'left', 'unheard')
+tellOfReader(KEYS[1], state[7], state[8])
 return 1

@@ -1,4 +1,5 @@
 import { readerOf } from '../../shared/jobs/inbox.ts';
+import { journaledScript } from '../../shared/jobs/journal/write-journal.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { loadScript } from '../../shared/redis/script.ts';
@@ -13,7 +14,7 @@ export interface AdoptJobDependencies {
   readonly readers: AnswerReaders;
 }
 
-const script = loadScript<number>(new URL('./adopt-job.lua', import.meta.url));
+const script = loadScript<number>(new URL('./adopt-job.lua', import.meta.url), journaledScript);
 
 /**
  * Makes this process the reader of a job that nobody reads; see adopt-job.lua. Returns whether it has become that.

@@ -1,10 +1,10 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type Batch, type Frame, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
+import { type Batch, batchAfter, type Frame, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
 import { type JobIdentity, readServed, type Served } from '../../shared/jobs/job-state.ts';
 import type { JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { EarlyBatches } from './early-batches.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
+import { LiveBatches } from './live-batches.ts';
 import { StoredAnswer, type StoredAnswerDependencies } from './stored-answer.ts';
 import { expired, lostJob } from './unreadable-answer.ts';
 
@@ -31,8 +31,9 @@ export interface ReaderContext extends StoredAnswerDependencies {
 
 /**
  * Reads the answer of one job: a cursor, fed by live batches while they are consecutive, else by the log. A live batch is
- * used if and only if its first frame is the next one; in every other case (a gap, a slow client, a resume) it is dropped
- * and the log is read from the cursor. So memory is bounded, and no frame is lost or delivered twice.
+ * used if and only if it has the next frame, from that one on; in every other case (a gap, a slow client, a resume) it is dropped
+ * and the log is read from the cursor. So memory is bounded, and no frame is lost or delivered twice. The log may lack the last
+ * moment of what others got live: the next live batch shows that.
  */
 export class AnswerReader implements JobItem<AnswerReader> {
   readonly jobId: string;
@@ -60,7 +61,10 @@ export class AnswerReader implements JobItem<AnswerReader> {
   #retryAt = 0;
   /** The job is known to exist, so that finding nothing of it means that it is gone. */
   #hasBegun = false;
-  readonly #early = new EarlyBatches();
+  /** Few answers need it. */
+  #live: LiveBatches | undefined;
+  /** Live batches were dropped that the log may lack for a moment. */
+  #hasDropped = false;
   /** Of most answers nothing is read but what comes live. */
   #storedAnswer: StoredAnswer | undefined;
   /** Enforces how long the answer's caller waits. */
@@ -86,19 +90,30 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#isClosed) return;
     this.#lastHeardAt = Date.now();
     this.#hasAsked = false;
-    if (this.#isReadingLog || (this.#isPaused && this.#hasBegun)) {
-      this.#isBehind = true;
+    if (this.#isPaused && this.#hasBegun) {
+      this.#drop();
       return;
     }
     const batch = this.#parse(text, start);
     if (batch === undefined) return;
-    if (!this.#hasBegun) {
-      if (!this.#early.add(batch)) this.#isBehind = true;
+    if (!this.#hasBegun || this.#isReadingLog) {
+      this.#live ??= new LiveBatches();
+      if (!this.#live.add(batch)) this.#drop(batch);
       return;
     }
-    const isNext = batch.firstSeq === this.#cursor + 1;
-    if (isNext && !batch.frames.some((frame) => frame.isBlob)) this.#deliver(batch);
-    else if (batch.firstSeq > this.#cursor) this.catchUp();
+    const next = batchAfter(batch, this.#cursor);
+    if (next !== undefined && !next.frames.some((frame) => frame.isBlob)) this.#deliver(next);
+    else if (next !== undefined || batch.firstSeq > this.#cursor) {
+      this.#drop(batch);
+      this.catchUp();
+    }
+  }
+
+  /** A live batch is not used: it is to be read from the log, which has frames in files, the end, and all before them. */
+  #drop(batch?: Batch): void {
+    this.#isBehind = true;
+    const isLogged = batch?.frames.some((frame) => frame.isBlob || isTerminal(frame)) === true;
+    if (!isLogged) this.#hasDropped = true;
   }
 
   /** The error that ended the reading, if the frames could not be shown. */
@@ -116,11 +131,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
     this.#isPaused = false;
-    for (const batch of this.#early.take()) {
-      if (this.#isClosed) return;
-      if (this.#isPaused) this.#isBehind = true;
-      else if (batch.firstSeq === this.#cursor + 1) this.#deliver(batch);
-    }
+    this.#deliverLive();
     if (this.#isBehind) this.catchUp();
   }
 
@@ -133,6 +144,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
       .catch((error) => this.#readLater(error))
       .finally(() => {
         this.#isReadingLog = false;
+        this.#deliverLive();
         if (this.#isBehind && !this.#isPaused && !this.#isClosed) this.catchUp();
       });
   }
@@ -157,7 +169,8 @@ export class AnswerReader implements JobItem<AnswerReader> {
     if (this.#isClosed) return;
     try {
       this.#limits?.tick();
-      this.#sink.tick(now);
+      // Before that the head of the answer is not decided, which the sink might send with its first ping.
+      if (this.#hasBegun) this.#sink.tick(now);
     } catch (error) {
       this.#fail(error);
       return;
@@ -201,7 +214,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   async #readLog(): Promise<void> {
-    let delivered = false;
+    const before = this.#cursor;
     while (this.#isBehind && !this.#isPaused && !this.#isClosed) {
       this.#isBehind = false;
       const { entries, isLast } = await this.#stored.read(this.#cursor);
@@ -214,17 +227,38 @@ export class AnswerReader implements JobItem<AnswerReader> {
         }
         const batch = this.#parse(text);
         if (batch === undefined) return;
-        if (batch.firstSeq <= this.#cursor) continue;
-        if (batch.firstSeq > this.#cursor + 1) {
+        const next = batchAfter(batch, this.#cursor);
+        if (next !== undefined) {
+          await this.#deliverStored(next);
+        } else if (batch.firstSeq > this.#cursor) {
           this.#lose();
           return;
         }
-        await this.#deliverStored(batch);
-        delivered = true;
       }
       this.#stored.accepted();
+      if (isLast) this.#deliverLive();
+      if (isLast && this.#hasDropped && !this.#isPaused && !this.#isClosed) await this.#askForRest();
     }
-    if (this.#hasBegun && !delivered && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
+    const hasNothing = this.#cursor === before;
+    if (this.#hasBegun && hasNothing && !this.#isClosed && !this.#isPaused && !this.#isBehind) await this.#checkThere();
+  }
+
+  /** Delivers the live batches that follow the cursor. */
+  #deliverLive(): void {
+    for (const batch of this.#live?.take() ?? []) {
+      if (this.#isClosed) return;
+      const next = batchAfter(batch, this.#cursor);
+      if (next !== undefined && !this.#isPaused) this.#deliver(next);
+      else if (next !== undefined || batch.firstSeq > this.#cursor) this.#drop(batch);
+    }
+  }
+
+  /** The log may lack what was dropped, until its worker is asked: its word, or the next live batch, shows later what there is. */
+  async #askForRest(): Promise<void> {
+    this.#hasDropped = false;
+    const following = await this.#stored.askForRest();
+    if (following === 'read_again') this.#isBehind = true;
+    else if (following === 'just_asked') this.#hasDropped = true;
   }
 
   /** Checks, after the log had nothing new, that frames may still follow. */

@@ -2,6 +2,7 @@ import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
+import { attach } from '../../shared/jobs/attach.ts';
 import type { Batch } from '../../shared/jobs/frames.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
@@ -13,12 +14,17 @@ import { bytesInBlob, withBlobs } from './blob-frame.ts';
 export interface StoredAnswerDependencies {
   readonly redis: RedisClient;
   readonly blobs: Blobs;
+  /** This process's name as a reader; left out if logs lack nothing that was published, as on a Cluster. */
+  readonly readerId?: string | undefined;
 }
 
 /** How long the log of an ended job stays while a client is slow to read it, how often that is looked after, and how many times. */
 const keptMs = 60_000;
 const keepingMs = 20_000;
 const maxKeeping = 12;
+
+/** A worker is asked for the rest of a log no more often. */
+const askingMs = 50;
 
 /** What is stored of one job's answer: its log, page by page, the blobs of its large frames, and how far its job is. */
 export class StoredAnswer {
@@ -30,6 +36,7 @@ export class StoredAnswer {
   #isLastLook = false;
   #keepAt = 0;
   #keepings = 0;
+  #askedAt = Number.NEGATIVE_INFINITY;
 
   /** @param job whose account has the blobs of frames over 64 KiB */
   constructor(job: Pick<JobIdentity, 'id' | 'account'>, services: StoredAnswerDependencies) {
@@ -76,6 +83,19 @@ export class StoredAnswer {
     if (leftMs < 0 || leftMs > keptMs - keepingMs) return;
     this.#keepings++;
     await this.#services.redis.pexpire(log, keptMs);
+  }
+
+  /**
+   * Asks the job's worker to bring the log up to what it has published, see workers/run/answer-journal.ts.
+   * @returns `read_again`: it may be up to date already; `just_asked`: it was asked a moment ago; `whole`: no log lacks anything
+   */
+  async askForRest(): Promise<'read_again' | 'just_asked' | 'whole'> {
+    const { redis, readerId } = this.#services;
+    if (readerId === undefined) return 'whole';
+    if (performance.now() - this.#askedAt < askingMs) return 'just_asked';
+    this.#askedAt = performance.now();
+    await attach(redis, this.#job.id, readerId);
+    return 'read_again';
   }
 
   /** Whether the log has, or may have, more than a reader at this cursor got. */

@@ -1,11 +1,14 @@
 -- Appends a batch of frames to each job's log and publishes it, if the caller still owns the job. Loaded after refusal.lua
 -- and lease.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
--- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH   ARGV[3] inbox channel prefix, of any of these jobs, then seven per job:
+-- ARGV[1] lease in ms   ARGV[2] PUBLISH or SPUBLISH   ARGV[3] inbox channel prefix, of any of these jobs, then nine per job:
 --   1 job id   2 attempt   3 first seq   4 last seq   5 the batch: attempt, first seq and who serves, then the frame lines
 --   6 log lifetime in ms
 --   7 '1' if the frames include a delta: from then on the job is never rerun
--- Returns for each: ok; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
+--   8 '' or, if the caller has published the first of these frames before, how many bytes of the batch to leave out for readers,
+--     and the head to put in their place
+--   9 '' or, if the caller may write what follows into its journal, where there: from now on, whoever ends the job looks for it
+-- Returns for each: ok, with the ids of the readers if it has a journal; fenced (another attempt owns the job); ended (a terminal is written: cancelled, overdue, …); gone;
 -- gap (the log lacks frames before these: Redis has lost them); 'error message' if this one could not be appended.
 -- Returns an error for all of them if Redis refuses to write.
 local time = redis.call('TIME')
@@ -35,7 +38,7 @@ local function publishGathered()
   end
 end
 
-local function append(key, log, job, attempt, first, last, batch, lifetime, hasDelta)
+local function append(key, log, job, attempt, first, last, batch, lifetime, hasDelta, published, journal)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'silent')
   if not state[4] then return 'gone' end
   if state[2] then return 'ended' end
@@ -52,14 +55,21 @@ local function append(key, log, job, attempt, first, last, batch, lifetime, hasD
   if hasDelta == '1' then redis.call('HSET', key, 'seq', last, 'lease', lease, 'delta', '1')
   else redis.call('HSET', key, 'seq', last, 'lease', lease) end
   endSilence(key, state[5])
-  for reader in string.gmatch(state[4], '%S+') do publish(reader, job .. ' ' .. batch) end
-  return 'ok'
+  local message = batch
+  if published ~= '' then
+    local left, head = string.match(published, '^(%d+) (.*)$')
+    message = head .. '\n' .. string.sub(batch, left + 1)
+  end
+  for reader in string.gmatch(state[4], '%S+') do publish(reader, job .. ' ' .. message) end
+  if journal == '' then return 'ok' end
+  redis.call('HSET', key, 'journal', journal)
+  return 'ok ' .. state[4]
 end
 
 local replies = {}
 for index = 1, #KEYS / 2 do
-  local at = 7 * index - 3
-  local ok, reply = pcall(append, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 6))
+  local at = 9 * index - 5
+  local ok, reply = pcall(append, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 8))
   if not ok then
     local message, refused = refusal(reply)
     if refused then

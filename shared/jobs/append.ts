@@ -13,6 +13,11 @@ const verdicts = [...ownerships, 'gap'] as const;
 /** `gap`: the log lacks the frames before these and cannot accept them. */
 export type AppendVerdict = (typeof verdicts)[number];
 
+/** The reply to a call with a journal: the frames are in the log, and the job has these readers. */
+export interface Journaling {
+  readonly readers: readonly string[];
+}
+
 const script = loadScript<string[]>(new URL('./append.lua', import.meta.url), refusalScript, leaseScript);
 
 /** The command scripts publish with: sharded on a Cluster, where a script may publish only on its own node. */
@@ -33,6 +38,10 @@ export interface AppendCall {
   /** Lifetime of the log if the job is never ended, in ms. */
   readonly lifetimeMs: number;
   readonly isCluster: boolean;
+  /** Set if the first of the frames were published before: sequence number of the first other, and bytes of the lines before it. */
+  readonly published?: { readonly firstSeq: number; readonly bytes: number } | undefined;
+  /** Where in its journal the caller will write what follows, if it will. */
+  readonly journal?: string | undefined;
 }
 
 /**
@@ -41,16 +50,26 @@ export interface AppendCall {
  */
 export const appendTo = inBatchesTo(appendAll, shareNode, 'retried');
 
-async function appendAll(redis: RedisClient, calls: readonly AppendCall[]): Promise<(AppendVerdict | Error)[]> {
+async function appendAll(
+  redis: RedisClient,
+  calls: readonly AppendCall[],
+): Promise<(AppendVerdict | Journaling | Error)[]> {
   const { isCluster, jobId: any } = calls[0] as AppendCall;
   const keys: string[] = [];
   // Readers are subscribed to their channels of every tag; on a Cluster the calls' jobs share one.
   const args: (string | number)[] = [leaseMs, publishCommand(isCluster), jobKeys.inboxPrefix(any)];
-  for (const { jobId, attempt, firstSeq, lastSeq, served, lines, lifetimeMs, hasDelta } of calls) {
+  for (const call of calls) {
+    const { jobId, attempt, firstSeq, lastSeq, served, lines, lifetimeMs, hasDelta, published, journal = '' } = call;
     keys.push(jobKeys.state(jobId), jobKeys.log(jobId));
-    const batch = `${attempt} ${firstSeq} ${served}\n${lines}`;
-    args.push(jobId, attempt, firstSeq, lastSeq, batch, lifetimeMs, hasDelta ? '1' : '0');
+    const head = `${attempt} ${firstSeq} ${served}\n`;
+    const left = published && Buffer.byteLength(head) + published.bytes;
+    const rest = published === undefined ? '' : `${left} ${attempt} ${published.firstSeq} ${served}`;
+    args.push(jobId, attempt, firstSeq, lastSeq, head + lines, lifetimeMs, hasDelta ? '1' : '0', rest, journal);
   }
-  const replies = await script(redis, keys, args);
-  return replies.map((reply) => (reply.startsWith('error ') ? new Error(reply) : readVerdict(verdicts, reply)));
+  return (await script(redis, keys, args)).map(readReply);
+}
+
+function readReply(reply: string): AppendVerdict | Journaling | Error {
+  if (reply.startsWith('ok ')) return { readers: reply.slice(3).split(' ') };
+  return reply.startsWith('error ') ? new Error(reply) : readVerdict(verdicts, reply);
 }

@@ -7,6 +7,7 @@ import { isOtherVersion } from '../runtime/wire-version.ts';
 import { type Ownership, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';
 import { leaseMs, leaseScript, type Outcome } from './job-state.ts';
+import { journaledScript } from './journal/write-journal.ts';
 import { errorDetails } from './settlement/error-details.ts';
 import { readTask, type VendorTask } from './vendor-task.ts';
 
@@ -139,7 +140,12 @@ const undeliveredMs = 60_000;
  */
 const endedMs = 600_000;
 
-const finishScript = loadScript<string[]>(new URL('./finish.lua', import.meta.url), refusalScript, leaseScript);
+const finishScript = loadScript<string[]>(
+  new URL('./finish.lua', import.meta.url),
+  refusalScript,
+  leaseScript,
+  journaledScript,
+);
 
 /** Condition under which a caller other than the worker ends a job; see finish.lua. */
 export type EndGuard = 'queued' | 'uncalled' | 'abandoned' | 'overdue' | 'left' | 'unshared';
@@ -165,6 +171,8 @@ export interface FinishCall {
   readonly lineCount: number;
   /** Sequence number of the first line, if earlier frames must already be in the log; left out: the next free one. */
   readonly firstSeq?: number | undefined;
+  /** Set if the first of the lines were published before: sequence number of the first other, and bytes of the lines before it. */
+  readonly published?: { readonly firstSeq: number; readonly bytes: number } | undefined;
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;
@@ -213,6 +221,9 @@ function argumentsOf(call: FinishCall): (string | number)[] {
     call.cost ?? '',
     call.firstSeq ?? '',
     call.saved || '',
+    call.published === undefined
+      ? ''
+      : `${call.published.bytes} ${call.attempt} ${call.published.firstSeq} ${call.served ?? ''}`,
   ];
 }
 

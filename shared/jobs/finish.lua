@@ -1,7 +1,7 @@
 -- The only way a job ends. The first caller wins: it writes the outcome into the state and the terminal frame into the log.
--- Each job is ended independently. Loaded after refusal.lua and lease.lua.
+-- Each job is ended independently. Loaded after refusal.lua, lease.lua and journaled.lua.
 -- KEYS[2n-1] job state (hash)   KEYS[2n] answer log (stream)
--- ARGV[1] PUBLISH or SPUBLISH, then fifteen per job:
+-- ARGV[1] PUBLISH or SPUBLISH, then sixteen per job:
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
 --   3 guard: '' always; 'queued' only before any attempt has begun; 'uncalled' only while it waits, and no vendor was called for
 --     it; 'abandoned' only while no lease is alive; 'overdue' only once its deadline has passed by this clock; 'left' only while
@@ -14,6 +14,8 @@
 --   13 its cost in nano-dollars, or '' if unknown
 --   14 the number that the first line must get, or '': the caller has written the lines before it
 --   15 what its vendor's prompt cache saved, in nano-dollars, or '' for nothing
+--   16 '' or, if the caller has published the first of the lines before, how many bytes of them to leave out for readers, and the
+--     head of what they get
 -- Returns for each, separated by tabs: verdict, recorded outcome, attempt or '', '1' if an attempt's lease was alive or '':
 -- finished; already; fenced; refused (guard); gone; gap (the log lacks frames that the caller has written); or error,
 -- message if this one could not be ended. Returns an error for all of them if Redis refuses to write.
@@ -37,9 +39,9 @@ local function isShared(key, readers)
 end
 
 local function finish(key, log, job, caller, guard, outcome, usage, code, lines, count, inboxes, logLifetime, lifetime, served, cost,
-    expected, saved)
+    expected, saved, published)
   local state = redis.call('HMGET', key, 'attempt', 'terminal', 'seq', 'readers', 'lease', 'worker', 'deadline',
-    'silent')
+    'silent', 'journal')
   local attempt, lease = state[1], leaseOf(key, state[5], state[8])
   if not state[4] then return answer('gone') end
   if state[2] then return answer('already', state[2], attempt) end
@@ -54,6 +56,11 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if guard == 'left' and not redis.call('HGET', key, 'left') then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
   if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end
+  -- Its worker's own end has all lines; others take from the journal what readers have got.
+  if state[9] and expected == '' then
+    local taken, added, by = takeJournaled(job, state[9], first - 1, lifetime)
+    lines, count, served = taken .. lines, count + added, served ~= '' and served or by or ''
+  end
   local last = string.format('%.0f', first + count - 1)
   local batch = (attempt or '0') .. ' ' .. string.format('%.0f', first) .. ' ' .. served .. '\n' .. lines
   redis.call('XADD', log, last .. '-0', 'b', batch)
@@ -65,10 +72,15 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if details ~= '' then redis.call('HSET', key, 'details', details) end
   if saved ~= '' then redis.call('HSET', key, 'saved', saved) end
   endSilence(key, state[8])
+  local message = batch
+  if published ~= '' then
+    local left, head = string.match(published, '^(%d+) (.*)$')
+    message = head .. '\n' .. string.sub(lines, left + 1)
+  end
   -- The first reader is the process of the job's caller.
   local heard
   for reader in string.gmatch(state[4], '%S+') do
-    local receivers = redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. batch)
+    local receivers = redis.call(ARGV[1], inboxes .. reader, job .. ' ' .. message)
     heard = heard or receivers
   end
   -- No process is there that could deliver it to the caller: a retry may adopt it.
@@ -82,8 +94,8 @@ end
 
 local replies = {}
 for index = 1, #KEYS / 2 do
-  local at = 15 * index - 13
-  local ok, reply = pcall(finish, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 14))
+  local at = 16 * index - 14
+  local ok, reply = pcall(finish, KEYS[2 * index - 1], KEYS[2 * index], unpack(ARGV, at, at + 15))
   if not ok then
     local message, refused = refusal(reply)
     if refused then return refused end

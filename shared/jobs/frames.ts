@@ -46,9 +46,22 @@ export function oneLine(text: string): string {
   return text.includes('\n') || text.includes('\r') ? JSON.stringify(JSON.parse(text)) : text;
 }
 
+/** What a batch has after the frame `seq`; undefined if that is nothing, or frames between the two are missing. */
+export function batchAfter(batch: Batch, seq: number): Batch | undefined {
+  const { firstSeq, frames } = batch;
+  if (firstSeq > seq + 1 || firstSeq + frames.length <= seq + 1) return undefined;
+  return firstSeq === seq + 1 ? batch : { ...batch, firstSeq: seq + 1, frames: frames.slice(seq + 1 - firstSeq) };
+}
+
 /** One line of a batch. */
 export function frameLine(type: FrameType, text: string, isBlob = false): string {
   return (isBlob ? letters[type].toUpperCase() : letters[type]) + oneLine(text);
+}
+
+/** Whether a line refers to a blob. */
+export function isBlobLine(line: string): boolean {
+  const letter = line[0] as string;
+  return letter !== letter.toLowerCase();
 }
 
 /**

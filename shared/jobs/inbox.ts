@@ -16,11 +16,12 @@ export function readerOf(processId: string): string {
   return `${processId}+`;
 }
 
-/** Receives a process's messages: batches of frames for a job it reads, or an abort for a job it runs. */
+/** Receives a process's messages: batches of frames for a job it reads; for a job it runs, an abort or that it has a new reader. */
 export interface InboxListener {
   /** `text` from `start` on is a batch; see frames.ts. It is a string of its own: what is kept of it keeps no other job's. */
   frames?(jobId: string, text: string, start: number): void;
   abort?(jobId: string): void;
+  readerAdded?(jobId: string): void;
   /** The subscription was lost and restored: messages may have been missed. */
   resubscribed?(): void;
 }
@@ -87,6 +88,7 @@ export class Inbox {
     const head = message.slice(0, space);
     try {
       if (head === 'abort') this.#listener.abort?.(message.slice(space + 1));
+      else if (head === 'reader') this.#listener.readerAdded?.(message.slice(space + 1));
       else this.#listener.frames?.(head, message, space + 1);
     } catch (error) {
       this.#log.error({ err: error }, 'handling a live message failed');

@@ -6,6 +6,7 @@ import type { Capability } from '../capabilities/capability.ts';
  * - `{a0}`…`{a63}` by job: state, log, inboxes and leases (begin, append, finish, renew, attach).
  * - `{m0}`…`{m63}` by account: key flags, holds, running sets, idempotency bindings, outboxes (admit, settle).
  * - one tag per queue, for BullMQ's keys (see queuePrefix), the lines of accounts and the virtual clock (see lines.lua).
+ * - `{journal}`: journals of workers (write-journal), which are not used on a Cluster.
  * - `{v0}`…`{v63}` by vendor: what of its capacity is used (reserve-call, return-calls).
  * - `{refused}`: refused requests.
  * - keys that share no script with another have no tag.
@@ -46,6 +47,14 @@ export const jobKeys = {
   inboxes: (processId: string): string[] =>
     Array.from({ length: tagCount }, (_, tag) => `${root}:{a${tag}}:inbox:${processId}`),
   tag: tagOf,
+};
+
+/** Keys of one worker's journal, see shared/jobs/journal. journaled.lua builds the head's name, too. */
+export const journalKeys = {
+  /** Frames of its jobs (stream). */
+  entries: (name: string): string => `${root}:{journal}:${name}`,
+  /** Number of the last entry (`last`), and ids of jobs that others have ended (hash). */
+  head: (name: string): string => `${root}:{journal}:${name}:head`,
 };
 
 /**

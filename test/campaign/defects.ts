@@ -104,10 +104,19 @@ export const defects: readonly Defect[] = [
     answers: { tokens: 40, gapMs: 20, writing: 'event_a_write', ending: 'whole' },
   },
   {
+    name: 'whoever ends a job leaves its last frames in the journal',
+    files: /finish\.lua$/,
+    text: "if state[9] and expected == '' then",
+    replacement: "if state[9] == '-' then",
+    rules: ['expired_early', 'lost_tokens', 'late_end', 'stuck'],
+    faults: ['process_killed'],
+    answers: { tokens: 100, gapMs: 50, writing: 'event_a_write', ending: 'whole' },
+  },
+  {
     name: 'a reader takes live frames that come after a gap',
     files: apiCode,
-    text: 'if (batch.firstSeq === this.#cursor + 1 && !batch.frames.some(',
-    replacement: 'if (batch.firstSeq > this.#cursor && !batch.frames.some(',
+    text: 'if (firstSeq > seq + 1 || firstSeq + frames.length <= seq + 1) return void 0;',
+    replacement: 'if (firstSeq > seq + 1) return batch; if (firstSeq + frames.length <= seq + 1) return void 0;',
     rules: ['lost_tokens', 'wrong_tokens'],
     // Whoever resumes at an api that has read the same answer before hears of it before he has caught up.
     faults: ['client_link_cut'],

@@ -4,10 +4,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { Redis } from 'ioredis';
 import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/frames.ts';
 import type { JobIdentity, Served } from '../../shared/jobs/job-state.ts';
+import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
 
@@ -124,6 +126,20 @@ describe('AnswerReader', () => {
     }
   });
 
+  test('AnswerReader lets nothing ping before it begins: the head of the answer is not decided', async () => {
+    const job = await jobs.create();
+    const { sink } = openSink();
+    const ticks: number[] = [];
+    const pinged = { ...sink, tick: (now: number) => void ticks.push(now) };
+    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const reader = new AnswerReader(job, context, { sink: pinged, ...unheard });
+    reader.tick(1);
+    reader.begin();
+    reader.tick(2);
+    assert.deepEqual(ticks, [2]);
+    reader.close();
+  });
+
   test('AnswerReader tells who serves before the first frame, and once for all that follow', async () => {
     const first = { vendor: 'first vendor', calls: 1, model: undefined, cost: undefined };
     const second = { vendor: 'second', calls: 3, model: 'maker/stand-in 2', cost: undefined };
@@ -192,6 +208,128 @@ describe('AnswerReader', () => {
       sequence(await whole),
       Array.from({ length: 60 }, (_, index) => index + 1),
     );
+  });
+});
+
+describe('AnswerReader of a log that lacks the last moment', () => {
+  /** A client whose calls of a command, or a script, run at once, but whose replies wait until they are let go. */
+  function holding(name: string, isHeld: () => boolean = () => true) {
+    const held: (() => void)[] = [];
+    const calls = new EventEmitter();
+    const redis = new Proxy(jobs.redis, {
+      get(target, key) {
+        const value = Reflect.get(target, key);
+        if (typeof value !== 'function') return value;
+        if (key !== name || !isHeld()) return value.bind(target);
+        return async (...args: unknown[]) => {
+          const reply = await value.apply(target, args);
+          await new Promise<void>((resolve) => {
+            held.push(resolve);
+            calls.emit('call');
+          });
+          return reply;
+        };
+      },
+    });
+    const letGo = (): void => {
+      for (const resolve of held.splice(0)) resolve();
+    };
+    return { redis, calls, letGo };
+  }
+
+  test('AnswerReader delivers what comes while it looks whether anything follows, without waiting for more', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a']);
+    const { sink, frames, whole } = openSink();
+    const { redis, calls, letGo } = holding('sluice:read-progress');
+    const reader = new AnswerReader(
+      job,
+      { redis, blobs: undefined as never, log: console as never },
+      { sink, ...unheard },
+    );
+    reader.begin();
+    reader.receive('1 1\nd"a"', 0);
+    const asked = once(calls, 'call');
+    reader.catchUp();
+    await asked;
+    reader.receive('1 2\nd"b"', 0);
+    reader.receive('1 3\ne{}', 0);
+    assert.deepEqual(sequence(frames), [1]);
+    letGo();
+    assert.deepEqual(sequence(await whole), [1, 2, 3]);
+  });
+
+  test('AnswerReader asks the worker once for frames that it missed, and reads them when they are there', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a'], { journal: 'sluice:{journal}:worker-1 1' });
+    const { sink, frames, whole } = openSink();
+    const { redis, calls, letGo } = holding('sluice:attach');
+    let times = 0;
+    calls.on('call', () => {
+      times++;
+      letGo();
+    });
+    const told = new Redis(jobs.server.url);
+    const [channel] = [`${jobKeys.inboxPrefix(job.id)}worker`];
+    const messages: string[] = [];
+    await told.subscribe(channel);
+    told.on('message', (_, message) => messages.push(message));
+    const context = { redis, blobs: undefined as never, log: console as never, readerId: 'api+' };
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
+    reader.begin();
+    reader.receive('1 1\nd"a"', 0);
+    // Frames 2 and 3 did not arrive, and are in the journal only.
+    reader.receive('1 4\nd"d"', 0);
+    await eventually(() => assert.deepEqual(messages, [`reader ${job.id}`]));
+    assert.equal(await jobs.redis.hget(jobKeys.state(job.id), 'readers'), 'api-reader api+');
+    reader.receive('1 5\nd"e"', 0);
+    assert.deepEqual(sequence(frames), [1]);
+    await jobs.write(job, 1, 2, ['b', 'c', 'd', 'e']);
+    reader.receive('1 5\nd"e"', 0);
+    await eventually(() => assert.deepEqual(sequence(frames), [1, 2, 3, 4, 5]));
+    reader.receive('1 6\ne{}', 0);
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5, 6]);
+    assert.ok(times <= 2, `${times} calls`);
+    told.disconnect();
+  });
+
+  test('AnswerReader reads once more if the word of the worker comes before the reply that it makes obsolete', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    await jobs.write(job, 1, 1, ['a'], { journal: 'sluice:{journal}:worker-1 1' });
+    const { sink, frames } = openSink();
+    let reads = 0;
+    const { redis, calls, letGo } = holding('xrange', () => ++reads === 2);
+    const context = { redis, blobs: undefined as never, log: console as never, readerId: 'api+' };
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
+    const second = once(calls, 'call');
+    reader.begin();
+    reader.receive('1 4\nd"d"', 0);
+    await second;
+    assert.deepEqual(sequence(frames), [1]);
+    await jobs.write(job, 1, 2, ['b', 'c', 'd', 'e']);
+    reader.receive('1 5\nd"e"', 0);
+    letGo();
+    await eventually(() => assert.deepEqual(sequence(frames), [1, 2, 3, 4, 5]), 2000);
+    reader.close();
+  });
+
+  test('AnswerReader takes of a batch what it does not have yet, live and from the log', async () => {
+    const job = await jobs.create();
+    await jobs.take(job);
+    const { sink, whole } = openSink();
+    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const reader = new AnswerReader(job, context, { sink, ...unheard });
+    reader.begin();
+    reader.receive('1 1\nd"a"', 0);
+    reader.receive('1 1\nd"a"\nd"b"', 0);
+    await jobs.write(job, 1, 1, ['a', 'b', 'c', 'd']);
+    reader.catchUp();
+    await jobs.end(job, { attempt: 1 });
+    reader.receive('1 3\nd"c"\nd"d"\ne{}', 0);
+    assert.deepEqual(sequence(await whole), [1, 2, 3, 4, 5]);
   });
 });
 

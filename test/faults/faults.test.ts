@@ -21,7 +21,11 @@ interface Phase extends StoppingPoint {
 const phases: readonly Phase[] = [
   { name: 'before begin', script: 'begin', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
   { name: 'before the first frame', script: 'append', stop: 'before', call: 1, ending: 'done', vendorCalls: 2 },
-  { name: 'mid-stream', script: 'append', stop: 'after', call: 5, ending: 'stream_interrupted', vendorCalls: 1 },
+  { name: 'mid-stream', script: 'append', stop: 'after', call: 2, ending: 'stream_interrupted', vendorCalls: 1 },
+  ...(['before', 'after'] as const).map((stop) => ({
+    ...{ name: `${stop} frames are in its journal only`, script: 'write-journal', stop, call: 2 },
+    ...{ ending: 'stream_interrupted' as const, vendorCalls: 1 },
+  })),
   { name: 'right after finish', script: 'finish', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
   { name: 'between finish and settle', script: 'settle', stop: 'before', call: 1, ending: 'done', vendorCalls: 1 },
   { name: 'right after settle', script: 'settle', stop: 'after', call: 1, ending: 'done', vendorCalls: 1 },
@@ -123,7 +127,17 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     const gateway = await TestGateway.start({ redisUrl: proxy.url });
     try {
       const load = new Load(gateway);
-      for (const script of ['admit', 'enqueue', 'claim-jobs', 'begin', 'append', 'append', 'finish', 'settle']) {
+      for (const script of [
+        'admit',
+        'enqueue',
+        'claim-jobs',
+        'begin',
+        'append',
+        'write-journal',
+        'append',
+        'finish',
+        'settle',
+      ]) {
         // Of the queue that the load is in: workers wait for the jobs of each.
         const isOurs = (command: RedisCommand): boolean =>
           script !== 'claim-jobs' || /\{q-chat\}/.test(`${command[3]}`);

@@ -52,6 +52,23 @@ describe('without a redis-server on the PATH', () => {
     assert.match(streamed, /data: \[DONE\]/);
   });
 
+  test('a stream that is cancelled can be read again, as far as it came', async () => {
+    const streamed = await send('POST', '/chat/completions', chat('WORDS:200@20', { stream: true }));
+    const job = streamed.headers.get('x-request-id');
+    const wordsOf = (text: string): string[] =>
+      [...text.matchAll(/"content":" ?(word\d+)"/g)].map(([, word]) => word as string);
+    let text = '';
+    for await (const chunk of (streamed.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())) {
+      const had = wordsOf(text).length;
+      text += chunk;
+      if (had < 5 && wordsOf(text).length >= 5) assert.equal((await send('DELETE', `/jobs/${job}`)).status, 200);
+    }
+    assert.match(text, /"code":"cancelled"/);
+    const again = await (await send('GET', `/jobs/${job}/events`)).text();
+    assert.match(again, /"code":"cancelled"/);
+    assert.deepEqual(wordsOf(again), wordsOf(text));
+  });
+
   test('its scripts reckon with large numbers: times in milliseconds, and limits', async () => {
     const limits = ['--tpm', '1000000000000', '--budget', '1000000'];
     const { key } = JSON.parse((await runKeys(dataDir, ['create', ...limits, '--json'])).stdout) as { key: string };

@@ -48,6 +48,7 @@ export async function finishRun(
     if (await isReleased(context, run, attempt)) return 'requeued';
   }
   const answer = ending.outcome === 'completed' ? await counted(context, job, writer, ending.answer) : undefined;
+  await writer.beforeEnd(answer?.body);
   await writer.close();
   // The last call of the log may have reported a lost lease or lost frames.
   if (isLost(run)) return await leaveRun(context, run, writer, called);
@@ -64,6 +65,7 @@ export async function finishRun(
     end = await endWithError(context, run, writer, end.error ?? lost);
     reply = await finishOwned(context, run, attempt, writer, end);
   }
+  writer.leave(true);
   return await afterFinish(context, run, called, end, reply);
 }
 
@@ -91,6 +93,7 @@ async function isReleased({ redis }: WorkerContext, { job, calls }: JobRun, atte
 
 async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter, called: Called): Promise<RunOutcome> {
   await writer.discard();
+  writer.leave(true);
   // Whoever ended the job leaves its settlement to this run.
   if (run.stopReason === 'ended') await settleEnded(context, run.job, called);
   return 'done';
@@ -144,6 +147,7 @@ function finishOwned(
     lines: end.last.lines,
     lineCount: end.last.lineCount,
     firstSeq: end.last.firstSeq,
+    published: end.last.published,
     retentionMs,
     isCluster,
     served: withCost(writer.served, cost),

@@ -1,10 +1,11 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type AppendVerdict, appendTo, type Ownership } from '../../shared/jobs/append.ts';
+import type { Ownership } from '../../shared/jobs/append.ts';
 import { type FrameType, frameLine, maxFrames, oneLine } from '../../shared/jobs/frames.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
-import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
+import type { Lacking } from './answer-journal.ts';
+import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
 
 /**
  * Batch window for frames after the first: one script call per job and tick, not per token. All writers of a process share its
@@ -28,20 +29,14 @@ export interface LastFrames {
   readonly lineCount: number;
   /** Sequence number of the first; undefined: the next number of the log, which lacks frames before it. */
   readonly firstSeq: number | undefined;
+  /** Set if readers have got the first of them already. */
+  readonly published?: UnloggedLines['published'];
 }
 
 /** The job whose frames are written, and callbacks about their outcome. */
-export interface FrameWriterOptions {
-  readonly redis: RedisClient;
-  /** The blobs of the job's account. */
-  readonly blobs: AccountBlobs;
-  readonly isCluster: boolean;
-  readonly jobId: string;
-  readonly attempt: number;
-  /** Last sequence number that earlier attempts committed. */
-  readonly lastSeq: number;
-  /** How long the log may stay if nothing ends the job, in ms. */
-  readonly lifetimeMs: number;
+export interface FrameWriterOptions extends FrameLogOptions {
+  /** Takes frames over 64 KiB, as the job's account's. */
+  readonly blobs: Pick<AccountBlobs, 'put'>;
   /** The log has confirmed that this attempt owns the job. */
   readonly onConfirmed: () => void;
   /** This attempt no longer owns the job, or its log cannot be written. */
@@ -53,7 +48,8 @@ export interface FrameWriterOptions {
  * time. While Redis is away frames wait, up to a bound beyond which the vendor is paused. If frames cannot be written, none
  * follow them: the answer has failed, and ends with an error.
  */
-export class FrameWriter implements FrameSink {
+export class FrameWriter implements FrameSink, Lacking {
+  readonly jobId: string;
   /** When the first frame was written, in ms of `performance.now()`. */
   firstFrameAt: number | undefined;
   /** The same in ms since 1970. */
@@ -63,13 +59,15 @@ export class FrameWriter implements FrameSink {
   /** Who serves the answer, as written at the head of each batch. */
   served = '';
   readonly #options: FrameWriterOptions;
+  readonly #log: FrameLog;
   #lines: (string | Promise<string>)[] = [];
   #pendingSize = 0;
   #writtenSize = 0;
   #hasDelta = false;
-  #committedSeq: number;
   #isDue = false;
   #isAppending = false;
+  /** The next frames go into the log, and all that it lacks with them. */
+  #mustLog = false;
   #onAppended: (() => void)[] = [];
   #onDrained: (() => void)[] = [];
   #isClosed = false;
@@ -77,7 +75,8 @@ export class FrameWriter implements FrameSink {
 
   constructor(options: FrameWriterOptions) {
     this.#options = options;
-    this.#committedSeq = options.lastSeq;
+    this.jobId = options.jobId;
+    this.#log = new FrameLog(options, this);
   }
 
   /** Whether a delta was passed in: from then on the answer cannot be restarted. */
@@ -111,16 +110,38 @@ export class FrameWriter implements FrameSink {
 
   /** Resolves when the log has every frame written so far, or cannot take them. */
   async flushed(): Promise<void> {
-    this.#flush();
-    while (this.#isAppending) {
-      await this.#appended();
-      this.#flush();
+    while (this.#isAppending || this.#hasUnlogged) {
+      if (this.#isAppending) {
+        await this.#appended();
+      } else {
+        this.#mustLog = true;
+        this.#flush();
+      }
     }
+  }
+
+  /** Brings the log up to what readers have, or at least up to the next frames: then it tells who reads them. */
+  logNow(): void {
+    this.#mustLog = true;
+    if (this.#log.lacksFrames) this.#flush();
+  }
+
+  logLacking(): void {
+    if (!this.#log.isLogging) this.logNow();
   }
 
   /** Appends the frames whose tick has come. */
   flushDue(): void {
     if (this.#isDue) this.#flush();
+  }
+
+  /**
+   * Brings the log up to date, if the end will take a while to be written: it is in a file, or behind one, or an error, for which the
+   * request is read.
+   */
+  async beforeEnd(body: AnswerBody | undefined): Promise<void> {
+    const isSlow = body === undefined || sizeOf(body) > inlineLimit || this.#lines.some(isInFile);
+    if (isSlow) await this.flushed();
   }
 
   /** Takes no more frames. Resolves when the call under way has finished: from then on `failure` is final. */
@@ -158,11 +179,17 @@ export class FrameWriter implements FrameSink {
     this.#lines = [];
   }
 
+  /** The run is over. @param hasEnded whether its job has ended, or is another's */
+  leave(hasEnded: boolean): void {
+    this.#log.leave(hasEnded);
+  }
+
   async #last(terminal: () => string | Promise<string>): Promise<LastFrames | undefined> {
     if (this.#failure !== undefined) return undefined;
     try {
-      const lines = await resolveLines([...this.#lines, terminal()]);
-      return { lines: lines.join('\n'), lineCount: lines.length, firstSeq: this.#committedSeq + 1 };
+      const { lines: unlogged, ...place } = this.#log.unlogged();
+      const lines = await resolveLines([...unlogged, ...this.#lines, terminal()]);
+      return { lines: lines.join('\n'), lineCount: lines.length, ...place };
     } catch (error) {
       this.#fail(lostFrames(this.#hasDelta, error));
       return undefined;
@@ -185,7 +212,7 @@ export class FrameWriter implements FrameSink {
 
   #endLine(body: AnswerBody): string | Promise<string> {
     if (typeof body === 'string') return this.#line('end', body);
-    const bytes = body.reduce((length, part) => length + part.length, 0);
+    const bytes = sizeOf(body);
     return bytes <= inlineLimit ? this.#line('end', Buffer.concat(body).toString()) : this.#putLine('end', body, bytes);
   }
 
@@ -199,6 +226,10 @@ export class FrameWriter implements FrameSink {
     return frameLine(type, JSON.stringify({ blob, bytes }), true);
   }
 
+  get #hasUnlogged(): boolean {
+    return !this.#isClosed && (this.#lines.length > 0 || this.#log.lacksFrames);
+  }
+
   /** Schedules a flush at the next tick, or after the call under way: the vendor's next frames, often its last, join it. */
   #scheduleFlush(): void {
     if (this.#isDue || this.#isAppending || this.#lines.length === 0 || this.#isClosed) return;
@@ -209,49 +240,44 @@ export class FrameWriter implements FrameSink {
 
   #flush(): void {
     this.#isDue = false;
-    if (this.#isAppending || this.#lines.length === 0 || this.#isClosed) return;
+    const isLacking = this.#mustLog && this.#log.lacksFrames;
+    if (this.#isAppending || this.#isClosed || (this.#lines.length === 0 && !isLacking)) return;
     this.#isAppending = true;
+    // A file takes a while to be written: the journal need not keep what precedes it for so long.
+    if (this.#log.lacksFrames && this.#lines.some(isInFile)) {
+      this.#mustLog = true;
+      this.#append([], 0);
+      return;
+    }
     const size = this.#pendingSize;
     const lines = resolveLines(this.#lines);
     this.#lines = [];
     if (Array.isArray(lines)) this.#append(lines, size);
-    else lines.then((resolved) => this.#append(resolved, size)).catch((error) => this.#takeVerdict(error, 0, 0));
+    else lines.then((resolved) => this.#append(resolved, size)).catch((error) => this.#takeVerdict(error, 0));
   }
 
   #append(lines: readonly string[], size: number): void {
-    const { redis, jobId, attempt, lifetimeMs, isCluster } = this.#options;
-    const firstSeq = this.#committedSeq + 1;
-    const lastSeq = this.#committedSeq + lines.length;
-    const call = {
-      jobId,
-      attempt,
-      firstSeq,
-      served: this.served,
-      lastSeq,
-      lines: lines.length === 1 ? (lines[0] as string) : lines.join('\n'),
-      hasDelta: this.#hasDelta,
-      lifetimeMs,
-      isCluster,
-    };
-    appendTo(redis, call, (verdict) => this.#takeVerdict(verdict, lastSeq, size));
+    const how = { hasDelta: this.#hasDelta, mustLog: this.#mustLog };
+    this.#mustLog = false;
+    this.#log.append(lines, this.served, how, (verdict) => this.#takeVerdict(verdict, size));
   }
 
-  /** Takes the verdict of an append of frames up to `lastSeq`, which have `size` characters. */
-  #takeVerdict(verdict: AppendVerdict | Error, lastSeq: number, size: number): void {
+  /** Takes the verdict of an append of frames that have `size` characters. */
+  #takeVerdict(verdict: WriteVerdict | Error, size: number): void {
     this.#isAppending = false;
     if (verdict instanceof Error) this.#fail(lostFrames(this.#hasDelta, verdict));
     else if (verdict === 'gap') this.#fail(lostFrames(this.#hasDelta));
-    else if (verdict !== 'ok') this.#stop(verdict);
-    else this.#commit(lastSeq, size);
+    else if (verdict !== 'ok' && verdict !== 'written') this.#stop(verdict);
+    else this.#commit(size, verdict === 'ok');
     for (const resolve of this.#onAppended.splice(0)) resolve();
-    this.#scheduleFlush();
+    if (this.#mustLog) this.#flush();
+    else this.#scheduleFlush();
   }
 
-  #commit(lastSeq: number, size: number): void {
-    this.#committedSeq = lastSeq;
+  #commit(size: number, isConfirmed: boolean): void {
     this.#pendingSize -= size;
     this.#writtenSize += size;
-    this.#options.onConfirmed();
+    if (isConfirmed) this.#options.onConfirmed();
     // Those in blobs, too: neither log nor blobs are trimmed while the job runs.
     if (this.#writtenSize > maxFrames) this.#fail(tooLong());
     else if (this.#pendingSize < pendingLimit) this.#drain();
@@ -281,6 +307,14 @@ export class FrameWriter implements FrameSink {
   }
 }
 
+function isInFile(line: string | Promise<string>): boolean {
+  return typeof line !== 'string';
+}
+
+function sizeOf(body: AnswerBody): number {
+  return typeof body === 'string' ? body.length : body.reduce((length, part) => length + part.length, 0);
+}
+
 /** The error for an answer with lost frames. */
 function lostFrames(hasDelta: boolean, cause?: unknown): ApiError {
   const message = 'The answer broke off: a part of it could not be stored.';
@@ -293,5 +327,5 @@ function tooLong(): ApiError {
 
 /** Most batches hold no blob, and then nothing is awaited. */
 function resolveLines(lines: (string | Promise<string>)[]): string[] | Promise<string[]> {
-  return lines.every((line) => typeof line === 'string') ? (lines as string[]) : Promise.all(lines);
+  return lines.some(isInFile) ? Promise.all(lines) : (lines as string[]);
 }

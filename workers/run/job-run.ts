@@ -62,6 +62,8 @@ export class JobRun implements JobItem<JobRun> {
   isRenewing = false;
   /** How this run has ended the job; undefined: it has not, or another process was faster. */
   end: { readonly outcome: Outcome; readonly errorCode: ErrorCode | undefined } | undefined;
+  /** Writes its frames, once it has begun. */
+  writer: { logNow(): void } | undefined;
   /** Its spans, if its request is traced. */
   spans: RunSpans | undefined;
   /** Why the run was stopped. */
@@ -197,6 +199,11 @@ export class RunningJobs implements InboxListener {
     if (isHere) return;
     this.#aborted[this.#abortedNext] = jobId;
     this.#abortedNext = (this.#abortedNext + 1) % maxAborted;
+  }
+
+  /** The reader reads what it lacks from the log. */
+  readerAdded(jobId: string): void {
+    this.#runs.forEach(jobId, (run) => run.writer?.logNow());
   }
 
   /** An abort may have been missed: renewing every lease reveals the jobs that have ended. */

@@ -187,8 +187,9 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
   const { job } = run;
   const writer = new FrameWriter({
     redis: context.redis,
-    blobs: context.blobs.of(run.job.account),
+    blobs: { put: (data) => context.blobs.of(job.account).put(data) },
     isCluster: context.isCluster,
+    journal: context.journal,
     jobId: job.id,
     attempt,
     lastSeq,
@@ -201,10 +202,12 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
       run.stop(reason);
     },
   });
+  run.writer = writer;
   const deadline = setTimeout(() => run.stop('overdue'), Math.max(0, job.deadlineAt - context.clock.now()));
   const { capability } = job;
   context.metrics.running.inc({ capability });
   const startedAt = performance.now();
+  let hasEnded = false;
   try {
     const { spans } = run;
     const called = await (spans === undefined
@@ -222,10 +225,13 @@ async function relay(context: WorkerContext, run: JobRun, attempt: number, lastS
       context.metrics.firstFrame.observe({ capability, vendor: vendorLabel(run) }, seconds, traceId);
     }
     const outcome = await finishRun(context, run, attempt, writer, ending);
+    hasEnded = true;
     logRun(context, run, outcome, performance.now() - startedAt);
     return outcome;
   } finally {
     clearTimeout(deadline);
+    if (!hasEnded) await writer.discard();
+    writer.leave(hasEnded);
     run.spans?.end(run, writer.firstAt);
     context.metrics.running.dec({ capability });
     context.metrics.frames.inc(writer.frames);

@@ -1,6 +1,7 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import { journaledScript } from '../../../shared/jobs/journal/write-journal.ts';
 import { runningProcesses, silenceMs } from '../../../shared/queue/process-registry.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClock } from '../../../shared/redis/redis-clock.ts';
@@ -17,7 +18,7 @@ export interface SharedJobsDependencies extends CancelJobDependencies {
 /** When processes that still had sharers are looked at: those that were dead by then are known to be. */
 const checkMs = silenceMs + 1000;
 
-const joinScript = loadScript<number>(new URL('./join-shared.lua', import.meta.url));
+const joinScript = loadScript<number>(new URL('./join-shared.lua', import.meta.url), journaledScript);
 const leaveScript = loadScript<string[] | null>(new URL('./leave-shared.lua', import.meta.url));
 
 /** How a sharer leaves a job. */

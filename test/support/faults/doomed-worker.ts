@@ -14,13 +14,16 @@ export interface StoppingPoint {
 /** The scripts of the product, by what their calls look like. */
 export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/store-task'],
-  ['shared/jobs/attach'],
+  ['shared/jobs/journal/journaled', 'shared/jobs/attach'],
+  ['shared/jobs/journal/write-journal'],
   ['api/replies/leave-job'],
-  ['api/replies/adopt-job'],
-  ...['join-shared', 'leave-shared'].map((name) => [`api/replies/shared/${name}`]),
+  ['shared/jobs/journal/journaled', 'api/replies/adopt-job'],
+  ['shared/jobs/journal/journaled', 'api/replies/shared/join-shared'],
+  ['api/replies/shared/leave-shared'],
   ['shared/jobs/leases/lease', 'shared/queue/pause'],
   ['shared/jobs/settlement/settle'],
-  ...['append', 'finish'].map((name) => ['shared/redis/refusal', 'shared/jobs/leases/lease', `shared/jobs/${name}`]),
+  ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/append'],
+  ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/journal/journaled', 'shared/jobs/finish'],
   ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job', 'shared/jobs/begin'],
   [
     ...['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job'],

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { AppendCall, AppendVerdict, Ownership } from '../../../shared/jobs/append.ts';
+import type { AppendCall, AppendVerdict, Journaling, Ownership } from '../../../shared/jobs/append.ts';
 import type { FinishCall } from '../../../shared/jobs/attempt.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { loadProduct } from '../gateway.ts';
@@ -84,7 +84,7 @@ export class JobFixture {
     });
   }
 
-  append(call: AppendCall): Promise<AppendVerdict> {
+  append(call: AppendCall): Promise<AppendVerdict | Journaling> {
     return new Promise((resolve, reject) =>
       appendTo(this.redis, call, (verdict) => (verdict instanceof Error ? reject(verdict) : resolve(verdict))),
     );

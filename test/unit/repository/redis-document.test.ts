@@ -15,6 +15,8 @@ import { finishWithError, releaseLease, withdrawAttempt } from '../../../shared/
 import { forgetResource } from '../../../shared/jobs/forget.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity, readJobState } from '../../../shared/jobs/job-state.ts';
+import { publishedSeq } from '../../../shared/jobs/journal/published-seq.ts';
+import { writeJournal } from '../../../shared/jobs/journal/write-journal.ts';
 import { settlementOf, settleNow, sharedPrefix } from '../../../shared/jobs/settlement/settle.ts';
 import { storeTask } from '../../../shared/jobs/store-task.ts';
 import { storeUsage } from '../../../shared/jobs/store-usage.ts';
@@ -202,7 +204,12 @@ describe('docs/redis.md and a Redis in use', () => {
     const consumer = queues.consume(
       async (taken) => {
         assert.ok(taken.verdict?.verdict === 'run');
-        await queues.jobs.write(job, taken.verdict.attempt, 1, ['a']);
+        const journal = `${keys.journalKeys.entries('worker-1')} 1`;
+        await queues.jobs.write(job, taken.verdict.attempt, 1, ['a'], { journal });
+        const messages = new Map([['reader+', [`${job.id} ${taken.verdict.attempt} 2 \nd"b"`]]]);
+        const entry = { journal: 'worker-1', number: 1, oldestNeeded: 1, jobId: job.id, forgotten: [], messages };
+        assert.deepEqual(await writeJournal(redis, entry), []);
+        assert.equal(await publishedSeq(redis, { jobId: job.id }), 2);
         const end = { jobId: job.id, attempt: taken.verdict.attempt, retentionMs: 0, isCluster: false };
         await finishWithError(redis, end, new ApiError('server_error', 'The model failed.'));
         isOver = true;
