@@ -308,7 +308,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     else if (!this.#isClosed) this.#deliver(whole);
   }
 
-  /** A batch is delivered whole, even to a full sink: its size is bounded, and cursors stay on batch boundaries. */
+  /** A batch is delivered whole, even to a full sink: its size is bounded. */
   #deliver(batch: { readonly served: string; readonly frames: readonly Frame[] }): void {
     try {
       if (batch.served !== this.#served) this.#tellServed(batch.served);

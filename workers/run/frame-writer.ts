@@ -8,8 +8,8 @@ import type { Lacking } from './answer-journal.ts';
 import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
 
 /**
- * Batch window for frames after the first: one script call per job and tick, not per token. All writers of a process share its
- * ticks, so that their calls go out together.
+ * Batch window for frames after the first: one batch per job and tick, not per token. All writers of a process share its ticks, so
+ * that their batches go out together, as one entry of the journal.
  */
 const tickMs = 5;
 const due: FrameWriter[] = [];

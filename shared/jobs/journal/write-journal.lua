@@ -5,7 +5,7 @@
 -- ARGV[3] lifetime of both keys in ms   ARGV[4] inbox channel prefix, of any of the jobs
 -- ARGV[5] ids of ended jobs that earlier calls have told of, separated by spaces
 -- ARGV[6…] two per reader: its id; the message for it, `<job> <batch>` of each job, with an empty line between them
--- Returns the ids of other jobs that others have ended: nothing of them is written. Or nothing if an entry before this one is missing,
+-- Returns the ids of jobs, besides those, that others have ended: nothing of them is written. Or nothing if an entry before this one is missing,
 -- as Redis has lost it: then nothing is written at all.
 local number = tonumber(ARGV[1])
 local last = tonumber(redis.call('HGET', KEYS[2], 'last') or 0)
