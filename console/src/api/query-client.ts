@@ -1,4 +1,4 @@
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, notifyManager, QueryCache, QueryClient } from '@tanstack/react-query';
 import { RequestError } from './request.ts';
 
 /** Handler for an ended session: the router redirects to the sign-in page. */
@@ -20,6 +20,10 @@ function noticeSignedOut(error: Error): void {
 export function isPassing(error: unknown): boolean {
   return !(error instanceof RequestError) || error.status === 0 || error.status >= 500;
 }
+
+// Shown before the next click or key is handled, which a busy browser does before it runs timers (the default): a button
+// that has begun something is off by then.
+notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: noticeSignedOut }),

@@ -9,6 +9,14 @@ import { withResolvers } from '../../support/with-resolvers.ts';
 import { openPage, type Session, settled, TestBrowser, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
 
+/** What a test uses of a button inside the page. */
+interface Pressable extends EventTarget {
+  click(): void;
+  readonly ownerDocument: {
+    readonly defaultView: { KeyboardEvent: new (type: string, init: { key: string; bubbles: boolean }) => Event };
+  };
+}
+
 let gateway: TestGateway;
 let browser: TestBrowser;
 let session: Session;
@@ -172,6 +180,41 @@ test('a dialog whose action has begun stays until that has ended, and tells that
   await dialog.getByRole('button', { name: 'Keep' }).click();
   await dialog.waitFor({ state: 'detached' });
   assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+test('a key pressed right after an action was confirmed neither closes its dialog nor begins the action again', async () => {
+  const page = await openPage(context);
+  await page.goto('/console/keys');
+  await page
+    .getByRole('button', { name: /^Actions for/ })
+    .first()
+    .click();
+  await page.getByRole('menuitem', { name: 'Revoke' }).click();
+  let calls = 0;
+  const held = withResolvers();
+  await page.route('**/console/api/keys/*', async (route) => {
+    calls += 1;
+    await held.promise;
+    await route.abort();
+  });
+  const dialog = page.getByRole('dialog');
+  const asked = page.waitForRequest('**/console/api/keys/*');
+  // A busy browser handles what the user does before its timers, so only what has no need of one counts as shown.
+  await dialog.getByRole('button', { name: 'Revoke' }).evaluate(async (button: Pressable) => {
+    button.click();
+    for (let turn = 0; turn < 20; turn += 1) await undefined;
+    button.click();
+    const { KeyboardEvent } = button.ownerDocument.defaultView;
+    button.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));
+  });
+  await asked;
+  assert.equal(await dialog.getByRole('button', { name: 'Keep' }).isEnabled(), false);
+  held.resolve();
+  await dialog.getByText('The gateway cannot be reached.').waitFor();
+  assert.equal(calls, 1);
+  await dialog.getByRole('button', { name: 'Keep' }).click();
+  await dialog.waitFor({ state: 'detached' });
   await page.close();
 });
 
