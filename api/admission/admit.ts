@@ -91,6 +91,8 @@ export interface AdmitCall {
   readonly hold: Hold | 'unknown' | 'unpriced';
   /** Expected tokens, for limits on tokens; actual usage replaces them at the settlement. */
   readonly tokens: number;
+  /** Which of its key's limits for single models counts it, see `limitedModel`. */
+  readonly limitedAs?: string | undefined;
   /** The process that waits for the answer, if the job's state is made with the admission (not on a Cluster). */
   readonly reader: string | undefined;
   /** A resource's request, for its state. */
@@ -237,12 +239,11 @@ function holdText({ hold }: AdmitCall): string {
 }
 
 /** A job's share of limits per minute; '' if there is no limit. */
-function limitsText({ caller, job, tokens }: AdmitCall): string {
+function limitsText({ caller, tokens, limitedAs }: AdmitCall): string {
   const { rpm, tpm, modelLimits } = caller;
-  // A model's name may equal an inherited property.
-  const own = modelLimits !== undefined && Object.hasOwn(modelLimits, job.model) ? modelLimits[job.model] : undefined;
+  const own = limitedAs === undefined ? undefined : modelLimits?.[limitedAs];
   if (rpm === undefined && tpm === undefined && own === undefined) return '';
   const counted = tpm === undefined && own?.tpm === undefined ? 0 : tokens;
-  const model = own === undefined ? '-' : encodeURIComponent(job.model);
+  const model = own === undefined || limitedAs === undefined ? '-' : encodeURIComponent(limitedAs);
   return `${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
 }

@@ -18,6 +18,7 @@ import { assertVendorIds } from '../pipeline/vendor-facts.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { type AdmitCall, type AdmitReply, admit, type Shedding } from './admit.ts';
 import { flexShedding } from './flex-lane.ts';
+import { limitedModel } from './limited-model.ts';
 import type { LoadGauge } from './load-gauge.ts';
 import type { ForecastRefusal } from './queue-forecast.ts';
 import { requestFacts } from './request-facts.ts';
@@ -180,6 +181,7 @@ function ask(
     fill: job.lane === 'flex' ? undefined : fillFor(services, job),
     hold,
     tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0) * (parsed?.extent?.choices ?? 1),
+    limitedAs: limitedModel(services.catalogue, job, caller),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,

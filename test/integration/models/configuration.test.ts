@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { held, streamed, streamedText } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const file = `vendors:
@@ -66,6 +67,21 @@ describe('a gateway with a configuration file', () => {
       ],
     );
     assert.equal(data.find(({ id }) => id === 'team/chat')?.created, Date.parse('2026-11-21') / 1000);
+  });
+
+  it("a key's limit of a model counts requests for it by an alias and by the name of its vendor", async () => {
+    for (const model of ['fast', 'sandbox/sandbox-chat']) {
+      const apiKey = await makeApiKey(gateway, { modelLimits: { 'sandbox-chat': { rpm: 1 } } });
+      const ask = async (asked: string): Promise<Response> => {
+        const headers = { authorization: `Bearer ${apiKey}` };
+        const body = JSON.stringify({ ...held('Hi'), model: asked });
+        return await gateway.fetch('/v1/chat/completions', { method: 'POST', headers, body });
+      };
+      assert.equal((await ask('team/chat')).status, 200);
+      assert.equal((await ask(model)).status, 200);
+      await assertErrorAnswer(await ask('sandbox-chat'), 429, 'rate_limit_exceeded');
+      await assertErrorAnswer(await ask(model), 429, 'rate_limit_exceeded');
+    }
   });
 
   for (const [id, vendorModel] of [
