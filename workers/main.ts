@@ -6,6 +6,7 @@ import { type Config, ConfigError, readConfig, readSettingNotices } from '../sha
 import { startFailure } from '../shared/config/start-failure.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import { Settler } from '../shared/jobs/settlement/settle.ts';
 import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { shardOf } from '../shared/queue/queue.ts';
@@ -38,7 +39,6 @@ import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
 import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
-import { Settler } from './run/settler.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 

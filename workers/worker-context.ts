@@ -4,6 +4,7 @@ import type { Catalogue } from '../shared/catalogue/catalogue.ts';
 import type { Config } from '../shared/config/config.ts';
 import type { JobIdentity } from '../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
+import type { Settler } from '../shared/jobs/settlement/settle.ts';
 import type { ShardedQueue } from '../shared/queue/sharded-queue.ts';
 import type { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Logger } from '../shared/runtime/log.ts';
@@ -13,7 +14,6 @@ import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
-import type { Settler } from './run/settler.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */

@@ -6,10 +6,9 @@ import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
 import { type QueuedJob, shardOf } from '../../shared/queue/queue.ts';
 import { addJobScript } from '../../shared/queue/script-fragments.ts';
-import { inBatches } from '../../shared/redis/in-batches.ts';
 import { accountKeys, jobKeys, queueKeysPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { loadScript, readVerdict, refusalScript } from '../../shared/redis/script.ts';
+import { inBatches, loadScript, readVerdict, refusalScript } from '../../shared/redis/script.ts';
 import type { Caller } from '../auth/caller.ts';
 
 /** Lifetime of an idempotency key's binding to its job. */

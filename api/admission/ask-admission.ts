@@ -181,7 +181,7 @@ function ask(
     fill: job.lane === 'flex' ? undefined : fillFor(services, job),
     hold,
     tokens: expectedInputTokens(parsed) + (parsed?.extent?.outputTokens ?? 0) * (parsed?.extent?.choices ?? 1),
-    limitedAs: limitedModel(services.catalogue, job, caller),
+    limitedAs: caller.modelLimits && limitedModel(services.catalogue, job, caller.modelLimits),
     reader: isCluster ? undefined : readerOf(processId),
     stored,
     stateField,

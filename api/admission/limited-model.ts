@@ -10,9 +10,8 @@ import type { Caller } from '../auth/caller.ts';
 export function limitedModel(
   catalogue: Pick<Catalogue, 'find'>,
   { model, capability }: Pick<JobIdentity, 'model' | 'capability'>,
-  { modelLimits }: Pick<Caller, 'modelLimits'>,
+  modelLimits: NonNullable<Caller['modelLimits']>,
 ): string | undefined {
-  if (modelLimits === undefined) return undefined;
   // A model's name may equal an inherited property.
   if (Object.hasOwn(modelLimits, model)) return model;
   const asked = catalogue.find(model, capability);

@@ -15,8 +15,7 @@ import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
 import type { RedisWatch } from '../ledger/redis-watch.ts';
 import type { State } from '../state.ts';
-import { type Caller, KeyUses } from './caller.ts';
-import { readKey } from './read-key.ts';
+import { type Caller, KeyUses, readKey } from './caller.ts';
 
 const cachedCallers = 10_000;
 /** Timeout for reading a key from the database. */

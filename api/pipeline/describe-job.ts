@@ -1,6 +1,6 @@
 import type { Priority } from '../../shared/accounts/api-key.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
-import { isOfPromptCacheKey, sessionAffinity } from '../../shared/capabilities/cache-affinity.ts';
+import { isOfPromptCacheKey, sessionAffinity } from '../../shared/capabilities/chat.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
@@ -42,7 +42,7 @@ export async function describeJob(
   const { facts } = ctx.state;
   facts.model = parsed.model;
   facts.stream = parsed.stream;
-  const viewOptions = await packViewOptions(services.blobs.of(ctx.state.caller.account), parsed.viewOptions);
+  const viewOptions = await packViewOptions(services.blobs, ctx.state.caller.account, parsed.viewOptions);
   const lane = await laneByNewestKey(services, ctx, endpoint, parsed, preferences);
   const cacheMs = cacheMsOf(preferences, ctx.state.caller);
   // A job with a time to start by has terms of its own, which would end the requests of others.

@@ -133,9 +133,9 @@ const reference = /^\{"blob":"([^"]+)"\}$/;
  * Packs view options for a job's identity: the JSON text, or over 64 KiB (such as the tools of an agent) a reference to a
  * blob with it.
  */
-export async function packViewOptions(blobs: AccountBlobs, options: object): Promise<string> {
+export async function packViewOptions(blobs: Blobs, account: string, options: object): Promise<string> {
   const text = JSON.stringify(options);
-  return text.length <= inlineLimit ? text : `{"blob":"${await blobs.put(text)}"}`;
+  return text.length <= inlineLimit ? text : `{"blob":"${await blobs.of(account).put(text)}"}`;
 }
 
 /** Returns the JSON text of packed view options. @throws MissingBlobError when they have expired. */

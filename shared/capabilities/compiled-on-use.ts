@@ -6,10 +6,10 @@ import { z } from 'zod';
  * explains errors, uses the original schema.
  */
 export function compiledOnUse<Schema extends z.ZodType>(schema: Schema): Schema {
-  let compiled: Schema | undefined;
   const own = schema.clone();
   const validate: typeof own.validate = (data, parameters): data is z.input<Schema> => {
-    compiled ??= z.compile(schema);
+    const compiled = z.compile(schema);
+    Object.assign(own, { validate: compiled.validate.bind(compiled) });
     return compiled.validate(data, parameters);
   };
   return Object.assign(own, { validate });

@@ -1,7 +1,6 @@
-import { inBatchesTo, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript, readVerdict, refusalScript } from '../redis/script.ts';
+import { inBatchesTo, loadScript, readVerdict, refusalScript, shareNode } from '../redis/script.ts';
 import { leaseMs, leaseScript } from './job-state.ts';
 
 /** `ok`, or why the worker must stop; see append.lua. */

@@ -1,8 +1,7 @@
 import type { ApiError } from '../errors.ts';
-import { inBatches, shareNode } from '../redis/in-batches.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript, readVerdict, refusalScript, untilAccepted } from '../redis/script.ts';
+import { inBatches, loadScript, readVerdict, refusalScript, shareNode, untilAccepted } from '../redis/script.ts';
 import { isOtherVersion } from '../runtime/wire-version.ts';
 import { type Ownership, publishCommand } from './append.ts';
 import { frameLine } from './frames.ts';

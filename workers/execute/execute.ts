@@ -8,7 +8,7 @@ import { executeResponse } from './execute-response.ts';
 import { executeSpeech } from './execute-speech.ts';
 import { executeTranscription } from './execute-transcription.ts';
 import { executeVideo } from './execute-video.ts';
-import { type Execute, type ExecuteTask, methodOf } from './execution.ts';
+import { type Execute, type ExecuteTask, notOffered } from './execution.ts';
 import { leavingOut } from './leaving-out.ts';
 import { withoutThoughts } from './without-hints.ts';
 
@@ -24,7 +24,8 @@ export const executeChat: Execute = async (asked) => {
   if (endpoint === 'messages.count_tokens') return await executeTokenCount(execution);
   const { chat, vendorRow } = execution.row;
   const isStrict = chat?.hints === false || vendorRow.chat?.hints === false;
-  return await methodOf(vendor, 'chat')(isStrict ? withoutThoughts(call, execution.row) : call, sink);
+  if (vendor.chat === undefined) throw notOffered(vendor, 'chat');
+  return await vendor.chat(isStrict ? withoutThoughts(call, execution.row) : call, sink);
 };
 
 /** Executes the jobs of each capability. */

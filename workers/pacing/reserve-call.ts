@@ -1,8 +1,7 @@
 import type { CapacityLimits } from '../../shared/config/vendor-settings.ts';
-import { inBatches } from '../../shared/redis/in-batches.ts';
 import { capacityPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { loadScript, untilAccepted } from '../../shared/redis/script.ts';
+import { inBatches, loadScript, untilAccepted } from '../../shared/redis/script.ts';
 import type { CapacityScope } from './call-scopes.ts';
 
 const reserveScript = loadScript<string[]>(new URL('./reserve-call.lua', import.meta.url));

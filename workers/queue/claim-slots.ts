@@ -20,11 +20,12 @@ export class ClaimSlots {
   #offered = 0;
   #offeredSpare = 0;
   readonly #waiting: (() => void)[] = [];
-  readonly #size: number;
+  /** How many there are. */
+  readonly size: number;
   readonly #kept: number;
 
   constructor(size: number) {
-    this.#size = size;
+    this.size = size;
     this.#free = size;
     // Of a single slot none can be kept.
     this.#kept = size === 1 ? 0 : Math.ceil(size * keptShare);
@@ -32,10 +33,6 @@ export class ClaimSlots {
 
   get free(): number {
     return this.#free;
-  }
-
-  get used(): number {
-    return this.#size - this.#free;
   }
 
   /**

@@ -116,7 +116,7 @@ export class JobConsumer implements Consumer {
         waits = !isMore && !isLate;
         // Claimed jobs come first: their vendor calls go out before the next wait does.
         if (count > 0) await yieldToEventLoop();
-        if (count > 0 && waits && slots.used >= busy) {
+        if (count > 0 && waits && slots.size - slots.free >= busy) {
           await this.#pause(slots.isShared ? sharedPauseMs : pauseMs);
           waits = false;
         }

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
-import { MediaGate } from '../run/call-files.ts';
+import { type MediaGate, mediaGate } from '../run/call-files.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
@@ -14,7 +14,7 @@ export const usualMaxCallMs = 86_400_000;
 export interface Account {
   readonly vendor: Vendor;
   /** Checks the links of its requests. */
-  readonly media: MediaGate;
+  readonly media: MediaGate | undefined;
   /** A name for the key that does not reveal it: other keys may not see what this one has started. */
   readonly id: string;
   /** How the vendor has refused the key, if it has not accepted it since. */
@@ -245,7 +245,7 @@ export class VendorPool {
 
 /** @param before the same vendor with other settings: what was found of keys that stay holds, unless they are another server's */
 function openVendor(name: string, settings: VendorSettings, before: PooledVendor | undefined): PooledVendor {
-  const media = new MediaGate(settings);
+  const media = mediaGate(settings);
   const known = before?.settings.baseUrl === settings.baseUrl ? before.accounts : [];
   const accounts = settings.apiKeys.map((apiKey): CoolingAccount => {
     const id = createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12);

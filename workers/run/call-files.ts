@@ -49,7 +49,7 @@ export class MediaGate {
    * @throws ApiError 400 naming the field whose link leads to no public file, or to one of the wrong kind.
    */
   pass(call: VendorCall): VendorCall | Promise<VendorCall> {
-    if (this.#isElsewhere() || !mayHoldLink(call.request)) return call;
+    if (!mayHoldLink(call.request)) return call;
     const request = JSON.parse(requestText(call.request)) as object;
     const links = mediaLinks(request);
     for (const { url, path } of links) {
@@ -57,12 +57,6 @@ export class MediaGate {
     }
     const toFetch = links.filter(({ url }) => isWebLink(url));
     return toFetch.length === 0 ? call : this.#withData(call, request, toFetch);
-  }
-
-  /** Whether the vendor is known, without a lookup, to be outside the operator's network or to fetch nothing. */
-  #isElsewhere(): boolean {
-    const { row, baseUrl } = this.#settings;
-    return row.name === 'sandbox' || (row.needsKey && baseUrl === row.baseUrl);
   }
 
   async #withData(call: VendorCall, request: object, links: readonly MediaLink[]): Promise<VendorCall> {
@@ -100,6 +94,16 @@ export class MediaGate {
     }
     return this.#known.isInside;
   }
+}
+
+/** The guard of a vendor; undefined for one that is known, without a lookup, to be outside the operator's network or to fetch nothing. */
+export function mediaGate(
+  settings: Pick<VendorSettings, 'row' | 'baseUrl'>,
+  options?: MediaGateOptions,
+): MediaGate | undefined {
+  const { row, baseUrl } = settings;
+  const isElsewhere = row.name === 'sandbox' || (row.needsKey && baseUrl === row.baseUrl);
+  return isElsewhere ? undefined : new MediaGate(settings, options);
 }
 
 async function resolveAll(host: string): Promise<readonly string[]> {

@@ -68,8 +68,9 @@ function checked(answer: JobAnswer): JobAnswer {
 }
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<JobAnswer | Pause> {
-  const request = withOutputLimit(await readRequest(context, run.job), run.job);
-  return await context.router.run(new RoutedRun(context, run, writer, request));
+  const request = await readRequest(context, run.job);
+  const limited = run.job.outputLimit === undefined ? request : withOutputLimit(request, run.job);
+  return await context.router.run(new RoutedRun(context, run, writer, limited));
 }
 
 /** A run's job for the router: with methods, as an open stream would keep a closure for each of them. */
@@ -196,8 +197,8 @@ function executeOn(
   const { stream, endpoint, addsCacheBreakpoints } = job;
   const { vendor } = account;
   const { model } = routed.route;
-  const { uploads, request: own } = withUploads(job, request);
-  const files = callFiles(context.blobs, job.account);
+  const hasUploads = job.uploads !== undefined || job.files !== undefined;
+  const { uploads, request: own } = hasUploads ? withUploads(job, request) : { uploads: [], request };
   const work = (call: VendorCall): Promise<JobAnswer | Pause> =>
     execute[job.capability]({
       vendor,
@@ -209,7 +210,7 @@ function executeOn(
       dropsUnsupported: job.dropsUnsupported === true,
       rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
     });
-  const passed = account.media.pass({
+  const asked: VendorCall = {
     model,
     stream,
     request: own,
@@ -218,8 +219,12 @@ function executeOn(
     uploads,
     signal,
     silenceMs,
-    files,
-  });
+    // Most calls open and store none.
+    get files() {
+      return callFiles(context.blobs, job.account);
+    },
+  };
+  const passed = account.media === undefined ? asked : account.media.pass(asked);
   // Nearly every call passes synchronously, and then nothing is awaited.
   return passed instanceof Promise ? passed.then(work) : work(passed);
 }

@@ -1,21 +1,8 @@
-import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
-import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
-import { invalidParameter } from '../../pipeline/request-fields.ts';
+import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { eventStream } from '../../reference/operation.ts';
 import { completionView } from '../completions/completion-view.ts';
 import { chatChunkChoice, foldChatCompletion } from './fold-chat-completion.ts';
-import { type ChatRequirements, parseChat } from './parse-chat.ts';
-
-const checkChat: Check<ChatRequirements> = ({ requirements }, model, unsupported) => {
-  if (model.legacyCompletions) {
-    throw invalidParameter(
-      'model',
-      `The model \`${model.id}\` is not a chat model, so it cannot be used with /v1/chat/completions: use /v1/completions.`,
-    );
-  }
-  checkModelLimits(requirements.limits, model);
-  return checkChatFields(requirements, model, unsupported);
-};
+import { checkChat, parseChat } from './parse-chat.ts';
 
 /** `POST /v1/chat/completions` (https://platform.openai.com/docs/api-reference/chat). */
 export const chatCompletions = defineEndpoint({

@@ -1,18 +1,20 @@
-import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
-import { type ChatRequest, chatRequest } from '../../../shared/capabilities/chat.ts';
+import { type ChatRequest, cacheAffinity, chatRequest } from '../../../shared/capabilities/chat.ts';
 import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson, rawJsonOf } from '../../http/body/parse-json.ts';
+import type { Check } from '../../pipeline/endpoint.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import {
   type ChatFieldRequirements,
+  checkChatFields,
+  checkModelLimits,
   extentOf,
   feeExtent,
   InputMedia,
   type ModelLimits,
   readModelLimits,
 } from '../../pipeline/request-extent.ts';
-import { leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
+import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { type RequestText, requestText } from '../../pipeline/request-text.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { type CompletionViewOptions, forwardedStreamOptions } from '../completions/completion-view.ts';
@@ -49,6 +51,18 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
       limits: readModelLimits('messages', input.messages, most),
     },
   };
+};
+
+/** Checks a parsed chat against a model's row. */
+export const checkChat: Check<ChatRequirements> = ({ requirements }, model, unsupported) => {
+  if (model.legacyCompletions) {
+    throw invalidParameter(
+      'model',
+      `The model \`${model.id}\` is not a chat model, so it cannot be used with /v1/chat/completions: use /v1/completions.`,
+    );
+  }
+  checkModelLimits(requirements.limits, model);
+  return checkChatFields(requirements, model, unsupported);
 };
 
 /** The request with the integers of its schemas as their caller wrote them: ids of 64 bits in an enum, or the bounds of such. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
+import { cacheAffinity } from '../../../shared/capabilities/chat.ts';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import {

@@ -1,4 +1,4 @@
-import { isOfPromptCacheKey } from '../../../shared/capabilities/cache-affinity.ts';
+import { isOfPromptCacheKey } from '../../../shared/capabilities/chat.ts';
 import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabilities/response.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';

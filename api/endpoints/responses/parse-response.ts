@@ -1,4 +1,4 @@
-import { cacheAffinity } from '../../../shared/capabilities/cache-affinity.ts';
+import { cacheAffinity } from '../../../shared/capabilities/chat.ts';
 import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';

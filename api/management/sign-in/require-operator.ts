@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import type { CallerDirectory } from '../../auth/authenticate.ts';
-import { readKey } from '../../auth/read-key.ts';
+import { readKey } from '../../auth/caller.ts';
 import { refuseForeignPage } from '../../http/foreign-page.ts';
 import type { ForwardedHeaders } from '../../http/trusted-proxies.ts';
 import type { Context, State } from '../../state.ts';

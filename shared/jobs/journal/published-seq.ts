@@ -1,7 +1,6 @@
-import { inBatches, shareNode } from '../../redis/in-batches.ts';
 import { jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
-import { loadScript } from '../../redis/script.ts';
+import { inBatches, loadScript, shareNode } from '../../redis/script.ts';
 import { journaledScript } from './write-journal.ts';
 
 const script = loadScript<number[]>(new URL('./published-seq.lua', import.meta.url), journaledScript);

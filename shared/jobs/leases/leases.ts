@@ -1,8 +1,7 @@
 import { Cluster } from 'ioredis';
-import { inBatches, shareNode } from '../../redis/in-batches.ts';
 import { jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
-import { loadScript, readVerdict, refusalScript, untilAccepted } from '../../redis/script.ts';
+import { inBatches, loadScript, readVerdict, refusalScript, shareNode, untilAccepted } from '../../redis/script.ts';
 import { groupBy } from '../../runtime/group-by.ts';
 import { writtenVersion } from '../../runtime/wire-version.ts';
 import { type Ownership, ownerships } from '../append.ts';

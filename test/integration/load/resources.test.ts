@@ -127,10 +127,10 @@ describe('request of a resource', () => {
 describe('view options', () => {
   test('view options over 64 KiB are in a blob while Redis has the job, and in the row afterwards', async () => {
     const options = { tools: 'x'.repeat(70_000) };
-    const packed = await packViewOptions(own, options);
+    const packed = await packViewOptions(blobs, 'account', options);
     assert.ok(packed.length < 100);
     assert.deepEqual(JSON.parse(await readViewOptions(own, packed)), options);
-    assert.equal(await packViewOptions(own, { a: 1 }), '{"a":1}');
+    assert.equal(await packViewOptions(blobs, 'account', { a: 1 }), '{"a":1}');
     const job = await ended({}, { viewOptions: packed });
     await write(job);
     await forgetInRedis(job);
@@ -148,7 +148,7 @@ describe('deleted resources', () => {
 
   test('a deleted resource is gone at once with its bodies and blobs, while its job stays in the ledger', async () => {
     const requestBlob = await own.put('x'.repeat(1_200_000));
-    const viewOptions = await packViewOptions(own, { instructions: 'x'.repeat(70_000) });
+    const viewOptions = await packViewOptions(blobs, 'account', { instructions: 'x'.repeat(70_000) });
     const optionsBlob = JSON.parse(viewOptions).blob as string;
     const job = await ended({ requestBlob }, { viewOptions });
     await write(job);
@@ -163,7 +163,7 @@ describe('deleted resources', () => {
 
   test('a resource whose files cannot be deleted for now stays, with a 503, and is deleted by a retry', async () => {
     const requestBlob = await own.put('x'.repeat(1_200_000));
-    const viewOptions = await packViewOptions(own, { instructions: 'x'.repeat(70_000) });
+    const viewOptions = await packViewOptions(blobs, 'account', { instructions: 'x'.repeat(70_000) });
     const job = await ended({ requestBlob }, { viewOptions });
     await write(job);
     const hour = join(dataDir, 'blobs', requestBlob.slice(0, 10));

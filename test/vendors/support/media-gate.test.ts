@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
-import { MediaGate } from '../../../workers/run/call-files.ts';
+import { type MediaGate, mediaGate } from '../../../workers/run/call-files.ts';
 import { requestText } from '../../../workers/vendors/request-body.ts';
 import type { VendorCall } from '../../../workers/vendors/vendor.ts';
 import { callOf } from '../contracts/fixture-vendor.ts';
@@ -48,7 +48,8 @@ describe('MediaGate', () => {
   const row = (name: string) => findVendorRow(name) ?? assert.fail(name);
   function gate(name: string, baseUrl: string = row(name).baseUrl, addresses: readonly string[] = []): MediaGate {
     const download = createCallerDownloader({ trustedOrigin: origin });
-    return new MediaGate({ row: row(name), baseUrl }, { download, resolveVendor: async () => addresses });
+    const settings = { row: row(name), baseUrl };
+    return mediaGate(settings, { download, resolveVendor: async () => addresses }) ?? assert.fail(name);
   }
   const call = (request: object): VendorCall => callOf({ request: JSON.stringify(request) });
   const chat = (...parts: object[]): VendorCall => call({ messages: [{ role: 'user', content: parts }] });
@@ -73,11 +74,13 @@ describe('MediaGate', () => {
     assert.equal(asked.length, 7);
   });
 
-  it('MediaGate passes links to a public vendor or the sandbox unchanged, without a request or a wait', () => {
-    const given = chat(image(`${origin}/a.png`));
-    for (const outside of [gate('openai'), gate('anthropic'), gate('sandbox', 'http://127.0.0.1:9/v1')]) {
-      assert.equal(outside.pass(given), given);
-    }
+  it('a public vendor at its own base URL and the sandbox have no MediaGate', () => {
+    const own = (name: string) => mediaGate({ row: row(name), baseUrl: row(name).baseUrl });
+    assert.deepEqual([own('openai'), own('anthropic')], [undefined, undefined]);
+    assert.equal(mediaGate({ row: row('sandbox'), baseUrl: 'http://127.0.0.1:9/v1' }), undefined);
+  });
+
+  it('MediaGate passes requests without links unchanged, without a request or a wait', () => {
     const without = chat({ type: 'text', text: `see ${origin}/a.png` }, image(dataUrl('image/png')));
     assert.equal(gate('vllm').pass(without), without);
     assert.deepEqual(asked, []);

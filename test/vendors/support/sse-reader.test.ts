@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { maxEvent, SseReader } from '../../../workers/http/sse-reader.ts';
+import { maxEvent, SseReader } from '../../../workers/vendors/support/delta-stream.ts';
 import { cut } from '../contracts/fixture-vendor.ts';
 
 type Event = { data: string; type: string | undefined };

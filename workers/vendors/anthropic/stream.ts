@@ -1,8 +1,7 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { SseReader } from '../../http/sse-reader.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
-import { DeltaStream } from '../support/delta-stream.ts';
+import { DeltaStream, SseReader } from '../support/delta-stream.ts';
 import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
 import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorUsage } from '../vendor.ts';

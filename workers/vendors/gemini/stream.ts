@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { SseReader } from '../../http/sse-reader.ts';
-import { DeltaStream } from '../support/delta-stream.ts';
+import { DeltaStream, SseReader } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { FrameSink, VendorAnswer } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';

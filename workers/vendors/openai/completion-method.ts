@@ -1,13 +1,11 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { HttpClient } from '../../http/http-client.ts';
-import { SseReader } from '../../http/sse-reader.ts';
+import type { HttpClient, JsonBody } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
-import { DeltaStream } from '../support/delta-stream.ts';
+import { DeltaStream, SseReader } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { TokenTemplate } from '../support/token-template.ts';
-import type { FrameSink, VendorAnswer, VendorMethod, VendorUsage } from '../vendor.ts';
+import type { FrameSink, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from '../vendor.ts';
 import { isReportedError, type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
-import { composeRequest } from './request.ts';
 import { type AnswerShape, type ChunkShape, shapeUsage } from './shape.ts';
 
 /** Fields of a chunk that carry nothing by themselves: without choices such a chunk only carried the usage. */
@@ -39,12 +37,12 @@ export function completionMethod(
 ): VendorMethod {
   const { path } = kind;
   const complete: VendorMethod = async (call, sink) => {
-    const { signal, silenceMs } = call;
+    const { model, stream: isStream, signal, silenceMs } = call;
     const request = kind.adaptRequest?.(requestText(call.request)) ?? call.request;
-    const body = composeRequest({ ...call, request, asksUsage: kind.asksUsage });
+    const body = composeRequest({ model, stream: isStream, request, asksUsage: kind.asksUsage });
     let stream: ChunkStream | undefined;
     try {
-      if (!call.stream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
+      if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
       const chunks = new ChunkStream(answerReader, sink, kind);
       stream = chunks;
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => chunks.read(bytes) });
@@ -58,6 +56,32 @@ export function completionMethod(
     }
   };
   return complete;
+}
+
+/** What is read of a request to see which field is its first: `stream_options`, if it has that. */
+const firstBytes = 64;
+
+/**
+ * Prepends the model, and the fields of a stream, to the request, which is passed on unread.
+ * @param asksUsage `false`: the vendor does not support `stream_options`
+ */
+export function composeRequest({
+  model,
+  stream,
+  request,
+  asksUsage = true,
+}: Pick<VendorCall, 'model' | 'stream' | 'request'> & { asksUsage?: boolean | undefined }): JsonBody {
+  const from = request.indexOf('{') + 1;
+  const first =
+    typeof request === 'string'
+      ? request.slice(from, from + firstBytes)
+      : request.toString('latin1', from, from + firstBytes);
+  const isAsked = !asksUsage || first.startsWith('"stream_options":');
+  const options = isAsked ? '' : ',"stream_options":{"include_usage":true}';
+  const streaming = stream ? `,"stream":true${options}` : '';
+  const separator = /^\s*\}/.test(first) ? '' : ',';
+  const head = `{"model":${JSON.stringify(model)}${streaming}${separator}`;
+  return typeof request === 'string' ? head + request.slice(from) : [Buffer.from(head), request.subarray(from)];
 }
 
 /** One streamed answer: events in, `delta` frames out. */

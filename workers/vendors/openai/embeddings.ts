@@ -8,7 +8,7 @@ import { vectorToBase64, withoutSpace } from '../support/vector-text.ts';
 import type { EmbeddingMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { isBase64 } from './base64-text.ts';
-import { composeRequest } from './request.ts';
+import { composeRequest } from './completion-method.ts';
 import { takeValues } from './take-values.ts';
 
 const path = '/embeddings';

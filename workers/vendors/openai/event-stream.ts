@@ -1,5 +1,4 @@
-import { maxEvent, SseReader } from '../../http/sse-reader.ts';
-import { DeltaStream } from '../support/delta-stream.ts';
+import { DeltaStream, maxEvent, SseReader } from '../support/delta-stream.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { FrameSink } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';

@@ -19,7 +19,7 @@ const catalogue = createCatalogue({
 
 const limitOf = (model: string, ...names: string[]): string | undefined => {
   const modelLimits = Object.fromEntries(names.map((name) => [name, { rpm: 1 }]));
-  return limitedModel(catalogue, { model, capability: 'chat' }, { modelLimits });
+  return limitedModel(catalogue, { model, capability: 'chat' }, modelLimits);
 };
 
 test('the limit of a model counts requests for it by its id, an alias and vendor/model', () => {
@@ -43,5 +43,4 @@ test('the limit of a model counts no requests for others', () => {
   for (const name of ['large', 'openai/large-1', 'openai/other', 'unknown', 'constructor']) {
     assert.equal(limitOf(name, 'small', 'fast'), undefined, name);
   }
-  assert.equal(limitedModel(catalogue, { model: 'small', capability: 'chat' }, { modelLimits: undefined }), undefined);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { cacheAffinity } from '../../../../shared/capabilities/cache-affinity.ts';
+import { cacheAffinity } from '../../../../shared/capabilities/chat.ts';
 
 const system = { role: 'system', content: 'You are a helpful assistant. '.repeat(100) };
 const user = { role: 'user', content: 'Hello' };
