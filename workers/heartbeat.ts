@@ -3,7 +3,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { removeWorker, reportWorker, type WorkerReport } from '../shared/queue/worker-registry.ts';
 import { version } from '../shared/runtime/version.ts';
-import { writtenVersion } from '../shared/runtime/wire-version.ts';
+import { versionOf } from '../shared/runtime/wire-version.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import type { Routing } from './routing/routing.ts';
 import type { WorkerContext } from './worker-context.ts';
@@ -68,7 +68,7 @@ export class Heartbeat {
     const lagMs = this.#delay.max / 1e6;
     this.#delay.reset();
     return {
-      v: writtenVersion(),
+      v: versionOf(),
       id: workerId,
       host: hostname(),
       pid: process.pid,

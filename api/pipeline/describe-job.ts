@@ -6,7 +6,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { type QueueShards, shardedVersion } from '../../shared/queue/queue-shards.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
-import { writtenVersion } from '../../shared/runtime/wire-version.ts';
+import { versionOf, writtenVersion } from '../../shared/runtime/wire-version.ts';
 import type { AccountLoader } from '../admission/account-loader.ts';
 import { idempotencyMs } from '../admission/admit.ts';
 import { cacheMsOf, idempotencyHash, type Preferences } from '../admission/preferences.ts';
@@ -139,7 +139,8 @@ function identify(
 ): JobIdentity {
   const { caller, jobId } = ctx.state;
   const now = clock.now();
-  const v = writtenVersion();
+  const sharded = writtenVersion() >= shardedVersion ? shards.forNewJobs : undefined;
+  const isOfBefore = sharded === undefined && preferences.startByMs === undefined;
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = parsed.background === true;
   const cacheMs = cacheMsOf(preferences, caller);
@@ -149,14 +150,15 @@ function identify(
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
-    v,
+    // Others would look for it in another queue, or begin it too late.
+    v: isOfBefore ? versionOf() : versionOf(shardedVersion),
     id: jobId,
     account: caller.account,
     apiKeyId: caller.apiKeyId,
     capability: endpoint.capability,
     endpoint: endpoint.name,
     model: parsed.model,
-    shards: v >= shardedVersion ? shards.forNewJobs : undefined,
+    shards: sharded,
     // Bytes are stored whole for later; nobody reads them as a stream.
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,

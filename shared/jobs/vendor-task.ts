@@ -1,4 +1,4 @@
-import { isReadable, leaveUnread, otherVersion, writtenVersion } from '../runtime/wire-version.ts';
+import { isReadable, leaveUnread, otherVersion, versionOf } from '../runtime/wire-version.ts';
 
 /** A task that a vendor runs asynchronously for a job, as the job's state holds it from the vendor's response on. */
 export interface VendorTask {
@@ -20,7 +20,7 @@ export interface VendorTask {
 
 /** Serializes the task for the state's field `task`. */
 export function taskText(task: VendorTask): string {
-  return JSON.stringify({ v: writtenVersion(), ...task });
+  return JSON.stringify({ v: versionOf(), ...task });
 }
 
 /** Number of create calls made to vendors until one succeeded; records report it. */

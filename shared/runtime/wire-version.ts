@@ -17,9 +17,17 @@ export const readVersions: VersionRange = { oldest: 1, newest: 2 };
 /** A process has one surrounding, and so one version that it writes. */
 let written = readVersions.newest;
 
-/** The version to write, as `v` of what is written. */
+/** The newest version that all running processes read: what only newer ones know is not to be used. */
 export function writtenVersion(): number {
   return written;
+}
+
+/**
+ * The version to write as `v` of something that processes read from version `since` on. It is no newer than that: after a rollback
+ * nobody reads what has a newer one, and what the release before can go on with must not wait for that.
+ */
+export function versionOf(since = readVersions.oldest): number {
+  return Math.min(written, since);
 }
 
 /**

@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { installOnce, installPackages, runTool } from '../install-packages.mjs';
 
-/** Until there is one with a number: the first commit after which a version can run beside the one before it. */
-const commit = '72ae958d909daf76aa51aef5e0d6c3419078c7d0';
+/** Until there is one with a number: the last commit whose processes write version 1 of what others read. */
+const commit = '547f0f1d770ffa7f9461d611b55c29404d59bf94';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 const root = dirname(dirname(folder));

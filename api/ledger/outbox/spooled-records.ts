@@ -1,5 +1,5 @@
 import { parseRecord } from '../../../shared/jobs/settlement/outbox.ts';
-import { isReadable, writtenVersion } from '../../../shared/runtime/wire-version.ts';
+import { isReadable, versionOf } from '../../../shared/runtime/wire-version.ts';
 import type { LedgerItem } from '../job-ledger.ts';
 import type { OutboxEntry } from './outbox-group.ts';
 
@@ -28,7 +28,7 @@ export function readEntry(entry: OutboxEntry): ReadableEntry | undefined {
 
 /** Formats an entry as a line of the spool. @param item with its answer, if one is kept */
 export function spooledLine({ key, text = '', charge, late }: OutboxEntry, { answer }: LedgerItem): string {
-  return JSON.stringify({ v: writtenVersion(), key, text, charge, late, answer } satisfies SpooledLine);
+  return JSON.stringify({ v: versionOf(), key, text, charge, late, answer } satisfies SpooledLine);
 }
 
 /** Parses a line of the spool: its entry, and its item if this version can read it. Undefined for a malformed line. */

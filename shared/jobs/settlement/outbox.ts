@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Capability, capabilities } from '../../capabilities/capability.ts';
 import type { ErrorCode } from '../../errors.ts';
-import { isReadable, writtenVersion } from '../../runtime/wire-version.ts';
+import { isReadable, versionOf } from '../../runtime/wire-version.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { callsFor, readTask } from '../vendor-task.ts';
 
@@ -58,7 +58,7 @@ export const lateField = 'l';
 /** A record in the outbox: JSON, written once by the process that settles the job. Its cost is not included. */
 export function recordText(job: JobRecord): string {
   const head = JSON.stringify({
-    v: writtenVersion(),
+    v: versionOf(),
     id: job.id,
     account: job.account,
     key: job.apiKeyId,

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
+import { jobIdFromWire } from '../../../shared/ids.ts';
+import { jobKeys } from '../../../shared/redis/keys.ts';
+import { readVersions } from '../../../shared/runtime/wire-version.ts';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -37,6 +40,20 @@ describe('X-Sluice-Start-By', () => {
       return { status: job.status, ...(job.error && { code: job.error.code }) };
     };
   }
+
+  it('only a request with a time to start by is left to processes of the releases that know such times', async () => {
+    const redis = new Redis(gateway.redisUrl);
+    for (const [headers, version] of [
+      [{}, readVersions.oldest],
+      [{ 'x-sluice-start-by': '60' }, readVersions.newest],
+    ] as const) {
+      const accepted = await ask('Hi', 'version', { prefer: 'respond-async', ...headers });
+      const { id } = (await accepted.json()) as { id: string };
+      const job = await redis.hget(jobKeys.state(jobIdFromWire(id) ?? id), 'job');
+      assert.equal(JSON.parse(job ?? '').v, version);
+    }
+    redis.disconnect();
+  });
 
   it('a request that no worker has begun by then gets 504, and its vendor is never called', async () => {
     const occupant = await occupy('first');

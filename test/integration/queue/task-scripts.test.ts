@@ -74,7 +74,7 @@ describe('storeTask', () => {
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
     assert.equal(await storeTask(jobs.redis, job.id, taskOf()), 'ok');
     assert.deepEqual(JSON.parse((await readJobState(jobs.redis, job.id))?.task ?? ''), {
-      v: readVersions.newest,
+      v: readVersions.oldest,
       ...taskOf(),
     });
   });

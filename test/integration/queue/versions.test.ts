@@ -36,7 +36,6 @@ const { readSpooledLine, spooledLine } = await loadProduct<
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
 const log = createLogger('silent', 'test').log;
-const own = readVersions.newest;
 /** Of a release after this one, which reads this one, too. */
 const later = { oldest: readVersions.newest, newest: readVersions.newest + 1 };
 
@@ -161,17 +160,17 @@ describe('what has a version that this build does not read', () => {
     assert.equal((await queues.jobs.take(job, { repeatable: false })).verdict, 'poll');
   });
 
-  test('a record of a later version is none of this one, and what is written has its version', async () => {
+  test('a record of a later version is none of this one, and what is written has the version that its format is of', async () => {
     const record = {
       ...{ ...queues.jobs.identity(), beganAt: 1, endedAt: 2, vendor: '', outcome: 'completed' as const },
       ...{ errorCode: undefined, attempts: 1, usage: undefined },
     };
     const text = recordText(record);
-    assert.equal(JSON.parse(text).v, readVersions.newest);
+    assert.equal(JSON.parse(text).v, readVersions.oldest);
     assert.equal(parseRecord(text)?.id, record.id);
-    assert.equal(parseRecord(text.replace(`"v":${own}`, `"v":${v}`)), undefined);
+    assert.equal(parseRecord(text.replace(`"v":${readVersions.oldest}`, `"v":${v}`)), undefined);
     // The release before wrote none.
-    assert.equal(parseRecord(text.replace(`"v":${own},`, ''))?.id, record.id);
+    assert.equal(parseRecord(text.replace(`"v":${readVersions.oldest},`, ''))?.id, record.id);
   });
 
   test("a worker's report of a later version is not listed", async () => {
@@ -199,7 +198,7 @@ describe('what has a version that this build does not read', () => {
     );
     const name = (at: number) => `${String(at).padStart(15, '0')}-${randomUUID()}.1.jsonl`;
     const [newer, known] = [name(1), name(2)];
-    await appendFile(join(folder, newer), `${line.replace(`"v":${own}`, `"v":${v}`)}\n`);
+    await appendFile(join(folder, newer), `${line.replace(`"v":${readVersions.oldest}`, `"v":${v}`)}\n`);
     await appendFile(join(folder, known), `${line}\n`);
     const spool = await Spool.open({ folder, maxBytes: 1e6, minFreeBytes: 0, log });
     const first = await spool.oldest();
