@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import OpenAI from 'openai';
 import { type BodyBounds, largestBody, readBody } from '../../../../api/http/body/read-body.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { isAlone, releaseMemory } from '../../../../shared/runtime/collections.ts';
+import { heapInUse } from '../../../support/heap-in-use.ts';
 
 /** Where it is read: Node 20 has none, and that of Node 22 takes a stream that is cut off for a whole one. */
 const zstd =
@@ -213,19 +212,13 @@ describe('readBody', () => {
 
   it('readBody keeps a body whose every byte is a chunk of its own in little more memory than its bytes', async () => {
     const bytes = 1_000_000;
-    setFlagsFromString('--expose-gc');
-    const collectGarbage = runInNewContext('gc') as () => void;
-    const heap = (): number => {
-      collectGarbage();
-      return process.memoryUsage().heapUsed;
-    };
-    const before = heap();
+    const before = heapInUse();
     const socket = await open(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n`);
     const chunks = '1\r\n \r\n'.repeat(10_000);
     for (let sent = 0; sent < bytes; sent += 10_000) {
       await new Promise<void>((resolve) => socket.write(chunks, () => resolve()));
     }
-    const used = heap() - before;
+    const used = heapInUse() - before;
     socket.write('0\r\n\r\n');
     assert.match(await textUntilEnd(socket), /"bytes":1000000/);
     assert.ok(used < 20 * bytes, `${used} bytes`);
