@@ -3,7 +3,7 @@ import Koa from 'koa';
 import type { Database } from '../shared/database/database.ts';
 import { ApiError } from '../shared/errors.ts';
 import { authenticate, requireActiveKey } from './auth/authenticate.ts';
-import { requireRoom } from './bounds/busy-loop.ts';
+import type { BusyLoop } from './bounds/busy-loop.ts';
 import { readOwnKey } from './endpoints/account/own-key.ts';
 import { usageByModel } from './endpoints/account/usage-by-model.ts';
 import { endpoints } from './endpoints/endpoints.ts';
@@ -133,6 +133,14 @@ function exactPosts(router: Router<State>): Koa.Middleware<State> {
   return (ctx, next) => {
     const route = ctx.method === 'POST' ? byPath.get(ctx.path) : undefined;
     return route === undefined ? next() : route(ctx, next);
+  };
+}
+
+/** Refuses a share of requests while this process has too much to do. @throws ApiError 503 */
+function requireRoom(loop: Pick<BusyLoop, 'refusedPercent' | 'assertRoom'>): Koa.Middleware<State> {
+  return (_ctx, next) => {
+    if (loop.refusedPercent > 0) loop.assertRoom();
+    return next();
   };
 }
 

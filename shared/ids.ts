@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { shardOfJob } from './redis/keys.ts';
 
 const suffixPattern = /^[0-9a-f]{32}$/;
@@ -63,4 +63,9 @@ export function entryIdOf(jobId: string): string {
 /** The job of an id in the queue. */
 export function jobIdOfEntry(entryId: string): string {
   return entryId.slice(entryPrefix.length);
+}
+
+/** SHA-256 of the whole text of an API key, hexadecimal: the only form in which a key is stored or looked up. */
+export function hashApiKey(text: string): string {
+  return hash('sha256', text);
 }

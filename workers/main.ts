@@ -6,10 +6,10 @@ import { type Config, ConfigError, readConfig, readSettingNotices } from '../sha
 import { startFailure } from '../shared/config/start-failure.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
+import { shardOf } from '../shared/jobs/job-state.ts';
 import { Settler } from '../shared/jobs/settlement/settle.ts';
 import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
-import { shardOf } from '../shared/queue/queue.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf } from '../shared/queue/sharded-queue.ts';
 import { setBatchDelay } from '../shared/redis/command-batcher.ts';

@@ -122,7 +122,7 @@ async function carryThrough(
   wait: { readonly isAbandoned: boolean; readonly giveUpAt: number },
 ): Promise<Submitted> {
   try {
-    if (services.clock.isAway(awayMs)) throw notAdmitted();
+    if (services.redis.status !== 'ready' && services.clock.isSilent(awayMs)) throw notAdmitted();
     const submitted = await admitAndQueue(services, submission, wait.giveUpAt);
     if (wait.isAbandoned && !submitted.isReplay) {
       const error = new ApiError('cancelled', 'The request was abandoned before it was queued.');

@@ -1,10 +1,16 @@
 import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
-import { type JobIdentity, newStateLifetime, type StoredRequest, storedField } from '../../shared/jobs/job-state.ts';
+import {
+  type JobIdentity,
+  newStateLifetime,
+  type StoredRequest,
+  shardOf,
+  storedField,
+} from '../../shared/jobs/job-state.ts';
 import { completedRetryMs, sharedPrefix } from '../../shared/jobs/settlement/settle.ts';
 import { sweepAfterMs } from '../../shared/jobs/settlement/sweeper.ts';
 import type { Hold } from '../../shared/money/hold.ts';
-import { type QueuedJob, shardOf } from '../../shared/queue/queue.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { addJobScript } from '../../shared/queue/script-fragments.ts';
 import { accountKeys, jobKeys, queueKeysPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';

@@ -3,10 +3,9 @@ import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalo
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
-import { createJobState, type JobIdentity } from '../../shared/jobs/job-state.ts';
+import { createJobState, type JobIdentity, shardOf } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
-import { shardOf } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis/script.ts';

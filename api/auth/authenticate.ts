@@ -1,11 +1,12 @@
 import type { Middleware } from 'koa';
 import { keyStatus } from '../../shared/accounts/api-key.ts';
-import { type ApiKey, ensureConsoleKey, findApiKeyByHash, hashApiKey } from '../../shared/accounts/api-keys.ts';
+import { type ApiKey, ensureConsoleKey, findApiKeyByHash } from '../../shared/accounts/api-keys.ts';
 import { announceKey } from '../../shared/accounts/change-api-key.ts';
 import { writeKeyFlag } from '../../shared/accounts/key-flag.ts';
 import { forgetKey, recallKey, rememberKey } from '../../shared/accounts/known-keys.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';

@@ -1,8 +1,6 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import type { State } from '../state.ts';
 
 /** Interval between looks at the event loop, in ms. */
 const windowMs = 500;
@@ -69,7 +67,6 @@ export class BusyLoop {
 
   /** @throws ApiError 503 for the refused share of requests. */
   assertRoom(): void {
-    if (this.#percent === 0) return;
     this.#due += this.#percent;
     if (this.#due < 100) return;
     this.#due -= 100;
@@ -82,7 +79,7 @@ export class BusyLoop {
   /** Looks at the window that ends now. */
   look(): void {
     const { medianMs, use } = this.#measure();
-    const before = this.#percent;
+    const before = this.refusedPercent;
     this.#slowFor = medianMs > slowDelayMs ? slowWindows : Math.max(0, this.#slowFor - 1);
     if (medianMs > maxDelayMs && use >= minUse) {
       this.#busyWindows++;
@@ -99,14 +96,6 @@ export class BusyLoop {
   close(): void {
     clearInterval(this.#timer);
   }
-}
-
-/** Lets a request pass if this process has room for it. @throws ApiError 503 */
-export function requireRoom(loop: BusyLoop): Middleware<State> {
-  return (_ctx, next) => {
-    loop.assertRoom();
-    return next();
-  };
 }
 
 /** Measures this process's event loop. */

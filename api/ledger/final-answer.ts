@@ -1,7 +1,7 @@
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
-import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
+import { type Frame, frameLine, isTerminal, parseBatch } from '../../shared/jobs/append.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { View, ViewedJob } from '../replies/view.ts';
 

@@ -1,8 +1,8 @@
 import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import type { Database } from '../../shared/database/database.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import { forgetResource } from '../../shared/jobs/forget.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
 import { type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';

@@ -1,5 +1,5 @@
+import type { Frame } from '../../shared/jobs/append.ts';
 import { attach } from '../../shared/jobs/attach.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { publishedSeq } from '../../shared/jobs/journal/published-seq.ts';

@@ -1,5 +1,3 @@
-import { rawJsonOf } from '../http/body/parse-json.ts';
-
 /** JSON text in UTF-8. Its parts are written one after the other: joined they would be copied. */
 export interface RequestBytes {
   readonly parts: readonly Uint8Array[];
@@ -9,30 +7,6 @@ export interface RequestBytes {
 
 /** JSON text of an object; of a large one its bytes: they go into a blob, and nobody makes them a string before. */
 export type RequestText = string | RequestBytes;
-
-/** Serializes a request; long fields that are as their caller wrote them are taken from its body, not serialized again. */
-export function requestText(request: object): RequestText {
-  const long = new Map<string, Uint8Array>();
-  for (const [key, value] of Object.entries(request)) {
-    const raw = rawJsonOf(value);
-    if (raw !== undefined) long.set(key, raw);
-  }
-  if (long.size === 0) return JSON.stringify(request);
-  const parts: Uint8Array[] = [];
-  let text = '{';
-  for (const [key, value] of Object.entries(request)) {
-    if (value === undefined) continue;
-    text += `${text === '{' ? '' : ','}${JSON.stringify(key)}:`;
-    const raw = long.get(key);
-    if (raw === undefined) {
-      text += JSON.stringify(value);
-    } else {
-      parts.push(Buffer.from(text), raw);
-      text = '';
-    }
-  }
-  return requestBytes([...parts, Buffer.from(`${text}}`)]);
-}
 
 /** Bytes of JSON text as a request. */
 export function requestBytes(parts: readonly Uint8Array[]): RequestBytes {

@@ -1,5 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { type BodyShare, type BodyShares, shareOfReply } from '../bounds/body-shares.ts';

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type Batch, batchAfter, type Frame, isTerminal, parseBatch } from '../../shared/jobs/frames.ts';
+import { type Batch, batchAfter, type Frame, isTerminal, parseBatch } from '../../shared/jobs/append.ts';
 import { type JobIdentity, readServed, type Served } from '../../shared/jobs/job-state.ts';
 import type { JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';

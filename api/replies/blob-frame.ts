@@ -1,5 +1,5 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
-import type { Batch, FrameType, StoredFrame } from '../../shared/jobs/frames.ts';
+import type { Batch, FrameType, StoredFrame } from '../../shared/jobs/append.ts';
 
 /** A frame whose data was read from a blob. It may be megabytes, which some views send without decoding them. */
 export class BlobFrame implements StoredFrame {

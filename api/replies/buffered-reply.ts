@@ -1,5 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import { type Frame, isTerminal } from '../../shared/jobs/frames.ts';
+import { type Frame, isTerminal } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import { stalledMs } from './client-connection.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';

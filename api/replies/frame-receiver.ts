@@ -1,5 +1,5 @@
 import type { ApiError } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 
 /** Receives the frames of one answer, in order, each exactly once. */
 export interface FrameReceiver {

@@ -1,4 +1,4 @@
-import { type Batch, batchAfter } from '../../shared/jobs/frames.ts';
+import { type Batch, batchAfter } from '../../shared/jobs/append.ts';
 import { maxUnlogged } from '../../shared/jobs/journal/write-journal.ts';
 
 /**

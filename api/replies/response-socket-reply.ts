@@ -1,5 +1,5 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse-reply.ts';

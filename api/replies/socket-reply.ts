@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';

@@ -2,7 +2,7 @@ import { unlessMissing } from '../../shared/blobs/blob-storage.ts';
 import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { ApiError } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { ResultLinks } from '../results/result-links.ts';

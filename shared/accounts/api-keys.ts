@@ -1,5 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Database } from '../database/database.ts';
+import { hashApiKey } from '../ids.ts';
 import type { ApiKey, NewApiKey } from './api-key.ts';
 import { apiKeyOf, newKeyRow } from './api-key-row.ts';
 
@@ -90,11 +91,6 @@ export async function findApiKeys(db: Database, idOrText: string): Promise<ApiKe
 
 const keyStart = 'sk-sluice-';
 const generatedPattern = /^sk-sluice-[A-Za-z0-9_-]{43}$/;
-
-/** SHA-256 of the whole key, hexadecimal: the only form in which a key is stored or looked up. */
-export function hashApiKey(key: string): string {
-  return hash('sha256', key);
-}
 
 /** The text of a new key: 256 random bits. */
 export function newApiKeyText(): string {

@@ -20,8 +20,12 @@ const withoutMedia: ReadonlySet<string> = new Set([
 /** Items and blocks that record a model's calls and their arguments: links in them are never fetched. */
 const modelOutput = /(?:_call|^tool_use)$/;
 
-/** Whether a request may contain a link: most do not, and need not be walked. Its keys must be written without escapes. */
+/** Found in each request that contains a link: most do not, and need not be walked. Its keys must be written without escapes. */
+export const linkMark = /ur(?:ls?|i)"/;
+
+/** Whether a request may contain a link. */
 export function mayHoldLink(request: string | Buffer): boolean {
+  if (typeof request === 'string') return linkMark.test(request);
   return request.includes('url"') || request.includes('urls"') || request.includes('uri"');
 }
 

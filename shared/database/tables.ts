@@ -289,7 +289,7 @@ export interface JobBodiesTable {
   request: string | null;
   /** Id of the blob with a resource's request, if it is too large for the row. */
   request_blob: string | null;
-  /** Frames that reproduce the answer, as a batch (see shared/jobs/frames.ts); null before the end, or if in a blob. */
+  /** Frames that reproduce the answer, as a batch (see shared/jobs/append.ts); null before the end, or if in a blob. */
   answer: string | null;
   /** Id of the blob with such a batch, if it is too large for the row. */
   answer_blob: string | null;

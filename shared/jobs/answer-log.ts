@@ -1,6 +1,6 @@
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { type Batch, parseBatch, type StoredFrame } from './frames.ts';
+import { type Batch, parseBatch, type StoredFrame } from './append.ts';
 
 /** Maximum number of batches per read. Bounds the memory a reader needs for a long log. */
 export const maxPage = 16;
@@ -20,7 +20,7 @@ export async function readLog(
   return { batches: entries.map((text) => parseBatch(text)), isLast };
 }
 
-/** A page of a log: batches as stored text, see frames.ts. */
+/** A page of a log: batches as stored text, see append.ts. */
 export interface LogPage {
   readonly entries: readonly string[];
   /** The log holds no more for now. */

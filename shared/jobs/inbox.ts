@@ -18,7 +18,7 @@ export function readerOf(processId: string): string {
 
 /** Receives a process's messages: batches of frames for a job it reads; for a job it runs, an abort or that it has a new reader. */
 export interface InboxListener {
-  /** `text` from `start` on is a batch; see frames.ts. It is a string of its own: what is kept of it keeps no other job's. */
+  /** `text` from `start` on is a batch; see append.ts. It is a string of its own: what is kept of it keeps no other job's. */
   frames?(jobId: string, text: string, start: number): void;
   abort?(jobId: string): void;
   readerAdded?(jobId: string): void;

@@ -1,6 +1,6 @@
 import type { Capability } from '../capabilities/capability.ts';
 import { ApiError, type ErrorCode } from '../errors.ts';
-import { jobKeys } from '../redis/keys.ts';
+import { jobKeys, shardOfJob } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
 import { isReadable, leaveUnread, otherVersion } from '../runtime/wire-version.ts';
@@ -96,6 +96,11 @@ export interface JobState extends JobIdentity, StoredRequest {
 }
 
 const createScript = loadScript<number>(new URL('./create-state.lua', import.meta.url));
+
+/** The shard of its capability's queue that a job belongs to, as it was when the job was accepted. */
+export function shardOf(job: Pick<JobIdentity, 'id' | 'shards'>): number {
+  return shardOfJob(job.id, job.shards ?? 0);
+}
 
 /** How long an unsettled job's state outlives its deadline. */
 const unsettledMs = 3_600_000;
@@ -198,7 +203,7 @@ export interface Served {
   readonly cost?: number | undefined;
 }
 
-/** Serializes for the head of a batch (see frames.ts): tokens without spaces, so that the head stays one line. */
+/** Serializes for the head of a batch (see append.ts): tokens without spaces, so that the head stays one line. */
 export function servedText({ vendor, calls, model, cost }: Served): string {
   const servedModel = model === undefined ? '' : encodeURIComponent(model);
   const rest = cost === undefined ? servedModel : `${servedModel} ${cost}`;

@@ -1,6 +1,5 @@
 import type { VideoProgress } from '../capabilities/video.ts';
-import { type Ownership, publishCommand } from '../jobs/append.ts';
-import { frameLine } from '../jobs/frames.ts';
+import { frameLine, type Ownership, publishCommand } from '../jobs/append.ts';
 import { leaseScript } from '../jobs/job-state.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';

@@ -5,10 +5,9 @@ import type { Capability } from '../capabilities/capability.ts';
 import { entryIdOf } from '../ids.ts';
 import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
 import type { FeeFacts } from '../money/cost.ts';
-import { jobKeys, queueKeysPrefix, queuePrefix, queueRoot, shardOfJob } from '../redis/keys.ts';
+import { jobKeys, queueKeysPrefix, queuePrefix, queueRoot } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
-import { isReadable } from '../runtime/wire-version.ts';
 import type { TraceContext } from '../tracing/trace-context.ts';
 import { QueueReader } from './reading/queue-reader.ts';
 import { addJobScript, laneScripts, linesScripts } from './script-fragments.ts';
@@ -41,17 +40,6 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly trace?: TraceContext | undefined;
 }
 
-/** Parses a queued job; undefined for invalid text. */
-export function readQueuedJob(data: string): QueuedJob | 'other_version' | undefined {
-  try {
-    const job = JSON.parse(data) as QueuedJob | null;
-    if (!isReadable(job?.v)) return 'other_version';
-    return typeof job?.id === 'string' ? job : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Deletes a queued job's blobs once the job has ended. A resource's request stays: it is read again. */
 export async function deleteRequest(
   blobs: Blobs,
@@ -68,11 +56,6 @@ export const inlineLimit = 65_536;
 
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept minimal. */
 const streams = { events: { maxLen: 10 } };
-
-/** The shard of its capability's queue that a job belongs to, as it was when the job was accepted. */
-export function shardOf(job: Pick<JobIdentity, 'id' | 'shards'>): number {
-  return shardOfJob(job.id, job.shards ?? 0);
-}
 
 const enqueueScript = loadScript<Enqueued>(new URL('./enqueue.lua', import.meta.url), ...laneScripts, addJobScript);
 const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...laneScripts);

@@ -1,8 +1,9 @@
 import { type Capability, capabilities } from '../capabilities/capability.ts';
 import type { JobIdentity } from '../jobs/job-state.ts';
+import { shardOf } from '../jobs/job-state.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import type { Closers } from '../runtime/closers.ts';
-import { CapabilityQueue, shardOf } from './queue.ts';
+import { CapabilityQueue } from './queue.ts';
 import { type QueueDepth, type QueueProgress, type QueueReader, sumOfLines } from './reading/queue-reader.ts';
 
 /** The producer's side of one capability's queue with all its shards. What is read of it is the sum over them. */

@@ -46,9 +46,9 @@ export class RedisClock {
     return Math.floor(moment + this.#offset);
   }
 
-  /** Whether the connection is lost and Redis has been silent for `ms`: commands sent now wait indefinitely. */
-  isAway(ms: number): boolean {
-    return this.#redis.status !== 'ready' && performance.now() - this.#heardAt > ms;
+  /** Whether Redis has been silent for `ms`. If the connection is lost, too, commands sent now wait indefinitely. */
+  isSilent(ms: number): boolean {
+    return performance.now() - this.#heardAt > ms;
   }
 
   /** Compares the clocks now; joins a comparison already in flight. */

@@ -13,7 +13,6 @@ import {
   ensureConsoleKey,
   findApiKeyByHash,
   findApiKeys,
-  hashApiKey,
   listApiKeys,
 } from '../../shared/accounts/api-keys.ts';
 import {
@@ -25,6 +24,7 @@ import {
 } from '../../shared/accounts/change-api-key.ts';
 import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
+import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import { createLogger } from '../../shared/runtime/log.ts';
 import { databaseSettings, isOnPostgres } from '../support/database-settings.ts';

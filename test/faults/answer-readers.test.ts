@@ -7,7 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
 import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobIdentity, Served } from '../../shared/jobs/job-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
@@ -20,7 +20,7 @@ const { AnswerReaders } =
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
 const { servedText } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { frameLine } = await loadProduct<typeof import('../../shared/jobs/frames.ts')>('shared/jobs/frames');
+const { frameLine } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
 
 let jobs: JobFixture;
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import type { ApiError } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { FrameWriterOptions } from '../../workers/run/frame-writer.ts';
 import type { WorkerContext } from '../../workers/worker-context.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { readAccountMoney } from '../../shared/accounts/account-money.ts';
-import { hashApiKey, newApiKeyText } from '../../shared/accounts/api-keys.ts';
+import { newApiKeyText } from '../../shared/accounts/api-keys.ts';
+import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import { AdminKeys } from '../support/admin-keys.ts';
 import { held, streamed } from '../support/chat-requests.ts';

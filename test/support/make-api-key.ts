@@ -1,12 +1,7 @@
-import {
-  createApiKey,
-  defaultAccountId,
-  findApiKeyByHash,
-  hashApiKey,
-  type NewApiKey,
-} from '../../shared/accounts/api-keys.ts';
+import { createApiKey, defaultAccountId, findApiKeyByHash, type NewApiKey } from '../../shared/accounts/api-keys.ts';
 import { revokeApiKey } from '../../shared/accounts/change-api-key.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import { connectRedis } from '../../shared/redis/redis.ts';
 import { createLogger } from '../../shared/runtime/log.ts';

@@ -1,4 +1,4 @@
-import { type Frame, frameLine, parseBatch } from '../../shared/jobs/frames.ts';
+import { type Frame, frameLine, parseBatch } from '../../shared/jobs/append.ts';
 import type { VendorFrame } from '../../workers/vendors/vendor.ts';
 
 /** The frames as the log holds them and the reader gives them back, in batches of these sizes. */

@@ -73,10 +73,7 @@ function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, contex
     highShare: context.config.highShare,
     stalledCheckMs,
     maxStalledCount: maxClaims,
-    run: async ({ job, token, verdict, parkedFor }) => {
-      const outcome = await runJob(context, job, token, verdict, parkedFor);
-      return outcome === 'requeued' || outcome === 'parked' ? outcome : 'done';
-    },
+    run: runJob.bind(undefined, context),
     log: context.log,
   });
 }
@@ -138,7 +135,7 @@ function consumeTasks(
 
 /** Runs a job, or leaves one of another version to a worker that can read it. */
 async function runReadable(context: WorkerContext, job: QueuedJob, claim: string): Promise<RunOutcome> {
-  if (isReadable(job.v)) return await runJob(context, job, claim);
+  if (isReadable(job.v)) return await runJob(context, { job, token: claim });
   leaveUnread('job');
   return { pauseMs: unreadPauseMs };
 }

@@ -3,6 +3,7 @@ import type { BeginVerdict } from '../../shared/jobs/attempt.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import type { RunOutcome } from '../run/job-run.ts';
 import type { ClaimSlots } from './claim-slots.ts';
 
 /** Claims the jobs of one queue and runs them. */
@@ -47,9 +48,9 @@ export interface JobConsumerOptions {
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**
-   * Runs a job; returns whether it has finished, goes back to the queue, or has already left the worker to wait. A job whose run rejects does neither: it is
+   * Runs a job; returns whether it goes back to the queue, or has already left the worker to wait: else it is removed. A job whose run rejects is
    * claimed again after its lock has expired, as often as a job that loses its workers may be.
    */
-  readonly run: (job: ClaimedJob) => Promise<'done' | 'requeued' | 'parked'>;
+  readonly run: (job: ClaimedJob) => Promise<RunOutcome>;
   readonly log: Logger;
 }

@@ -2,11 +2,11 @@ import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:time
 import { jobIdOfEntry } from '../../shared/ids.ts';
 import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
 import { ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
-import { readQueuedJob } from '../../shared/queue/queue.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { SwapRemoveSet } from '../../shared/runtime/collections.ts';
-import { leaveUnread } from '../../shared/runtime/wire-version.ts';
+import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { type Claim, ClaimKeeper } from './claim-keeper.ts';
 import type { Consumer, JobConsumerOptions } from './consumer.ts';
@@ -182,8 +182,8 @@ export class JobConsumer implements Consumer {
           : this.#options.run({ job, token: claim.token, priority, stalled, verdict, parkedFor });
     running
       .then((outcome) => {
-        if (outcome === 'done') return this.#end(claim);
-        return outcome === 'requeued' ? this.#requeue(claim) : undefined;
+        if (outcome === 'requeued') return this.#requeue(claim);
+        return outcome === 'parked' ? undefined : this.#end(claim);
       })
       .catch((error) => {
         this.#options.log.error(
@@ -282,4 +282,15 @@ export class JobConsumer implements Consumer {
 function readVerdict(reply: string): BeginVerdict | undefined {
   const verdict = reply === '' ? undefined : readBeginReply(reply);
   return verdict?.verdict === 'unreadable' ? undefined : verdict;
+}
+
+/** Parses a queued job; undefined for invalid text. */
+function readQueuedJob(data: string): QueuedJob | 'other_version' | undefined {
+  try {
+    const job = JSON.parse(data) as QueuedJob | null;
+    if (!isReadable(job?.v)) return 'other_version';
+    return typeof job?.id === 'string' ? job : undefined;
+  } catch {
+    return undefined;
+  }
 }

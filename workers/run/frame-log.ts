@@ -1,5 +1,4 @@
-import { type AppendVerdict, appendTo, type Journaling } from '../../shared/jobs/append.ts';
-import { isBlobLine } from '../../shared/jobs/frames.ts';
+import { type AppendVerdict, appendTo, isBlobLine, type Journaling } from '../../shared/jobs/append.ts';
 import { maxUnlogged } from '../../shared/jobs/journal/write-journal.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { AnswerJournal, Lacking } from './answer-journal.ts';

@@ -1,7 +1,6 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { Ownership } from '../../shared/jobs/append.ts';
-import { type FrameType, frameLine, maxFrames, oneLine } from '../../shared/jobs/frames.ts';
+import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';

@@ -5,6 +5,7 @@ import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
+import type { ClaimedJob } from '../queue/consumer.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
 import { discardUnwantedTask } from './discard-task.ts';
@@ -18,27 +19,24 @@ import { RunTrace } from './trace-run.ts';
 /** How long a job whose task has another version waits for a worker that can read it. */
 const unreadPauseMs = 2000;
 
+/** A claimed job, as far as its run depends on the claim. */
+type RunnableJob = Pick<ClaimedJob, 'job' | 'token'> & Partial<Pick<ClaimedJob, 'verdict' | 'parkedFor'>>;
+
 /**
  * Runs a claimed job: begin → route → vendor → frames → finish → settle. A job that its vendor runs as a task is claimed many
- * times: the first claim creates the task, the others poll it.
- * @param claim unique per claim, see `begin`
- * @param parkedFor the route for whose capacity it has waited before; '' if it has not
- * @param claimVerdict the verdict of `begin`, if the job was started by its claim; undefined: `begin` is yet to be called
+ * times: the first claim creates the task, the others poll it. Without a verdict `begin` is yet to be called.
  */
 export async function runJob(
   context: WorkerContext,
-  job: QueuedJob,
-  claim: string,
-  claimVerdict?: BeginVerdict,
-  parkedFor = '',
+  { job, token, verdict: claimVerdict, parkedFor = '' }: RunnableJob,
 ): Promise<RunOutcome> {
-  const run = new JobRun(job, claim, parkedFor);
+  const run = new JobRun(job, token, parkedFor);
   // Before `begin`: from the moment it returns "run", cancellations are sent to this process.
   context.running.add(run);
   let outcome: RunOutcome | undefined;
   try {
     const verdict =
-      claimVerdict && claimVerdict.verdict !== 'wait' ? claimVerdict : await beginWhenFree(context, run, claim);
+      claimVerdict && claimVerdict.verdict !== 'wait' ? claimVerdict : await beginWhenFree(context, run, token);
     if (verdict === 'requeued') {
       outcome = verdict;
       return outcome;

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Upload } from '../../shared/blobs/upload.ts';
 import type { VideoVariant } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/frames.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 import type { Quantities } from '../../shared/money/cost.ts';
 import type { RequestBody } from './request-body.ts';
 

@@ -1,5 +1,5 @@
 import { type SpeechEnd, type SpeechFormat, speechTypes } from '../../../shared/capabilities/speech.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import type { BytesView, View, ViewedJob } from '../../replies/view.ts';
 import type { SpeechViewOptions } from './parse-speech.ts';
 

@@ -1,5 +1,5 @@
 import type { TranscriptionFormat } from '../../../shared/capabilities/transcription.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import type { View } from '../../replies/view.ts';
 import type { TranscriptionViewOptions } from './parse-transcription.ts';
 import { type Transcript, toSrt, toVtt } from './subtitles.ts';

@@ -1,4 +1,4 @@
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 
 type Fields = Record<string, unknown>;
 

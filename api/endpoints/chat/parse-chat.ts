@@ -1,7 +1,7 @@
 import { type ChatRequest, cacheAffinity, chatRequest } from '../../../shared/capabilities/chat.ts';
 import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
-import { parseJson, rawJsonOf } from '../../http/body/parse-json.ts';
+import { parseJson, rawJsonOf, requestText } from '../../http/body/parse-json.ts';
 import type { Check } from '../../pipeline/endpoint.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import {
@@ -15,7 +15,7 @@ import {
   readModelLimits,
 } from '../../pipeline/request-extent.ts';
 import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { type RequestText, requestText } from '../../pipeline/request-text.ts';
+import type { RequestText } from '../../pipeline/request-text.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { type CompletionViewOptions, forwardedStreamOptions } from '../completions/completion-view.ts';
 

@@ -1,4 +1,4 @@
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 
 /** View options of a completion. */

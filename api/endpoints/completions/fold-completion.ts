@@ -1,4 +1,4 @@
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { addAll } from '../chat/fold-chat-completion.ts';
 
 type Fields = Record<string, unknown>;

@@ -4,7 +4,7 @@ import {
   defaultMaxTokens,
 } from '../../../shared/capabilities/completion.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
-import { parseJson } from '../../http/body/parse-json.ts';
+import { parseJson, requestText } from '../../http/body/parse-json.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import {
   type ChatFieldRequirements,
@@ -14,7 +14,6 @@ import {
   readModelLimits,
 } from '../../pipeline/request-extent.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { requestText } from '../../pipeline/request-text.ts';
 import { completionExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { withoutTags } from '../../pipeline/without-tags.ts';
 import { type CompletionViewOptions, forwardedStreamOptions } from './completion-view.ts';

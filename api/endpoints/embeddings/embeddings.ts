@@ -1,4 +1,4 @@
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import type { ViewedJob } from '../../replies/view.ts';

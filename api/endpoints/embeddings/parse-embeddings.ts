@@ -1,10 +1,9 @@
 import { embeddingRequest } from '../../../shared/capabilities/embedding.ts';
 import { givenMediaFields } from '../../../shared/catalogue/media-fields.ts';
-import { parseJson } from '../../http/body/parse-json.ts';
+import { parseJson, requestText } from '../../http/body/parse-json.ts';
 import { mediaExtras } from '../../pipeline/media-extras.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { requestText } from '../../pipeline/request-text.ts';
 import { vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { withoutTags } from '../../pipeline/without-tags.ts';
 import type { MediaFieldRequirements } from '../check-media-fields.ts';

@@ -1,5 +1,5 @@
 import { type ImageResult, parseImageEnd, wireBodyOf, wireBytesOf } from '../../../shared/capabilities/image.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 

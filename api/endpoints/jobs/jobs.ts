@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import { isRequestId, jobIdFromWire } from '../../../shared/ids.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { shareOfReply } from '../../bounds/body-shares.ts';

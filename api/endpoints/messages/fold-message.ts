@@ -1,6 +1,6 @@
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { type SaidPiece, saidBy } from '../chat/said-pieces.ts';
 import { MessageBlocks } from './message-blocks.ts';

@@ -1,6 +1,6 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { ApiError } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { View } from '../../replies/view.ts';
 import { deltaOf, joinPieces, saidBy } from '../chat/said-pieces.ts';

@@ -1,4 +1,4 @@
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { defineEndpoint } from '../../pipeline/endpoint.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageErrorEvent } from './message-view.ts';

@@ -1,7 +1,7 @@
 import { type NativeResponseEnd, ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { chatChunkChoice } from '../chat/fold-chat-completion.ts';
 import { ChatResponseFold } from './fold-chat-response.ts';

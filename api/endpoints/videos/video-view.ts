@@ -1,6 +1,6 @@
 import type { VideoEnd, VideoProgress } from '../../../shared/capabilities/video.ts';
 import type { ApiError } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
 import type { VideoFacts } from './parse-video.ts';

@@ -1,5 +1,6 @@
-import { isMediaLink, mayHoldLink, mediaLinks } from '../../../shared/blobs/media-links.ts';
+import { isMediaLink, linkMark, mediaLinks } from '../../../shared/blobs/media-links.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { type RequestText, requestBytes } from '../../pipeline/request-text.ts';
 import { mistakePosition } from './json-mistake.ts';
 
 /** Limits of a body's structure, whatever its size in bytes. */
@@ -195,7 +196,7 @@ export function parseJson(body: Uint8Array, read: (json: string) => unknown = JS
   if (mayHoldPrototypeKey(text) && holdsPrototypeKey(value)) {
     throw unusable("it has the key '__proto__' or 'constructor.prototype', which is not allowed");
   }
-  if (mayHoldLink(text) || mayEscapeLetters(text)) checkLinks(value);
+  if (linkMark.test(text) || mayEscapeLetters(text)) checkLinks(value);
   if (members !== undefined) keepRawJson(value as Record<string, unknown>, body, members);
   return value as Record<string, unknown>;
 }
@@ -261,4 +262,28 @@ function holdsPrototypeKey(value: object): boolean {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
+}
+
+/** Serializes a request; long fields that are as their caller wrote them are taken from its body, not serialized again. */
+export function requestText(request: object): RequestText {
+  const long = new Map<string, Uint8Array>();
+  for (const [key, value] of Object.entries(request)) {
+    const raw = rawJsonOf(value);
+    if (raw !== undefined) long.set(key, raw);
+  }
+  if (long.size === 0) return JSON.stringify(request);
+  const parts: Uint8Array[] = [];
+  let text = '{';
+  for (const [key, value] of Object.entries(request)) {
+    if (value === undefined) continue;
+    text += `${text === '{' ? '' : ','}${JSON.stringify(key)}:`;
+    const raw = long.get(key);
+    if (raw === undefined) {
+      text += JSON.stringify(value);
+    } else {
+      parts.push(Buffer.from(text), raw);
+      text = '';
+    }
+  }
+  return requestBytes([...parts, Buffer.from(`${text}}`)]);
 }

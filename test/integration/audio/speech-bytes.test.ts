@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { speechView } from '../../../api/endpoints/audio/speech-view.ts';
 import { ByteReply, type ByteReplyOptions } from '../../../api/replies/byte-reply.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 
 const bytes = speechView.bytes?.({ viewOptions: { format: 'wav', isFormatGiven: true, events: false } });
 const stored = Buffer.from('the stored file');

@@ -10,7 +10,7 @@ const { createJobState, readJobState } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { readLog } = await loadProduct<typeof import('../../../shared/jobs/answer-log.ts')>('shared/jobs/answer-log');
 const { batchAfter, parseBatch } =
-  await loadProduct<typeof import('../../../shared/jobs/frames.ts')>('shared/jobs/frames');
+  await loadProduct<typeof import('../../../shared/jobs/append.ts')>('shared/jobs/append');
 const { attach } = await loadProduct<typeof import('../../../shared/jobs/attach.ts')>('shared/jobs/attach');
 const { finish } = await loadProduct<typeof import('../../../shared/jobs/attempt.ts')>('shared/jobs/attempt');
 const { Inbox } = await loadProduct<typeof import('../../../shared/jobs/inbox.ts')>('shared/jobs/inbox');

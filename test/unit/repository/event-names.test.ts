@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { responseView } from '../../../api/endpoints/responses/response-view.ts';
 import { sseEvent } from '../../../api/replies/sse-event.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { type Frame, frameLine, oneLine, parseBatch } from '../../../shared/jobs/frames.ts';
+import { type Frame, frameLine, oneLine, parseBatch } from '../../../shared/jobs/append.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import {

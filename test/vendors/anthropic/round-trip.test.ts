@@ -10,7 +10,7 @@ import {
 } from '../../../api/endpoints/messages/parse-messages.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
 import type { ViewedJob } from '../../../api/replies/view.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
 import { createAnthropic } from '../../../workers/vendors/anthropic/anthropic.ts';

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { imageView } from '../../../api/endpoints/images/image-view.ts';
 import { type ImageJob, type ImageResult, parseImageEnd, wireBodyOf } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { executeImage } from '../../../workers/execute/execute-image.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import type { CallFiles, FrameSink, Vendor, VendorAnswer, VendorCall } from '../../../workers/vendors/vendor.ts';

@@ -11,7 +11,7 @@ import type { ParsedRequest } from '../../../api/pipeline/parsed-request.ts';
 import type { View } from '../../../api/replies/view.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { readThoughtSignature, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
-import type { Frame } from '../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../shared/jobs/append.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { withoutHints } from '../../../workers/execute/without-hints.ts';
 import { toMessageRequest } from '../../../workers/vendors/anthropic/request.ts';

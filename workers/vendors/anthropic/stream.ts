@@ -1,9 +1,8 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
-import { DeltaStream, SseReader } from '../support/delta-stream.ts';
+import { DeltaStream, SseReader, TokenTemplate } from '../support/delta-stream.ts';
 import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
-import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorUsage } from '../vendor.ts';
 import { finishOf, readMessage, serviceTierOf, toChatUsage, toThinkingBlock } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';

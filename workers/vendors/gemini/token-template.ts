@@ -1,5 +1,5 @@
+import { isPlainString } from '../support/delta-stream.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import { isPlainString } from '../support/token-template.ts';
 
 const textKey = /"text":\s*/;
 const countsKey = /"usageMetadata":\s*/;

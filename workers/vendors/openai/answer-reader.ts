@@ -1,22 +1,8 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { baseRespFault } from '../support/base-resp.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorAnswer } from '../vendor.ts';
 import { readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
-import { type AnswerShape, shapeUsage } from './shape.ts';
-
-/** Removes the fields that the gateway sets itself. Undefined, not deleted: JSON omits both, and a delete slows the object. */
-export function removeIdentity(answer: JsonObject): void {
-  answer.id = undefined;
-  answer.object = undefined;
-  answer.created = undefined;
-  answer.model = undefined;
-}
-
-/** Whether an answer or a chunk under a status of success is an error, as OpenAI or MiniMax reports one. */
-export function isReportedError(answer: JsonObject): boolean {
-  return Boolean(answer.error) || (answer.base_resp !== undefined && baseRespFault(answer) !== undefined);
-}
+import { type AnswerShape, isReportedError, removeIdentity, shapeUsage } from './shape.ts';
 
 /** Parses JSON of one vendor, checked as far as the gateway relies on it. */
 export class OpenAiAnswerReader {

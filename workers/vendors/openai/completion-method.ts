@@ -1,12 +1,11 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient, JsonBody } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
-import { DeltaStream, SseReader } from '../support/delta-stream.ts';
+import { DeltaStream, SseReader, TokenTemplate } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
-import { TokenTemplate } from '../support/token-template.ts';
 import type { FrameSink, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from '../vendor.ts';
-import { isReportedError, type OpenAiAnswerReader, removeIdentity } from './answer-reader.ts';
-import { type AnswerShape, type ChunkShape, shapeUsage } from './shape.ts';
+import type { OpenAiAnswerReader } from './answer-reader.ts';
+import { type AnswerShape, type ChunkShape, isReportedError, removeIdentity, shapeUsage } from './shape.ts';
 
 /** Fields of a chunk that carry nothing by themselves: without choices such a chunk only carried the usage. */
 const envelope = new Set(['choices', 'service_tier', 'system_fingerprint', 'obfuscation']);

@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
-import { maxFrames } from '../../../shared/jobs/frames.ts';
+import { maxFrames } from '../../../shared/jobs/append.ts';
 import { maxBody } from '../../http/exchange.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { sumUsage } from '../support/sum-usage.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
 import { cachedElsewhere } from '../../../shared/money/token-counts.ts';
+import { baseRespFault } from '../support/base-resp.ts';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
 import { callIndex, type GrowingCall, shapeArguments, shapePiece } from './call-shape.ts';
@@ -297,4 +298,17 @@ function withCached(usage: JsonObject): JsonObject {
   const cached = cachedElsewhere(usage);
   if (cached === undefined) return usage;
   return { ...usage, prompt_tokens_details: { ...(isObject(details) && details), cached_tokens: cached } };
+}
+
+/** Removes the fields that the gateway sets itself. Undefined, not deleted: JSON omits both, and a delete slows the object. */
+export function removeIdentity(answer: JsonObject): void {
+  answer.id = undefined;
+  answer.object = undefined;
+  answer.created = undefined;
+  answer.model = undefined;
+}
+
+/** Whether an answer or a chunk under a status of success is an error, as OpenAI or MiniMax reports one. */
+export function isReportedError(answer: JsonObject): boolean {
+  return Boolean(answer.error) || (answer.base_resp !== undefined && baseRespFault(answer) !== undefined);
 }

@@ -5,7 +5,7 @@ import { completions } from '../../../../api/endpoints/completions/completions.t
 import type { Endpoint } from '../../../../api/pipeline/endpoint.ts';
 import type { ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
-import type { Frame } from '../../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../../shared/jobs/append.ts';
 import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { chatChunkChoice, foldChatCompletion } from '../../../../api/endpoints/chat/fold-chat-completion.ts';
 import { foldCompletion } from '../../../../api/endpoints/completions/fold-completion.ts';
-import type { Frame } from '../../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../../shared/jobs/append.ts';
 
 type Fields = Record<string, unknown>;
 

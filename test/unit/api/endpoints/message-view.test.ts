@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { messages } from '../../../../api/endpoints/messages/messages.ts';
 import type { MessageViewOptions } from '../../../../api/endpoints/messages/parse-messages.ts';
 import type { ViewedJob } from '../../../../api/replies/view.ts';
-import { type Frame, frameLine, parseBatch } from '../../../../shared/jobs/frames.ts';
+import { type Frame, frameLine, parseBatch } from '../../../../shared/jobs/append.ts';
 import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';
 import type { VendorFrame } from '../../../../workers/vendors/vendor.ts';

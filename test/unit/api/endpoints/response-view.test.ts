@@ -7,7 +7,7 @@ import { textOf } from '../../../../api/pipeline/request-text.ts';
 import type { View, ViewedJob } from '../../../../api/replies/view.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { Frame } from '../../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../../shared/jobs/append.ts';
 import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createOpenAiDialect } from '../../../../workers/vendors/openai/dialect.ts';
 import { nativeEvents } from '../../../support/native-events.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
-import { parseJson, rawJsonOf } from '../../../../api/http/body/parse-json.ts';
-import { requestText, textOf } from '../../../../api/pipeline/request-text.ts';
+import { parseJson, rawJsonOf, requestText } from '../../../../api/http/body/parse-json.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 
 /** Large enough that the texts of a body's long fields are kept. */
 const filler = 'x'.repeat(70_000);

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { pingMs, SseReply } from '../../../../api/replies/sse-reply.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { Frame } from '../../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../../shared/jobs/append.ts';
 
 const frames: readonly Frame[] = [
   { seq: 1, type: 'delta', text: 'first' },

@@ -7,7 +7,7 @@ import { messages } from '../../../../api/endpoints/messages/messages.ts';
 import { parseResponse } from '../../../../api/endpoints/responses/parse-response.ts';
 import { responseView } from '../../../../api/endpoints/responses/response-view.ts';
 import type { View } from '../../../../api/replies/view.ts';
-import type { Frame } from '../../../../shared/jobs/frames.ts';
+import type { Frame } from '../../../../shared/jobs/append.ts';
 import { executeChat } from '../../../../workers/execute/execute.ts';
 import { createAnthropic } from '../../../../workers/vendors/anthropic/anthropic.ts';
 import { createBedrock } from '../../../../workers/vendors/bedrock/bedrock.ts';
