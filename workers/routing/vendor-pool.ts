@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
-import { type MediaGate, mediaGate } from '../run/call-files.ts';
+import { type MediaGate, mediaGate } from '../run/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 

@@ -19,11 +19,11 @@ import { routeServed } from '../usage/charge.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { JobAnswer, VendorCall } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
-import { callFiles, withUploads } from './call-files.ts';
 import { rememberTask } from './discard-task.ts';
 import type { Ending } from './finish-run.ts';
 import type { FrameWriter } from './frame-writer.ts';
-import type { JobRun } from './job-run.ts';
+import { callFiles, type JobRun } from './job-run.ts';
+import { withUploads } from './media-gate.ts';
 
 /** Pause of a job whose task belongs to a vendor unknown to this worker, so that another worker can claim it. */
 const elsewhereMs = 10_000;
@@ -219,10 +219,7 @@ function executeOn(
     uploads,
     signal,
     silenceMs,
-    // Most calls open and store none.
-    get files() {
-      return callFiles(context.blobs, job.account);
-    },
+    files: callFiles(context.blobs, job.account),
   };
   const passed = account.media === undefined ? asked : account.media.pass(asked);
   // Nearly every call passes synchronously, and then nothing is awaited.

@@ -4,8 +4,7 @@ import { storeTask } from '../../shared/jobs/store-task.ts';
 import { readTask, type VendorTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { WorkerContext } from '../worker-context.ts';
-import { callFiles } from './call-files.ts';
-import type { JobRun } from './job-run.ts';
+import { callFiles, type JobRun } from './job-run.ts';
 
 /** How long a vendor may take to discard a task. */
 const discardMs = 10_000;

@@ -1,3 +1,6 @@
+import { Readable } from 'node:stream';
+import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
+import { extensionOf } from '../../shared/blobs/media-types.ts';
 import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
@@ -11,6 +14,7 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
+import type { CallFiles } from '../vendors/vendor.ts';
 
 /** The spans of a run, see `RunTrace`. */
 export interface RunSpans {
@@ -272,4 +276,17 @@ export class RunningJobs implements InboxListener {
       else run.lose(ownership);
     });
   }
+}
+
+/** The files of one call: blobs of its job's account, and of no other. */
+export function callFiles(blobs: Blobs, account: string): CallFiles {
+  const own = (): AccountBlobs => blobs.ofRecords(account);
+  return {
+    open: (upload) => own().read(upload.blob),
+    save: async (content, type) => {
+      const stream = content instanceof Uint8Array ? Readable.from([content]) : content;
+      const { id, bytes } = await own().putStream(stream, { extension: extensionOf(type) });
+      return { file: id, type, bytes };
+    },
+  };
 }

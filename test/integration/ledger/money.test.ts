@@ -275,9 +275,9 @@ describe('rate limits of an API key', () => {
 
   test('a rate limit of one model does not limit another model', async () => {
     const { account, ask } = await newAccount('', { modelLimits: { 'a model': { rpm: 1, tpm: undefined } } });
-    const of = (model: string) => ask({}, jobs.identity({ account, model }));
-    assert.equal((await of('a model')).verdict, 'admitted');
-    const { verdict, detail } = await of('a model');
+    const of = (model: string, limitedAs?: string) => ask({ limitedAs }, jobs.identity({ account, model }));
+    assert.equal((await of('a model', 'a model')).verdict, 'admitted');
+    const { verdict, detail } = await of('an alias', 'a model');
     assert.deepEqual([verdict, detail.split(' ').at(-1)], ['rate', 'a%20model']);
     assert.equal((await of('another')).verdict, 'admitted');
   });

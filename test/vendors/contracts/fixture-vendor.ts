@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { withUploads } from '../../../workers/run/call-files.ts';
+import { withUploads } from '../../../workers/run/media-gate.ts';
 import type {
   AnswerBody,
   CallFiles,

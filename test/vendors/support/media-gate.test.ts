@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
-import { type MediaGate, mediaGate } from '../../../workers/run/call-files.ts';
+import { type MediaGate, mediaGate } from '../../../workers/run/media-gate.ts';
 import { requestText } from '../../../workers/vendors/request-body.ts';
 import type { VendorCall } from '../../../workers/vendors/vendor.ts';
 import { callOf } from '../contracts/fixture-vendor.ts';

@@ -7,7 +7,7 @@ import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
 import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import { withUploads } from '../../../../workers/run/call-files.ts';
+import { withUploads } from '../../../../workers/run/media-gate.ts';
 import { goodBodies, namingBlob } from '../../../support/named-blobs.ts';
 
 const id = '2026112213/0123456789ab-0123456789abcdef0123456.png';

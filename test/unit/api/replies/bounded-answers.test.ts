@@ -8,7 +8,7 @@ import { Blobs } from '../../../../shared/blobs/blobs.ts';
 import { Slots } from '../../../../shared/runtime/slots.ts';
 import { executeEmbedding } from '../../../../workers/execute/execute-embedding.ts';
 import { executeSpeech } from '../../../../workers/execute/execute-speech.ts';
-import { callFiles } from '../../../../workers/run/call-files.ts';
+import { callFiles } from '../../../../workers/run/job-run.ts';
 import { deliverLinks, ImageDelivery } from '../../../../workers/vendors/support/image-delivery.ts';
 import type { FrameSink, Vendor, VendorCall } from '../../../../workers/vendors/vendor.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';

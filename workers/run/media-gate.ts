@@ -1,9 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { Readable } from 'node:stream';
-import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
-import { extensionOf } from '../../shared/blobs/media-types.ts';
 import { Upload } from '../../shared/blobs/upload.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -12,7 +9,7 @@ import { createCallerDownloader, type Downloader } from '../http/download.ts';
 import { isPublicAddress } from '../http/public-address.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { InlineMedia } from '../vendors/support/inline-media.ts';
-import type { CallFiles, VendorCall } from '../vendors/vendor.ts';
+import type { VendorCall } from '../vendors/vendor.ts';
 
 /** Maximum number of links fetched for one request. */
 const maxLinks = 20;
@@ -117,19 +114,6 @@ function kindOf(path: string): string | undefined {
 
 function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
-}
-
-/** The files of one call: blobs of its job's account, and of no other. */
-export function callFiles(blobs: Blobs, account: string): CallFiles {
-  const own = (): AccountBlobs => blobs.ofRecords(account);
-  return {
-    open: (upload) => own().read(upload.blob),
-    save: async (content, type) => {
-      const stream = content instanceof Uint8Array ? Readable.from([content]) : content;
-      const { id, bytes } = await own().putStream(stream, { extension: extensionOf(type) });
-      return { file: id, type, bytes };
-    },
-  };
 }
 
 /** A job's request and the caller's files beside it. */
