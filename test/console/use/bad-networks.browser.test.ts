@@ -156,7 +156,8 @@ test('numbers of one period or filter are not shown as those of another while th
   await page.close();
 });
 
-test('a dialog whose action has begun stays until that has ended, and tells that it failed', async () => {
+/** A page that asks whether a key is to be revoked. */
+async function askToRevoke(): Promise<WatchedPage> {
   const page = await openPage(context);
   await page.goto('/console/keys');
   await page
@@ -164,6 +165,11 @@ test('a dialog whose action has begun stays until that has ended, and tells that
     .first()
     .click();
   await page.getByRole('menuitem', { name: 'Revoke' }).click();
+  return page;
+}
+
+test('a dialog whose action has begun stays until that has ended, and tells that it failed', async () => {
+  const page = await askToRevoke();
   const held = withResolvers();
   await page.route('**/console/api/keys/*', async (route) => {
     await held.promise;
@@ -184,13 +190,7 @@ test('a dialog whose action has begun stays until that has ended, and tells that
 });
 
 test('a key pressed right after an action was confirmed neither closes its dialog nor begins the action again', async () => {
-  const page = await openPage(context);
-  await page.goto('/console/keys');
-  await page
-    .getByRole('button', { name: /^Actions for/ })
-    .first()
-    .click();
-  await page.getByRole('menuitem', { name: 'Revoke' }).click();
+  const page = await askToRevoke();
   let calls = 0;
   const held = withResolvers();
   await page.route('**/console/api/keys/*', async (route) => {
