@@ -249,6 +249,6 @@ function limitsText({ caller, tokens, limitedAs }: AdmitCall): string {
   const own = limitedAs === undefined ? undefined : modelLimits?.[limitedAs];
   if (rpm === undefined && tpm === undefined && own === undefined) return '';
   const counted = tpm === undefined && own?.tpm === undefined ? 0 : tokens;
-  const model = own === undefined || limitedAs === undefined ? '-' : encodeURIComponent(limitedAs);
+  const model = limitedAs === undefined ? '-' : encodeURIComponent(limitedAs);
   return `${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
 }

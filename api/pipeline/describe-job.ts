@@ -139,8 +139,9 @@ function identify(
 ): JobIdentity {
   const { caller, jobId } = ctx.state;
   const now = clock.now();
-  const sharded = writtenVersion() >= shardedVersion ? shards.forNewJobs : undefined;
-  const isOfBefore = sharded === undefined && preferences.startByMs === undefined;
+  const shardCount = writtenVersion() >= shardedVersion ? shards.forNewJobs : undefined;
+  // Processes of releases before that version would look for such a job in another queue, or begin it too late.
+  const isUnknownBefore = shardCount !== undefined || preferences.startByMs !== undefined;
   const isKeyed = preferences.idempotencyKey !== undefined;
   const isBackground = parsed.background === true;
   const cacheMs = cacheMsOf(preferences, caller);
@@ -150,15 +151,14 @@ function identify(
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
-    // Others would look for it in another queue, or begin it too late.
-    v: isOfBefore ? versionOf() : versionOf(shardedVersion),
+    v: versionOf(isUnknownBefore ? shardedVersion : undefined),
     id: jobId,
     account: caller.account,
     apiKeyId: caller.apiKeyId,
     capability: endpoint.capability,
     endpoint: endpoint.name,
     model: parsed.model,
-    shards: sharded,
+    shards: shardCount,
     // Bytes are stored whole for later; nobody reads them as a stream.
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,

@@ -48,8 +48,8 @@ export interface JobConsumerOptions {
   readonly stalledCheckMs: number;
   readonly maxStalledCount: number;
   /**
-   * Runs a job; returns whether it goes back to the queue, or has already left the worker to wait: else it is removed. A job whose run rejects is
-   * claimed again after its lock has expired, as often as a job that loses its workers may be.
+   * Runs a job; returns whether it goes back to the queue, or has already left the worker to wait; after any other outcome it is
+   * removed. A job whose run rejects is claimed again after its lock has expired, as often as a job that loses its workers may be.
    */
   readonly run: (job: ClaimedJob) => Promise<RunOutcome>;
   readonly log: Logger;
