@@ -38,22 +38,23 @@ describe('reservations of vendor calls', () => {
     const text = scopesText([scopes.vendorScope, ...scopes.keys.flatMap(({ key, model }) => [key, model])]);
     const reserve = (tokens = 0): Promise<ReserveReply> =>
       reserveCall(jobs.redis, { id: `call${++calls}`, vendor: name, tokens, scopes: text });
-    /** How many can be reserved at once. */
-    const reserveAll = async (tokens = 0): Promise<number> => {
-      let count = 0;
-      while ((await reserve(tokens)).key !== undefined) count++;
-      return count;
+    /** How many can be reserved at once, and the reply that refuses the next one: a moment later there may be another to be had. */
+    const reserveUntilRefused = async (tokens = 0): Promise<{ count: number; refused: ReserveReply }> => {
+      for (let count = 0; ; count++) {
+        const reply = await reserve(tokens);
+        if (reply.key === undefined) return { count, refused: reply };
+      }
     };
-    return { name, scopes, text, reserve, reserveAll };
+    const reserveAll = async (tokens = 0): Promise<number> => (await reserveUntilRefused(tokens)).count;
+    return { name, scopes, text, reserve, reserveUntilRefused, reserveAll };
   }
 
   test('a limit of requests a minute gives what may come at once, and a second ahead', async () => {
-    const { reserve, reserveAll } = vendorWith({ vendor: { rpm: 600 } });
+    const { reserveUntilRefused } = vendorWith({ vendor: { rpm: 600 } });
     // 2 % at once, and 97 % of ten a second; more if the machine is slow.
-    const count = await reserveAll();
+    const { count, refused } = await reserveUntilRefused();
     assert.ok(count >= 12 + 9 && count <= 12 + 30, String(count));
-    const { key, waitMs, intervalMs } = await reserve();
-    assert.equal(key, undefined);
+    const { waitMs, intervalMs } = refused;
     assert.ok(waitMs > 900 && waitMs < 1200, `${waitMs} ms`);
     assert.ok(Math.abs(intervalMs - 103) < 1, `${intervalMs} ms`);
   });
@@ -166,9 +167,9 @@ describe('reservations of vendor calls', () => {
     const { name, text, reserveAll } = vendorWith({ vendor: { tpm: 60_000 } });
     const { more } = await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 100, more: 64, scopes: text });
     assert.equal(more, 11);
-    // What came at once is used up; 97 % of a thousand a second may be reserved a second ahead.
+    // What came at once is used up; 97 % of a thousand a second may be reserved a second ahead; more if the machine is slow.
     const count = await reserveAll(100);
-    assert.ok(count >= 9 && count <= 15, String(count));
+    assert.ok(count >= 9 && count <= 30, String(count));
   });
 
   test('a reservation that Redis refuses is made once it accepts writes again', async () => {
