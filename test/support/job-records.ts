@@ -65,6 +65,21 @@ export class JobRecords {
     return this.gateway.fetch(path, { method: 'POST', body: JSON.stringify(body), headers, ...more });
   }
 
+  /** Jobs whose states in Redis have a field that begins so. */
+  async jobsWith(field: 'left' | 'adopter' | 'sharer:', count = 1): Promise<string[]> {
+    const states = await this.redis.keys('sluice:{a*}:job:*');
+    const fields = await Promise.all(states.map((state) => this.redis.hkeys(state)));
+    return states.filter((_, at) => fields[at]?.filter((name) => name.startsWith(field)).length === count);
+  }
+
+  /** Waits until one more job than before has the field. */
+  async untilMore(field: 'left' | 'adopter', before: readonly string[]): Promise<void> {
+    await eventually(async () => {
+      const added = (await this.jobsWith(field)).filter((state) => !before.includes(state));
+      assert.equal(added.length, 1, `jobs with ${field}`);
+    });
+  }
+
   /** Sends an asynchronous one, and answers the id of its job. */
   async postLater(body: object, headers: Record<string, string> = {}, path = chatPath): Promise<string> {
     const response = await this.post(body, { ...later, ...headers }, { path });

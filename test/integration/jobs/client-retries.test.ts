@@ -48,31 +48,17 @@ describe('retries of client libraries', () => {
     return records.post(body, { 'x-stainless-retry-count': String(count), ...headers }, more);
   }
 
-  /** Jobs whose states in Redis have this field. */
-  async function jobsWith(field: 'left' | 'adopter'): Promise<string[]> {
-    const states = await records.redis.keys('sluice:{a*}:job:*');
-    const fields = await Promise.all(states.map((state) => records.redis.hget(state, field)));
-    return states.filter((_, index) => fields[index] !== null);
-  }
-
-  async function untilMore(field: 'left' | 'adopter', before: readonly string[]): Promise<void> {
-    await eventually(async () => {
-      const added = (await jobsWith(field)).filter((state) => !before.includes(state));
-      assert.equal(added.length, 1, `jobs with ${field}`);
-    });
-  }
-
   /** A first try whose connection breaks while its vendor works at it; its api process has noticed. */
   async function broken(body: { user?: string | undefined }, more: Parameters<typeof attempt>[2] = {}): Promise<void> {
     const controller = new AbortController();
-    const left = await jobsWith('left');
+    const left = await records.jobsWith('left');
     const answer = attempt(0, body, { ...more, signal: controller.signal });
     await untilCalled(body.user as string);
     // A worker may be faster than the reply to the admission; a caller that leaves before that leaves nothing for a retry.
     await delay(200);
     controller.abort();
     await assert.rejects(answer);
-    await untilMore('left', left);
+    await records.untilMore('left', left);
   }
 
   async function chargedTo(account: string): Promise<number> {
@@ -196,9 +182,9 @@ describe('retries of client libraries', () => {
     const body = held('Hi', { user: 'left-twice', ...slow });
     await broken(body);
     const controller = new AbortController();
-    const adopted = await jobsWith('adopter');
+    const adopted = await records.jobsWith('adopter');
     const retry = attempt(1, body, { signal: controller.signal });
-    await untilMore('adopter', adopted);
+    await records.untilMore('adopter', adopted);
     controller.abort();
     await assert.rejects(retry);
     assert.deepEqual(
@@ -272,13 +258,13 @@ describe('retries of client libraries', () => {
     for (const [user, headers] of Object.entries(optOuts)) {
       const body = held('Hi', { user, sandbox: { first_token_ms: 60_000 } });
       const controller = new AbortController();
-      const left = await jobsWith('left');
+      const left = await records.jobsWith('left');
       const first = attempt(0, body, { headers, signal: controller.signal });
       await untilCalled(user);
       controller.abort();
       await assert.rejects(first);
       assert.equal((await untilOver(user))[0]?.ended, 'client_closed');
-      assert.deepEqual(await jobsWith('left'), left);
+      assert.deepEqual(await records.jobsWith('left'), left);
       const retry = attempt(1, body, { headers, signal: AbortSignal.timeout(60_000) });
       await untilCalled(user, 2);
       retry.catch(() => undefined);

@@ -49,16 +49,14 @@ describe('requests over 64 KiB that repeat one which holds all that their caller
       await shared.untilCalled(user);
       // A worker may be faster than the reply to the admission.
       await new Promise((resolve) => setTimeout(resolve, 200));
+      const { records } = shared;
+      const left = await records.jobsWith('left');
       controller.abort();
       await assert.rejects(first);
-      const { redis } = shared.records;
-      await eventually(async () => {
-        const states = await redis.keys('sluice:{a*}:job:*');
-        const left = await Promise.all(states.map((state) => redis.hget(state, 'left')));
-        assert.ok(left.includes('1'), 'its caller is not known to have left');
-      });
+      await records.untilMore('left', left);
+      const adopted = await records.jobsWith('adopter');
       const retry = attempt(1);
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await records.untilMore('adopter', adopted);
       shared.release(user);
       const answer = await retry;
       assert.equal(answer.status, 200, answer.ok ? '' : await answer.clone().text());
@@ -79,7 +77,7 @@ describe('requests over 64 KiB that repeat one which holds all that their caller
     await shared.untilCalled(user);
     const joining = shared.ask(bodyOf(user), { headers, api: 1 });
     await assertErrorAnswer(await shared.ask(bodyOf('another'), { headers }), 429, 'insufficient_quota');
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await eventually(async () => assert.equal((await shared.records.jobsWith('sharer:', 2)).length, 1));
     shared.release(user);
     const joined = await joining;
     assert.equal(joined.status, 200, joined.ok ? '' : await joined.clone().text());

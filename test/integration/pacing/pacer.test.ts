@@ -73,8 +73,8 @@ describe('what a worker keeps of the limits of vendors', () => {
 
   test('tokens that are not used are returned: by calls that end, and of calls that were reserved in vain', async () => {
     const pacer = await openPacer({ tpm: 600_000 });
-    const start = await redisTime();
     for (let call = 0; call < 4; call++) (await reserve(pacer, 1700)).end(0);
+    const start = await redisTime();
     // Two more were reserved, for 350 ms of the tokens.
     await eventually(async () => assert.ok((await leakedOutAfter(start)) < 200, `${await leakedOutAfter(start)} ms`));
     await pacer.close();
