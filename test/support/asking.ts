@@ -49,8 +49,8 @@ export class Asking {
   }
 
   /** Takes the only slot for some seconds, of which the vendor then knows. */
-  async occupy(user: string): Promise<Promise<number>[]> {
-    const status = this.ask('WORDS:30@10', user).then((answer) => answer.status);
+  async occupy(user: string, seconds = 3): Promise<Promise<number>[]> {
+    const status = this.ask(`WORDS:${10 * seconds}@10`, user).then((answer) => answer.status);
     await eventually(async () => assert.equal(await this.calls(user), 1));
     return [status];
   }

@@ -109,7 +109,8 @@ describe('X-Sluice-Priority, with many requests', () => {
     const gateway = await TestGateway.start({ settings: { WORKER_CONCURRENCY_CHAT: '1', SLUICE_QUEUE_LIMIT: '100' } });
     try {
       const asking = new Asking(gateway);
-      const [occupant] = await asking.occupy('occupant');
+      // Longer than a busy machine takes for all that is sent meanwhile.
+      const [occupant] = await asking.occupy('occupant', 10);
       const accepted = await Promise.all(
         Array.from({ length: 10 }, () => asking.ask('Hi', 'low', { ...low, prefer: 'respond-async' })),
       );
@@ -134,7 +135,7 @@ describe('X-Sluice-Priority, with many requests', () => {
   it('a request of low priority that finds no room counts against no limit of its key, and makes no job', async () => {
     const gateway = await TestGateway.start({ settings: { WORKER_CONCURRENCY_CHAT: '1', SLUICE_QUEUE_LIMIT: '100' } });
     try {
-      const [occupant] = await new Asking(gateway).occupy('occupant');
+      const [occupant] = await new Asking(gateway).occupy('occupant', 10);
       const asking = new Asking(gateway, await makeApiKey(gateway, { accountId: 'flexible', rpm: 13 }));
       const send = (count: number, headers: Record<string, string>): Promise<Response[]> =>
         Promise.all(Array.from({ length: count }, () => asking.ask('Hi', 'low', { ...low, ...headers })));
