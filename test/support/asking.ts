@@ -48,7 +48,7 @@ export class Asking {
     return Number(new RegExp(`^sluice_queue_${lane}\\{.*capability="chat".*\\} (\\d+)`, 'm').exec(text)?.[1]);
   }
 
-  /** Takes the only slot for some seconds, of which the vendor then knows. */
+  /** Takes the only slot for so many seconds; returns once the vendor knows of it. */
   async occupy(user: string, seconds = 3): Promise<Promise<number>[]> {
     const status = this.ask(`WORDS:${10 * seconds}@10`, user).then((answer) => answer.status);
     await eventually(async () => assert.equal(await this.calls(user), 1));

@@ -65,7 +65,7 @@ export class JobRecords {
     return this.gateway.fetch(path, { method: 'POST', body: JSON.stringify(body), headers, ...more });
   }
 
-  /** Jobs whose states in Redis have a field that begins so. */
+  /** Keys of the jobs' states in Redis that have so many fields whose names begin so. */
   async jobsWith(field: 'left' | 'adopter' | 'sharer:', count = 1): Promise<string[]> {
     const states = await this.redis.keys('sluice:{a*}:job:*');
     const fields = await Promise.all(states.map((state) => this.redis.hkeys(state)));

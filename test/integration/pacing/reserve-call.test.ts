@@ -165,11 +165,13 @@ describe('reservations of vendor calls', () => {
 
   test('tokens are reserved for each of the calls that are reserved at once', async () => {
     const { name, text, reserveAll } = vendorWith({ vendor: { tpm: 60_000 } });
+    const startedAt = performance.now();
     const { more } = await reserveCall(jobs.redis, { id: 'call', vendor: name, tokens: 100, more: 64, scopes: text });
     assert.equal(more, 11);
-    // What came at once is used up; 97 % of a thousand a second may be reserved a second ahead; more if the machine is slow.
+    // What came at once is used up; 97 % of a thousand a second may be reserved a second ahead, and what has come since the start.
     const count = await reserveAll(100);
-    assert.ok(count >= 9 && count <= 30, String(count));
+    const most = 10 + Math.ceil((performance.now() - startedAt) / 103);
+    assert.ok(count >= 9 && count <= most, `${count} of at most ${most}`);
   });
 
   test('a reservation that Redis refuses is made once it accepts writes again', async () => {

@@ -147,9 +147,9 @@ describe('the shards of a queue', () => {
     const prior = await put(queue, 40, { hasPriority: true, account: 'a' });
     const waiting = await Promise.all(numbers.slice(1).map((shard) => queue.shard(shard).reader.waiting()));
     assert.equal(await queue.shard(0).reader.waiting(), 0);
-    // A shard is drawn from the job's random id: of 200 jobs, one shard in four has 50, and fewer than 11 once in 10^12.
+    // A shard is drawn from the job's random id: of 200 jobs each of the four has about 50, and one has fewer than 17 twice in 10^9 runs.
     assert.ok(
-      waiting.every((count) => count > 10),
+      waiting.every((count) => count > 16),
       String(waiting),
     );
     assert.equal(await queue.waiting(), 200);
