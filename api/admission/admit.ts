@@ -252,3 +252,18 @@ function limitsText({ caller, tokens, limitedAs }: AdmitCall): string {
   const model = limitedAs === undefined ? '-' : encodeURIComponent(limitedAs);
   return `${own?.rpm ?? 0} ${own?.tpm ?? 0} ${counted} ${model}`;
 }
+
+/**
+ * Parses the detail of `balance` and `budget`: the job's maximum cost, the available amount, and what unfinished requests hold if it
+ * suffices once they have ended, else 0; in nano-dollars.
+ */
+export function readShortage(detail: string): { readonly cost: number; readonly left: number; readonly held: number } {
+  const [cost = 0, left = 0, held = 0] = detail.split(' ').map(Number);
+  return { cost, left, held };
+}
+
+/** Whether a job would be admitted once others, which may have ended already, are settled. */
+export function mayAwaitSettlement({ verdict, detail }: AdmitReply): boolean {
+  if (verdict === 'balance' || verdict === 'budget') return readShortage(detail).held > 0;
+  return verdict === 'concurrency';
+}

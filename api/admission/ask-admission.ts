@@ -5,6 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity, shardOf } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
+import { settlementMs } from '../../shared/jobs/settlement/settle.ts';
 import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
@@ -15,7 +16,7 @@ import type { Limits } from '../http/request-report.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { assertVendorIds } from '../pipeline/vendor-facts.ts';
 import type { AccountLoader } from './account-loader.ts';
-import { type AdmitCall, type AdmitReply, admit, type Shedding } from './admit.ts';
+import { type AdmitCall, type AdmitReply, admit, mayAwaitSettlement, type Shedding } from './admit.ts';
 import { flexShedding } from './flex-lane.ts';
 import { limitedModel } from './limited-model.ts';
 import type { LoadGauge } from './load-gauge.ts';
@@ -36,9 +37,6 @@ export interface AskAdmissionDependencies extends Pick<EndJobContext, 'queue'> {
   readonly config: Config;
   readonly catalogue: Catalogue;
 }
-
-/** How long after its end a job may take to be settled, where nothing is amiss. */
-const settlementMs = 30;
 
 /** Maximum attempts at an admission: each retry follows another missing fact. */
 const maxAskings = 8;
@@ -93,7 +91,7 @@ export async function askAdmission(
     } else if (reply.verdict === 'late' && performance.now() < giveUpAt) {
       // It is not late: Redis's clock, or ours, has jumped.
       await services.clock.measure();
-    } else if (reply.verdict === 'concurrency' && !hasPaused) {
+    } else if (mayAwaitSettlement(reply) && !hasPaused) {
       // A caller may react to an answer before its job is settled, which closely follows its end.
       hasPaused = true;
       await new Promise((resolve) => setTimeout(resolve, settlementMs));

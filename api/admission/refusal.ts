@@ -6,6 +6,7 @@ import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import { keyReused } from '../pipeline/request-fields.ts';
 import type { BilledExtra } from '../pipeline/vendor-facts.ts';
+import { readShortage } from './admit.ts';
 import { type Admission, limitsOf, notAdmitted } from './ask-admission.ts';
 import { FlexLaneFullError } from './flex-lane.ts';
 import type { LoadGauge } from './load-gauge.ts';
@@ -152,14 +153,13 @@ const funds = { balance: 'The balance of this account', budget: 'The budget of t
 
 /**
  * @param what does not suffice
- * @param detail the job's maximum cost, the available amount, and what unfinished requests hold if it suffices once they have ended, else
- * 0; in nano-dollars
+ * @param detail see `readShortage`
  * @param remedy an alternative to a smaller request
  */
 function quotaRefusal(what: keyof typeof funds, detail: string, remedy: string): ApiError {
-  const amounts = detail.split(' ').map(Number);
-  const [cost, left, held] = amounts.map((amount) => formatDollars(amount));
-  const isHeld = (amounts[2] ?? 0) > 0;
+  const shortage = readShortage(detail);
+  const [cost, left, held] = [shortage.cost, shortage.left, shortage.held].map(formatDollars);
+  const isHeld = shortage.held > 0;
   const others = isHeld ? ` beside $${held} that unfinished requests hold` : '';
   const first = isHeld ? 'Retry once they have ended, lower' : 'Lower';
   return new ApiError(

@@ -37,6 +37,16 @@ describe('money that unfinished requests hold', () => {
   ];
 
   for (const [what, makeKey] of keys) {
+    it(`requests that follow each other's answers at once are admitted, though the ${what} is enough for one only`, async () => {
+      const key = await makeKey();
+      const quick = { ...body('in turn'), messages: [{ role: 'user', content: 'WORDS:1@0' }] };
+      for (let turn = 1; turn <= 10; turn++) {
+        const answer = await ask(key, quick);
+        assert.equal(answer.status, 200, `request ${turn}: ${await answer.text()}`);
+        await answer.text().catch(() => undefined);
+      }
+    });
+
     it(`OpenAI's client gets an answer once another request has released what it holds of the ${what}`, async () => {
       const key = await makeKey();
       const first = ask(key, body(`first-${what}`));

@@ -6,6 +6,7 @@ import { it } from 'node:test';
 import Koa from 'koa';
 import { writeObjects } from '../../../../api/http/compress-json.ts';
 import type { State } from '../../../../api/state.ts';
+import { longKeepAliveMs } from '../../../support/long-keep-alive.ts';
 
 it('a large object is announced to the bounds of connections before it is sent, whatever its path, and a small one is not', async () => {
   const expected: number[] = [];
@@ -14,7 +15,7 @@ it('a large object is announced to the bounds of connections before it is sent, 
   app.use((ctx) => {
     ctx.body = { object: 'job', result: 'x'.repeat(Number(ctx.query.size)) };
   });
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  const server = createServer({ keepAliveTimeout: longKeepAliveMs }, app.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   try {
     const ask = async (path: string): Promise<number> => {

@@ -15,6 +15,7 @@ import { Blobs } from '../../../../shared/blobs/blobs.ts';
 import type { UploadRecord } from '../../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { longKeepAliveMs } from '../../../support/long-keep-alive.ts';
 
 const bounds = { size: 60_000_000, silenceMs: 30_000 };
 
@@ -54,7 +55,7 @@ before(async () => {
       requests.emit('end', error.code);
     }
   });
-  server = createServer(app.callback()).listen(0, '127.0.0.1');
+  server = createServer({ keepAliveTimeout: longKeepAliveMs }, app.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 });

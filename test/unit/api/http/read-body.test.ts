@@ -10,6 +10,7 @@ import { type BodyBounds, largestBody, readBody } from '../../../../api/http/bod
 import { ApiError } from '../../../../shared/errors.ts';
 import { isAlone, releaseMemory } from '../../../../shared/runtime/collections.ts';
 import { heapInUse } from '../../../support/heap-in-use.ts';
+import { longKeepAliveMs } from '../../../support/long-keep-alive.ts';
 
 /** Where it is read: Node 20 has none, and that of Node 22 takes a stream that is cut off for a whole one. */
 const zstd =
@@ -44,7 +45,7 @@ before(async () => {
       end(error.code);
     }
   });
-  server = createServer(app.callback()).listen(0, '127.0.0.1');
+  server = createServer({ keepAliveTimeout: longKeepAliveMs }, app.callback()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`;
 });
