@@ -1,6 +1,7 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { jobIdOfEntry } from '../../shared/ids.ts';
 import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
+import { settleMs } from '../../shared/jobs/settlement/settle.ts';
 import { ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
@@ -15,9 +16,9 @@ import type { Consumer, JobConsumerOptions } from './consumer.ts';
 const maxClaimed = 32;
 /**
  * How long completed jobs wait for a claim to take them out of the queue: one that waits for jobs takes none. Their slots are free
- * before.
+ * before. As long as their settlement waits, so that both go out in one write.
  */
-const completionBatchMs = 20;
+const completionBatchMs = settleMs;
 /** From this many running jobs on, a successful claim is followed by a pause, so that the next one brings more jobs. */
 const busy = 8;
 const pauseMs = 2;

@@ -218,8 +218,8 @@ async function hasUnsettledState(redis: RedisClient, jobId: string): Promise<boo
   return Boolean(terminal) && !settled;
 }
 
-/** Batch window for settling ended jobs: one call settles many. At most half of `settlementMs`, for which admission waits. */
-const settleMs = 15;
+/** Batch window (ms) for settling ended jobs: one call settles many. At most half of `settlementMs`, for which admission waits. */
+export const settleMs = 15;
 /** How long (ms) after its end a job may take to be settled where nothing is amiss. */
 export const settlementMs = 40;
 /** Batch window for the expiry of their states, which is only cleanup. */
