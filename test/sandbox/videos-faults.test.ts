@@ -4,6 +4,7 @@ import type OpenAI from 'openai';
 import { type RunningSandbox, startSandbox } from '../../sandbox/server.ts';
 import { readJsonVideo } from '../../sandbox/videos/video-request.ts';
 import { VideoStore } from '../../sandbox/videos/video-store.ts';
+import { eventually } from '../support/eventually.ts';
 import { mp4Facts } from '../support/mp4-facts.ts';
 import { clientOf, createCompleted, createVideo, pollToEnd } from '../support/sandbox-videos.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
@@ -75,7 +76,7 @@ describe('sandbox video creations with a fault', () => {
     silent.abort();
     await assert.rejects(asked);
     assert.equal((await client.videos.retrieve(id)).id, id);
-    assert.equal((await creations('silent'))[0]?.ended, 'client_closed');
+    await eventually(async () => assert.equal((await creations('silent'))[0]?.ended, 'client_closed'));
   });
 
   it('a sandbox video creation meets its fault as often as its key allows', async () => {

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import OpenAI, { APIError } from 'openai';
 import { held, streamed } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
 import { oneAttempt, TestGateway } from '../../support/gateway.ts';
 import { makeApiKey, revokeKey } from '../../support/make-api-key.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
@@ -222,8 +223,10 @@ describe('errors', () => {
       const request = { ...failing({ kind: 'silence' }), stream, user: `silence-${stream}` };
       const init = { method: 'POST', headers: { 'x-stainless-timeout': '1' }, body: JSON.stringify(request) };
       await assertErrorAnswer(await gateway.fetch('/v1/chat/completions', init), 504, 'timeout');
-      const [call] = await vendorCalls(gateway, `silence-${stream}`);
-      assert.equal(call?.ended, 'client_closed', 'the vendor was let go');
+      await eventually(async () => {
+        const [call] = await vendorCalls(gateway, `silence-${stream}`);
+        assert.equal(call?.ended, 'client_closed', 'the vendor was not let go');
+      });
     }
   });
 });
