@@ -11,6 +11,7 @@ import type {
   VendorCall,
   VendorFrame,
 } from '../../../workers/vendors/vendor.ts';
+import { longKeepAliveMs } from '../../support/long-keep-alive.ts';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -42,7 +43,7 @@ export async function startFixtureVendor(): Promise<FixtureVendor> {
   let connections = 0;
   const sockets = new Set<Socket>();
   const requests: ReceivedRequest[] = [];
-  const server = createServer(async (message, response) => {
+  const server = createServer({ keepAliveTimeout: longKeepAliveMs }, async (message, response) => {
     const parts: Buffer[] = [];
     for await (const part of message) parts.push(part);
     const { method, url, headers } = message;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { longKeepAliveMs } from '../../support/long-keep-alive.ts';
 import type { Exchange } from './exchange.ts';
 
 /** How an answer is cut into the pieces in which the gateway gets it. */
@@ -23,7 +24,7 @@ export interface ReplayingVendor {
 
 export async function startReplayingVendor(): Promise<ReplayingVendor> {
   const playing = new Map<string, { exchange: Exchange; cut: Cut; sent: Sent[] }>();
-  const server = createServer(async (request, response) => {
+  const server = createServer({ keepAliveTimeout: longKeepAliveMs }, async (request, response) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const [, vendor = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(request.url ?? '') ?? [];
