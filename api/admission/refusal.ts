@@ -157,14 +157,13 @@ const funds = { balance: 'The balance of this account', budget: 'The budget of t
  * @param remedy an alternative to a smaller request
  */
 function quotaRefusal(what: keyof typeof funds, detail: string, remedy: string): ApiError {
-  const shortage = readShortage(detail);
-  const [cost, left, held] = [shortage.cost, shortage.left, shortage.held].map(formatDollars);
-  const isHeld = shortage.held > 0;
-  const others = isHeld ? ` beside $${held} that unfinished requests hold` : '';
+  const { cost, left, held } = readShortage(detail);
+  const isHeld = held > 0;
+  const others = isHeld ? ` beside $${formatDollars(held)} that unfinished requests hold` : '';
   const first = isHeld ? 'Retry once they have ended, lower' : 'Lower';
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${cost}; $${left} remains${others}. ${first} max_tokens, or ${remedy}`,
+    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${formatDollars(cost)}; $${formatDollars(left)} remains${others}. ${first} max_tokens, or ${remedy}`,
     { reason: what, ...(isHeld && untilReleased) },
   );
 }
