@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import { shardOfJob } from './redis/keys.ts';
+import { withShard } from './redis/keys.ts';
 
 const suffixPattern = /^[0-9a-f]{32}$/;
 /** Job ids on the wire carry a prefix that identifies the view: one suffix, many prefixes. */
@@ -18,9 +18,10 @@ export function limitJobTags(count: number | undefined): void {
 
 /** A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so that ids sort by creation time. */
 export function newJobId(now: number = Date.now()): string {
+  if (shards === undefined) return drawId(now);
   for (;;) {
-    const id = drawId(now);
-    if (shards === undefined || shardOfJob(id, shards) > 0) return id;
+    const id = withShard(drawId(now), shards);
+    if (id !== undefined) return id;
   }
 }
 

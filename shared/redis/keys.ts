@@ -15,22 +15,27 @@ const tagCount = 64;
 
 const root = 'sluice';
 
-/** FNV-1a over the characters. Stable across versions: stored keys depend on it. */
+/**
+ * FNV-1a over the characters, of which a tag has the lowest bits: so many of each step depend on as many of the one before. Stable
+ * across versions: stored keys depend on it.
+ */
 function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) {
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  }
-  return hash >>> 0;
+  let hash = 0x811c9dc5 % tagCount;
+  for (let index = 0; index < text.length; index++) hash = nextHash(hash, text.charCodeAt(index));
+  return hash;
+}
+
+function nextHash(hash: number, character: number): number {
+  return ((hash ^ character) * (0x01000193 % tagCount)) % tagCount;
 }
 
 let lastText = '';
-let lastTag = hashOf(lastText) % tagCount;
+let lastTag = hashOf(lastText);
 
 /** Keys are mostly made for one job or account after the other, several for each: the last tag is remembered. */
 function tagOf(text: string): number {
   if (text === lastText) return lastTag;
-  lastTag = hashOf(text) % tagCount;
+  lastTag = hashOf(text);
   lastText = text;
   return lastTag;
 }
@@ -188,17 +193,17 @@ export function queueRoot(capability: Capability, shard = 0): string {
 }
 
 /**
- * The job tags in the order in which shards take them: by their slots, in bit-reversed order, so that those of any number of shards
- * are spread evenly over the masters of a Cluster. Stored keys depend on it.
+ * The job tags in the order in which shards take them. By their slots, those of any number are spread evenly over
+ * 3 masters of a Cluster with equal ranges of slots, and the first 6 and 12 over 6, the first 12 over 4 and 12. Stored keys depend on it.
  */
 const shardTags = [
   ...[
-    52, 50, 53, 51, 34, 21, 35, 20, 45, 47, 44, 46, 12, 10, 13, 11, 49, 58, 48, 59, 38, 32, 39, 33, 27, 29, 26, 28, 4,
-    2, 5, 3,
+    49, 26, 18, 12, 43, 28, 27, 13, 42, 48, 29, 19, 63, 35, 51, 53, 61, 33, 30, 50, 60, 44, 32, 7, 45, 22, 6, 4, 47, 24,
+    23, 1,
   ],
   ...[
-    56, 54, 57, 55, 30, 36, 31, 37, 63, 61, 62, 60, 0, 18, 1, 19, 41, 43, 40, 42, 16, 14, 17, 15, 23, 25, 22, 24, 8, 6,
-    9, 7,
+    46, 40, 25, 3, 41, 39, 59, 57, 21, 15, 38, 58, 20, 8, 36, 11, 56, 31, 2, 0, 54, 37, 34, 5, 55, 16, 9, 10, 52, 17,
+    14, 62,
   ],
 ];
 
@@ -209,6 +214,28 @@ const shardsByTag = Array.from({ length: tagCount }, (_, tag) => shardTags.index
 export function shardOfJob(jobId: string, shards: number): number {
   const shard = shardsByTag[tagOf(jobId)] as number;
   return shard <= shards ? shard : 0;
+}
+
+const digits = '0123456789abcdef';
+
+/**
+ * An id of a job with other last two digits, so that it belongs to a shard, of so many besides shard 0, each as probable as the others. To
+ * draw whole ids until one belongs to a shard would cost an api more than to parse its request.
+ * @param id with hexadecimal digits at its end, which are random
+ * @returns undefined for one id in a hundred: no two digits make it one of its shard
+ */
+export function withShard(id: string, shards: number): string | undefined {
+  const tag = shardTags[Number.parseInt(id.slice(-8), 16) % shards];
+  const rest = id.slice(0, -2);
+  const hash = hashOf(rest);
+  const given = Number.parseInt(id.slice(-2), 16);
+  for (let tried = given; tried < given + 256; tried++) {
+    const high = (tried >> 4) & 15;
+    const low = tried & 15;
+    const last = nextHash(nextHash(hash, digits.charCodeAt(high)), digits.charCodeAt(low));
+    if (last === tag) return `${rest}${digits[high]}${digits[low]}`;
+  }
+  return undefined;
 }
 
 /** Numbers of shards that queues have, or had, which workers serve until nothing is in them (set). */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Redis } from 'ioredis';
+import { queuePrefix } from '../../shared/redis/keys.ts';
 import { eventually } from '../support/eventually.ts';
 import { Callers, endings } from '../support/faults/callers.ts';
 import { isSoak, Load, streamCount, verify } from '../support/faults/load.ts';
@@ -16,7 +17,7 @@ async function masterOfShard(cluster: TestRedisCluster): Promise<number> {
   const counts = await Promise.all(
     cluster.nodes.map(async ({ url }) => {
       const redis = new Redis(url);
-      const keys = await redis.keys('sluice:{a52}:q-chat:*');
+      const keys = await redis.keys(`${queuePrefix('chat', 1)}:*`);
       redis.disconnect();
       return keys.length;
     }),

@@ -23,7 +23,7 @@ const { ClaimSlots } =
   await loadProduct<typeof import('../../../workers/queue/claim-slots.ts')>('workers/queue/claim-slots');
 const { ClaimedQueue } =
   await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
-const { createJobState, newState, readJobState } =
+const { createJobState, newState, readJobState, shardOf } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { jobKeys, queuePrefix } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
@@ -115,7 +115,7 @@ function startWorker(
     open: (shard) => {
       served.add(shard);
       const inner = new JobConsumer({
-        ...{ capability: queue.capability, shard, redis: redis.client, waiting: redis.subscriber(), workerId: id },
+        ...{ capability: queue.capability, shard, redis: redis.client, waiting: redis.blocking(), workerId: id },
         ...{ slots, begins: false, lockMs: 10_000, targetWaitMs: 0, stalledCheckMs: 100, maxStalledCount: 3, log },
         run: async ({ job }) => {
           ran.push({ id: job.id, shard });
@@ -213,21 +213,55 @@ describe('the shards of a queue', () => {
 describe('the ids of jobs', () => {
   test('new ids are of the job tags that have shards, and sort by time', () => {
     const ids = Array.from({ length: 200 }, (_, index) => newJobId(1_700_000_000_000 + index));
-    assert.deepEqual(new Set(ids.map((id) => jobKeys.tag(id))), new Set([52, 50, 53, 51]));
+    assert.deepEqual(new Set(ids.map((id) => jobKeys.tag(id))), new Set([49, 26, 18, 12]));
     assert.deepEqual([...ids].sort(), ids);
   });
 
-  test('the shards of any number are spread over the slots of a Cluster, those of a power of two evenly', () => {
-    for (let count = 3; count <= 64; count++) {
-      const counts = [0, 0, 0];
-      for (let shard = 1; shard <= count; shard++) {
-        const master = Math.floor((slotOf(queuePrefix('chat', shard)) * counts.length) / 16_384);
-        counts[master] = (counts[master] as number) + 1;
+  test('a new id belongs to each of the shards as often', () => {
+    for (const count of [3, 48]) {
+      limitJobTags(count);
+      const counts = new Map<number, number>();
+      for (let drawn = 0; drawn < 200 * count; drawn++) {
+        const shard = shardOf({ id: newJobId(), shards: count });
+        counts.set(shard, (counts.get(shard) ?? 0) + 1);
       }
-      const spread = Math.max(...counts) - Math.min(...counts);
-      assert.ok(spread <= ([16, 32, 64].includes(count) ? 1 : 5), `${count}: ${counts}`);
+      limitJobTags(shards);
+      assert.equal(counts.size, count);
+      // Seven standard deviations, of 48 or fewer shards.
+      assert.ok(
+        [...counts.values()].every((times) => times > 100 && times < 300),
+        String([...counts]),
+      );
     }
   });
+
+  /** How many shards each of so many masters with equal ranges of slots has. */
+  const shardsOfMasters = (count: number, masters: number): number[] => {
+    const counts = Array.from({ length: masters }, () => 0);
+    for (let shard = 1; shard <= count; shard++) {
+      const master = Math.floor((slotOf(queuePrefix('chat', shard)) * masters) / 16_384);
+      counts[master] = (counts[master] as number) + 1;
+    }
+    return counts;
+  };
+
+  test('the shards of any number are spread evenly over three masters of a Cluster', () => {
+    for (let count = 3; count <= 64; count++) {
+      const counts = shardsOfMasters(count, 3);
+      assert.ok(Math.max(...counts) - Math.min(...counts) <= 1, `${count}: ${counts}`);
+    }
+  });
+
+  for (const [count, masters] of [
+    [6, 6],
+    [12, 4],
+    [12, 6],
+    [12, 12],
+  ] as const) {
+    test(`${count} shards are spread evenly over ${masters} masters of a Cluster`, () => {
+      assert.deepEqual(new Set(shardsOfMasters(count, masters)), new Set([count / masters]));
+    });
+  }
 
   test('a job lies with its state, and the step that queues it makes that once and lets its claim begin the job', async () => {
     const queue = newQueue();
