@@ -135,6 +135,8 @@ export function batchCommands(redis: Redis): void {
 
 /** Batch windows of Clusters' clients: calls are gathered before it is known which nodes they go to. */
 const clusterDelays = new WeakMap<Cluster, () => number>();
+/** Clusters' clients whose gathered calls are being sent: they have waited, and their nodes write them at once. */
+const sending = new Set<Cluster>();
 
 /**
  * Sets the batch window (ms) of a connection's writes, or of those to each node of a Cluster, read before each: a busy process spends
@@ -144,7 +146,7 @@ export function setBatchDelay(redis: Redis | Cluster, delayMs: () => number): vo
   const delay = (node: Redis): void => {
     const writes = gathered.get(node);
     if (writes === undefined) return;
-    writes.delayMs = delayMs;
+    writes.delayMs = redis instanceof Cluster ? () => (sending.has(redis) ? 0 : delayMs()) : delayMs;
     writes.awaitsReplies = () => delayMs() > 0;
   };
   if (!(redis instanceof Cluster)) {
@@ -163,11 +165,20 @@ export function setBatchDelay(redis: Redis | Cluster, delayMs: () => number): vo
 export function beforeNextWrite(redis: Redis | Cluster, send: () => void): void {
   if (redis instanceof Cluster) {
     const ms = clusterDelays.get(redis)?.() ?? 0;
-    if (ms > 0) setTimeout(send, ms);
+    if (ms > 0) setTimeout(sendNow, ms, redis, send);
     else setImmediate(send);
     return;
   }
   const writes = gathered.get(redis);
   if (writes === undefined) setImmediate(send);
   else writes.beforeNextWrite(send);
+}
+
+function sendNow(cluster: Cluster, send: () => void): void {
+  sending.add(cluster);
+  try {
+    send();
+  } finally {
+    sending.delete(cluster);
+  }
 }

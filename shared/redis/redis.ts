@@ -19,8 +19,10 @@ export interface RedisHandle {
   readonly client: RedisClient;
   /** Whether channels are published and subscribed by shard. */
   readonly isCluster: boolean;
-  /** Opens a separate connection for subscribing, or for blocking commands; the caller closes it. */
+  /** Opens a separate connection for subscribing; the caller closes it. */
   subscriber(): RedisClient;
+  /** Opens a separate connection for blocking commands; the caller closes it. */
+  blocking(): RedisClient;
   close(): Promise<void>;
 }
 
@@ -33,17 +35,18 @@ export async function connectRedis(url: string, log: Logger, tls: RedisTlsSettin
   const target = { address: parseRedisUrl(url), tls: redisTls(tls, log) };
   const { isCluster } = await probeRedis(target);
   const onError = (error: Error): void => log.warn({ err: error.message }, 'Redis connection error');
-  const open = (): RedisClient => {
-    const client = isCluster ? openCluster(target) : openSingle(target);
+  const open = (use: Parameters<typeof openCluster>[1]): RedisClient => {
+    const client = isCluster ? openCluster(target, use) : openSingle(target);
     client.on('error', onError);
     return client;
   };
-  const client = open();
+  const client = open('commands');
   if (client instanceof Cluster) await untilComplete(client, target);
   return {
     client,
     isCluster,
-    subscriber: open,
+    subscriber: () => open('subscribing'),
+    blocking: () => open('blocking'),
     close: async () => {
       client.disconnect();
     },

@@ -39,7 +39,8 @@ export function loadScript<Reply>(file: URL, ...parts: readonly URL[]): Script<R
 function withAbsentKey(keys: string[]): string[] {
   const [first] = keys;
   if (first === undefined) return keys;
-  return [...keys, `sluice:{${/\{([^}]+)\}/.exec(first)?.[1] ?? first}}:absent`];
+  const [from, to] = [first.indexOf('{'), first.indexOf('}')];
+  return [...keys, `sluice:{${from < 0 ? first : first.slice(from + 1, to)}}:absent`];
 }
 
 /** A script without that key: some handle each key that they get. */

@@ -64,7 +64,7 @@ function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, contex
   return new JobConsumer({
     ...shard,
     redis: redis.client,
-    waiting: redis.subscriber(),
+    waiting: redis.blocking(),
     workerId: context.workerId,
     slots,
     begins: repeatable[capability],

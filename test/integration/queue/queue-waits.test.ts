@@ -38,7 +38,7 @@ describe('waiting of a job consumer', () => {
   test('a job consumer claims a job over the connection on which it waits', async () => {
     queues.newQueue();
     const { waiting, waits } = await queues.waitingConnection();
-    const commands = queues.redis.subscriber();
+    const commands = queues.redis.blocking();
     const { ran, run } = noting();
     queues.consume(run, { waiting, redis: commands });
     await eventually(waits);
@@ -64,7 +64,7 @@ describe('waiting of a job consumer', () => {
     const proxy = await startTcpProxy(queues.jobs.server.port);
     const redis = await connectRedis(proxy.url, createLogger('silent', 'test').log);
     const { ran, run } = noting();
-    const consumer = queues.consume(run, { workerId: 'loser', lockMs: 1500, waiting: redis.subscriber() });
+    const consumer = queues.consume(run, { workerId: 'loser', lockMs: 1500, waiting: redis.blocking() });
     t.after(async () => {
       await consumer.close();
       await redis.close();
@@ -106,7 +106,7 @@ describe('waiting of a job consumer', () => {
     const proxy = await startTcpProxy(queues.jobs.server.port);
     const redis = await connectRedis(proxy.url, createLogger('silent', 'test').log);
     t.after(() => redis.close());
-    const waiting = redis.subscriber();
+    const waiting = redis.blocking();
     const { ran, run } = noting();
     const consumer = queues.consume(run, { waiting, redis: redis.client });
     const [job] = await queues.put(1);

@@ -31,7 +31,7 @@ async function receiveMessage(handle: RedisHandle): Promise<void> {
 
 /** A wait that blocks a connection of its own. */
 async function waitForMarker(handle: RedisHandle): Promise<void> {
-  const waiting = handle.subscriber();
+  const waiting = handle.blocking();
   const key = `sluice:{q-chat}:${randomUUID()}`;
   const popped = waiting.bzpopmin(key, 10);
   await handle.client.zadd(key, 7, 'marker');

@@ -122,7 +122,7 @@ export class FairQueue {
       ...{
         capability: 'chat',
         redis: this.#redis.client,
-        waiting: this.#redis.subscriber(),
+        waiting: this.#redis.blocking(),
         workerId: 'worker',
         slots: new ClaimSlots(concurrency),
       },

@@ -95,14 +95,14 @@ export class QueueFixture {
         log,
       },
       ...more,
-      waiting: more.waiting ?? this.redis.subscriber(),
+      waiting: more.waiting ?? this.redis.blocking(),
     });
     return this.closeLater(consumer);
   }
 
   /** A connection to wait by, how Redis names it, and what throws until it waits. */
   async waitingConnection(): Promise<{ waiting: RedisClient; id: number; waits: () => Promise<void> }> {
-    const waiting = this.redis.subscriber();
+    const waiting = this.redis.blocking();
     const id = await (waiting as Redis).client('ID');
     const waits = async () => assert.match(String(await this.jobs.redis.client('LIST', 'ID', id)), / flags=\S*b/);
     return { waiting, id, waits };
