@@ -45,6 +45,8 @@ import { reportSlots } from './worker-metrics.ts';
 /** With this many running jobs, commands to Redis wait briefly to be batched: a write costs more than its content. */
 const busy = 8;
 const busyMs = 1;
+/** The same with a Cluster, each of whose nodes gets a part of them. */
+const clusterBusyMs = 5;
 /** How long open connections to vendors may take to close. */
 const vendorsCloseMs = 2000;
 
@@ -145,7 +147,8 @@ async function start(): Promise<void> {
   const tracer = await openTracing(config, closers, log);
   const parking = openParking(wanted, redis.client, { shards, highShare: config.highShare }, closers, log);
   const running = closers.use(new RunningJobs(redis.client, log));
-  setBatchDelay(redis.client, () => (running.size >= busy ? busyMs : 0));
+  const windowMs = redis.isCluster ? clusterBusyMs : busyMs;
+  setBatchDelay(redis.client, () => (running.size >= busy ? windowMs : 0));
   const context: WorkerContext = {
     config,
     clock,

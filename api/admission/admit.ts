@@ -145,7 +145,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
     one.job.apiKeyId === other.job.apiKeyId &&
     one.job.account === other.job.account &&
     one.job.capability === other.job.capability &&
-    shardOf(one.job) === shardOf(other.job) &&
+    (one.reader === undefined || shardOf(one.job) === shardOf(other.job)) &&
     one.caller.revision === other.caller.revision &&
     one.shedding === other.shedding &&
     one.flows === other.flows &&
@@ -154,7 +154,7 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
   );
 }
 
-/** Asks for jobs of one key, capability and shard. */
+/** Asks for jobs of one key, capability and, if they are queued in the same step, shard. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
   const { job, caller, concurrency, shedding, flows, reader, time, fill = endless } = calls.at(-1) as AdmitCall;
   const { account, apiKeyId, capability } = job;
@@ -196,7 +196,7 @@ function pushJob(args: (string | number)[], call: AdmitCall): void {
     limitsText(call),
     newStateLifetime(job),
     job.deadlineAt,
-    JSON.stringify(job),
+    call.reader === undefined ? '' : JSON.stringify(job),
     field,
     value,
     queued === undefined ? '' : JSON.stringify(queued).slice(1),

@@ -23,7 +23,7 @@ const completionBatchMs = settleMs;
 const busy = 8;
 const pauseMs = 2;
 /** The same while several shards are consumed, each of which has fewer jobs. */
-const sharedPauseMs = 8;
+const sharedPauseMs = 16;
 /** How long one wait for a job blocks its connection; well below that connection's `socketTimeout`. */
 const blockSeconds = 5;
 const retryMs = 1000;
