@@ -24,7 +24,8 @@
 --     minimum to which they may be lowered; '' if the model has no price, '?' if not estimated
 --   4 '' or its share of limits per minute: 'model-requests model-tokens tokens model', 0 for no limit of the model, tokens
 --     0 if no limit counts them, and '-' if the model has no limit
---   5 lifetime of its state in ms   6 its deadline   7 its identity as JSON, if its state is made here   8, 9 '' or another field of its state, its value
+--   5 lifetime of its state in ms   6 its deadline   7 its identity as JSON, if its state is made here
+--   8, 9 '' or another field of its state, its value
 --   10 '' or further fields for its queue, as the rest of a JSON object, if it is to be queued in the same step
 --   11 time in ms by Redis's clock after which it must not be admitted: its client has given up by then
 --   12 '' or the name under which its client library's retries find it, for how many ms, and 1 if it is such a retry itself:

@@ -16,8 +16,8 @@ const tagCount = 64;
 const root = 'sluice';
 
 /**
- * FNV-1a over the characters, of which a tag has the lowest bits: so many of each step depend on as many of the one before. Stable
- * across versions: stored keys depend on it.
+ * FNV-1a over the characters, modulo the number of tags: as that is a power of two, no step depends on higher bits of the one before.
+ * Stable across versions: stored keys depend on it.
  */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5 % tagCount;
@@ -193,8 +193,8 @@ export function queueRoot(capability: Capability, shard = 0): string {
 }
 
 /**
- * The job tags in the order in which shards take them. By their slots, those of any number are spread evenly over
- * 3 masters of a Cluster with equal ranges of slots, and the first 6 and 12 over 6, the first 12 over 4 and 12. Stored keys depend on it.
+ * The job tags in the order in which shards take them. By their slots, any number of them is spread evenly over three masters of a Cluster
+ * with equal ranges of slots, the first 6 and 12 over six, and the first 12 over four and twelve. Stored keys depend on it.
  */
 const shardTags = [
   ...[
@@ -219,8 +219,8 @@ export function shardOfJob(jobId: string, shards: number): number {
 const digits = '0123456789abcdef';
 
 /**
- * An id of a job with other last two digits, so that it belongs to a shard, of so many besides shard 0, each as probable as the others. To
- * draw whole ids until one belongs to a shard would cost an api more than to parse its request.
+ * The id of a job with other last two digits, so that it belongs to a shard, of so many besides shard 0, to each as probably. To draw whole
+ * ids until one belongs to a shard would be a tenth of an api's work.
  * @param id with hexadecimal digits at its end, which are random
  * @returns undefined for one id in a hundred: no two digits make it one of its shard
  */
