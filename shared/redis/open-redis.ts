@@ -75,7 +75,7 @@ function singleOptions({ address, tls }: RedisTarget): SingleOptions {
 }
 
 /** What a Cluster's client is for. */
-type ClusterUse = 'commands' | 'subscribing' | 'blocking';
+export type ClusterUse = 'commands' | 'subscribing' | 'blocking';
 
 /**
  * How often (ms) a client for blocking commands asks for the nodes of all slots, by a connection of its own; others do every 5 s. A worker

@@ -2,7 +2,7 @@ import { Cluster, type Redis } from 'ioredis';
 import type { RedisTlsSettings } from '../config/redis-settings.ts';
 import type { Logger } from '../runtime/log.ts';
 import { withTimeout } from '../runtime/with-timeout.ts';
-import { openCluster, openSingle, type RedisTarget } from './open-redis.ts';
+import { type ClusterUse, openCluster, openSingle, type RedisTarget } from './open-redis.ts';
 import { explained, probeRedis } from './probe-redis.ts';
 import { describeAddress, parseRedisUrl } from './redis-address.ts';
 import { redisTls } from './redis-tls.ts';
@@ -35,7 +35,7 @@ export async function connectRedis(url: string, log: Logger, tls: RedisTlsSettin
   const target = { address: parseRedisUrl(url), tls: redisTls(tls, log) };
   const { isCluster } = await probeRedis(target);
   const onError = (error: Error): void => log.warn({ err: error.message }, 'Redis connection error');
-  const open = (use: Parameters<typeof openCluster>[1]): RedisClient => {
+  const open = (use: ClusterUse): RedisClient => {
     const client = isCluster ? openCluster(target, use) : openSingle(target);
     client.on('error', onError);
     return client;
