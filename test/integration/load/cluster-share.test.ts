@@ -15,8 +15,8 @@ const starts = isSoak ? 5 : 1;
 const rounds = isSoak ? 4 : 1;
 const requests = isSoak ? 2000 : 1500;
 const warmUp = isSoak ? 2000 : 100;
-/** Requests under way at a time: 32 for each master. */
-const callers = 96;
+/** Requests under way at a time. */
+const callers = 48;
 const accounts = 24;
 /** One for each master. */
 const shards = 3;
@@ -150,7 +150,7 @@ describe('the load of three masters', () => {
   const ratios: { readonly api: number; readonly worker: number }[] = [];
 
   for (let start = 1; start <= starts; start++) {
-    it(`of ${rounds * requests} held requests the hottest of three masters has at most ${maxShare * 100} %, start ${start}`, async (t) => {
+    it(`of ${rounds * requests} held requests the hottest of three masters has at most ${maxShare * 100} % of the commands, start ${start}`, async (t) => {
       const opened: { stop(): Promise<void> }[] = [];
       t.after(async () => {
         for (const one of opened.reverse()) await one.stop();

@@ -217,6 +217,17 @@ describe('the ids of jobs', () => {
     assert.deepEqual([...ids].sort(), ids);
   });
 
+  test('jobs and accounts have the tags that earlier builds stored their keys under', () => {
+    const tags = {
+      '0199aa00000070008000000000000000': 25,
+      '0199aa00000070008000000000000001': 6,
+      '0199aa0000007fffbfffffffffffffff': 3,
+      'account-1': 22,
+      Müller: 19,
+    };
+    for (const [id, tag] of Object.entries(tags)) assert.equal(jobKeys.tag(id), tag, id);
+  });
+
   test('a new id belongs to each of the shards as often', () => {
     for (const count of [3, 48]) {
       limitJobTags(count);
