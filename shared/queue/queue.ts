@@ -7,7 +7,7 @@ import type { JobIdentity, StoredRequest } from '../jobs/job-state.ts';
 import type { FeeFacts } from '../money/cost.ts';
 import { jobKeys, queueKeysPrefix, queuePrefix, queueRoot } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript } from '../redis/script.ts';
+import { inBatches, loadScript, readVerdict, refusalScript } from '../redis/script.ts';
 import type { TraceContext } from '../tracing/trace-context.ts';
 import { QueueReader } from './reading/queue-reader.ts';
 import { addJobScript, laneScripts, linesScripts } from './script-fragments.ts';
@@ -57,7 +57,12 @@ export const inlineLimit = 65_536;
 /** Answers never travel over BullMQ's event stream, which is capped and lossy, so it is kept minimal. */
 const streams = { events: { maxLen: 10 } };
 
-const enqueueScript = loadScript<Enqueued>(new URL('./enqueue.lua', import.meta.url), ...laneScripts, addJobScript);
+const enqueueScript = loadScript<string[]>(
+  new URL('./enqueue.lua', import.meta.url),
+  refusalScript,
+  ...laneScripts,
+  addJobScript,
+);
 const removeScript = loadScript<number>(new URL('./remove-job.lua', import.meta.url), ...laneScripts);
 const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', import.meta.url), ...linesScripts);
 
@@ -65,7 +70,9 @@ const noteClaimedScript = loadScript<number>(new URL('./note-claimed.lua', impor
  * What became of a job to enqueue: `there`: it is in the queue already; `late`: its time was up; `full`: too many jobs of low priority
  * wait; `share`: of its account. The last three were not queued.
  */
-export type Enqueued = 'queued' | 'there' | 'late' | 'full' | 'share';
+export type Enqueued = (typeof verdicts)[number];
+
+const verdicts = ['queued', 'there', 'late', 'full', 'share'] as const;
 
 /** How a job of low priority is queued; see flex-lane.lua. */
 export interface FlexTerms {
@@ -83,6 +90,22 @@ export function sharingKeyOf({
 }: Pick<QueuedJob, 'sharesByKey' | 'apiKeyId'>): string | undefined {
   return sharesByKey && apiKeyId;
 }
+
+/** A job to enqueue; see `CapabilityQueue.enqueue`. */
+interface EnqueueCall {
+  readonly capability: Capability;
+  readonly shard: number;
+  readonly job: QueuedJob;
+  readonly hasPriority: boolean;
+  readonly notAfter: number | undefined;
+  readonly state: readonly (string | number)[];
+  readonly lane: FlexTerms | 'high' | undefined;
+}
+
+const enqueueTogether = inBatches(
+  enqueueAll,
+  (one, other) => one.capability === other.capability && one.shard === other.shard,
+);
 
 /** The producer's side of one queue: a shard of a capability's, which most have one of. */
 export class CapabilityQueue {
@@ -107,11 +130,11 @@ export class CapabilityQueue {
 
   /** Whether its jobs' states are on its node, so that queueing can make them, and claiming begins the jobs. */
   get makesStates(): boolean {
-    return this.shard > 0;
+    return makesStates(this.shard);
   }
 
   /**
-   * Adds a job under its own id, so a resent call is harmless. The job's state must already exist.
+   * Adds a job under its own id, so a resent call is harmless. The job's state must already exist. Simultaneous calls are batched.
    * @param hasPriority whether it gets the next priority of its account; else it precedes all that have one, first in, first out
    * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
    * @param state the job's state, if it is made in the same step (see `makesStates`); left out: it exists
@@ -124,13 +147,8 @@ export class CapabilityQueue {
     state: (string | number)[] = [],
     lane?: FlexTerms | 'high',
   ): Promise<Enqueued> {
-    const id = entryIdOf(job.id);
-    const keys = [id, 'wait', 'prioritized', 'marker'].map((name) => this.#jobs + name);
-    if (this.makesStates) keys.push(jobKeys.state(job.id));
-    const account = hasPriority || lane ? job.account : '';
-    const args = [id, JSON.stringify(job), account, notAfter ?? '', this.#root, this.#jobs, job.work ?? 1];
-    args.push(laneText(lane), sharingKeyOf(job) ?? '', ...state);
-    return await enqueueScript(this.#redis, keys, args);
+    const { capability, shard } = this;
+    return await enqueueTogether(this.#redis, { capability, shard, job, hasPriority, notAfter, state, lane });
   }
 
   /**
@@ -184,6 +202,31 @@ export class CapabilityQueue {
   async close(): Promise<void> {
     await (await this.#bull)?.close();
   }
+}
+
+/** Queues jobs of one queue; see enqueue.lua. */
+async function enqueueAll(redis: RedisClient, calls: readonly EnqueueCall[]): Promise<(Enqueued | Error)[]> {
+  const { capability, shard } = calls[0] as EnqueueCall;
+  const jobs = queueKeysPrefix(capability, shard);
+  const keys = ['wait', 'prioritized', 'marker'].map((name) => jobs + name);
+  const args: (string | number)[] = [queueRoot(capability, shard), jobs, makesStates(shard) ? 1 : 0];
+  for (const { job, hasPriority, notAfter, state, lane } of calls) {
+    const id = entryIdOf(job.id);
+    keys.push(jobs + id);
+    if (makesStates(shard)) keys.push(jobKeys.state(job.id));
+    args.push(id, JSON.stringify(job), hasPriority || lane ? job.account : '', notAfter ?? '', job.work ?? 1);
+    args.push(laneText(lane), sharingKeyOf(job) ?? '', state.length, ...state);
+  }
+  return (await enqueueScript(redis, keys, args)).map(readEnqueued);
+}
+
+function readEnqueued(text: string): Enqueued | Error {
+  return text.startsWith('error ') ? new Error(text.slice('error '.length)) : readVerdict(verdicts, text);
+}
+
+/** Whether the states of a shard's jobs are on its node, so that queueing can make them, and claiming begins the jobs. */
+function makesStates(shard: number): boolean {
+  return shard > 0;
 }
 
 function laneText(lane: FlexTerms | 'high' | undefined): string {

@@ -32,7 +32,8 @@ export const scripts = new ScriptCommands(builtProduct, [
   ],
   ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/rate-buckets', 'api/admission/admit'],
   [
-    ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
+    ...['shared/redis/refusal', 'shared/queue/keys-in-line', 'shared/queue/lines'],
+    ...['shared/queue/flex-lane', 'shared/queue/high-lane'],
     ...['shared/queue/add-job', 'shared/queue/enqueue'],
   ],
 ]);
