@@ -1,4 +1,4 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash, randomBytes, randomInt } from 'node:crypto';
 import { withShard } from './redis/keys.ts';
 
 const suffixPattern = /^[0-9a-f]{32}$/;
@@ -8,8 +8,16 @@ const wirePattern = /^[a-z]+[_-]([0-9a-f]{32})$/;
 let pool = Buffer.alloc(0);
 let offset = 0;
 
+/** How long (ms) new jobs get the same shard, and how many: what is sent to Redis for them goes together, and to one node. */
+const sameShardMs = 5;
+const sameShardJobs = 32;
+
 /** A process has one surrounding, and so one number of shards. */
 let shards: number | undefined;
+/** The shard of new jobs, since when, and how many have got it. */
+let shard = 0;
+let sameSince = 0;
+let sameJobs = 0;
 
 /** Limits new ids to those whose job tags have one of so many shards of the queues; undefined: no limit. */
 export function limitJobTags(count: number | undefined): void {
@@ -19,10 +27,23 @@ export function limitJobTags(count: number | undefined): void {
 /** A new job id: a UUIDv7 (RFC 9562) as 32 hexadecimal digits, so that ids sort by creation time. */
 export function newJobId(now: number = Date.now()): string {
   if (shards === undefined) return drawId(now);
+  const given = nextShard(shards, now);
   for (;;) {
-    const id = withShard(drawId(now), shards);
+    const id = withShard(drawId(now), given);
     if (id !== undefined) return id;
   }
+}
+
+/** The shards take turns, so each gets as many jobs where they come evenly, or one by one. */
+function nextShard(count: number, now: number): number {
+  const isOver = Math.abs(now - sameSince) > sameShardMs || sameJobs >= sameShardJobs;
+  if (shard === 0 || shard > count || isOver) {
+    shard = shard === 0 ? 1 + randomInt(count) : 1 + (shard % count);
+    sameSince = now;
+    sameJobs = 0;
+  }
+  sameJobs++;
+  return shard;
 }
 
 /** Random bytes are drawn in blocks of 4 KiB because one system call per request shows in a profile. */

@@ -218,22 +218,32 @@ export function shardOfJob(jobId: string, shards: number): number {
 
 const digits = '0123456789abcdef';
 
+/** The hexadecimal digit of each value that `hashOf` makes of one before it is multiplied; undefined: no digit has it. */
+const digitsByValue: readonly (string | undefined)[] = Array.from({ length: tagCount }, (_, value) =>
+  [...digits].find((digit) => digit.charCodeAt(0) % tagCount === value),
+);
+
+/** What `hashOf` multiplies, for each tag that comes of it. */
+const factorsByTag = Array.from({ length: tagCount }, (_, tag) =>
+  Array.from({ length: tagCount }, (_, value) => value).findIndex((value) => nextHash(0, value) === tag),
+);
+
 /**
- * The id of a job with other last two digits, so that it belongs to a shard, of so many besides shard 0, to each as probably. To draw whole
- * ids until one belongs to a shard would be a tenth of an api's work.
+ * The id of a job with other last two digits, so that it belongs to a shard. To draw whole ids until one does would be a tenth of an api's
+ * work.
  * @param id with hexadecimal digits at its end, which are random
+ * @param shard from 1 on
  * @returns undefined for one id in a hundred: no two digits make it one of its shard
  */
-export function withShard(id: string, shards: number): string | undefined {
-  const tag = shardTags[Number.parseInt(id.slice(-8), 16) % shards];
+export function withShard(id: string, shard: number): string | undefined {
+  const factor = factorsByTag[shardTags[shard - 1] as number] as number;
   const rest = id.slice(0, -2);
   const hash = hashOf(rest);
-  const given = Number.parseInt(id.slice(-2), 16);
-  for (let tried = given; tried < given + 256; tried++) {
-    const high = (tried >> 4) & 15;
-    const low = tried & 15;
-    const last = nextHash(nextHash(hash, digits.charCodeAt(high)), digits.charCodeAt(low));
-    if (last === tag) return `${rest}${digits[high]}${digits[low]}`;
+  const given = Number.parseInt(id.slice(-2, -1), 16);
+  for (let tried = given; tried < given + 16; tried++) {
+    const high = digits[tried & 15] as string;
+    const low = digitsByValue[nextHash(hash, high.charCodeAt(0)) ^ factor];
+    if (low !== undefined) return `${rest}${high}${low}`;
   }
   return undefined;
 }

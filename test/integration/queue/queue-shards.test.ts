@@ -4,6 +4,7 @@ import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { RedisHandle } from '../../../shared/redis/redis.ts';
 import type { Consumer } from '../../../workers/queue/consumer.ts';
+import { CommandCounts } from '../../support/command-counts.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
@@ -25,13 +26,15 @@ const { ClaimedQueue } =
   await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
 const { createJobState, newState, readJobState, shardOf } =
   await loadProduct<typeof import('../../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
-const { jobKeys, queuePrefix } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
+const { jobKeys, queuePrefix, queueRoot } =
+  await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { writeFor, writtenVersion } =
   await loadProduct<typeof import('../../../shared/runtime/wire-version.ts')>('shared/runtime/wire-version');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
-const { limitJobTags, newJobId } = await loadProduct<typeof import('../../../shared/ids.ts')>('shared/ids');
+const { jobIdOfEntry, limitJobTags, newJobId } =
+  await loadProduct<typeof import('../../../shared/ids.ts')>('shared/ids');
 
 const log = createLogger('silent', 'test').log;
 const shards = 4;
@@ -86,14 +89,18 @@ async function put(
   return put;
 }
 
+function idOfShard(shard: number): string {
+  for (;;) {
+    const id = newJobId();
+    if (shardOf({ id, shards }) === shard) return id;
+  }
+}
+
 /** Puts one job into a shard. */
 async function putInto(queue: InstanceType<typeof ShardedQueue>, shard: number): Promise<JobIdentity> {
-  for (;;) {
-    const job = jobs.identity({ capability: queue.capability, shards });
-    if (queue.of(job).shard !== shard) continue;
-    assert.equal(await queue.of(job).enqueue({ ...job, request: '{}' }), 'queued');
-    return job;
-  }
+  const job = jobs.identity({ capability: queue.capability, shards, id: idOfShard(shard) });
+  assert.equal(await queue.of(job).enqueue({ ...job, request: '{}' }), 'queued');
+  return job;
 }
 
 interface StartedWorker {
@@ -215,6 +222,18 @@ describe('the ids of jobs', () => {
     const ids = Array.from({ length: 200 }, (_, index) => newJobId(1_700_000_000_000 + index));
     assert.deepEqual(new Set(ids.map((id) => jobKeys.tag(id))), new Set([49, 26, 18, 12]));
     assert.deepEqual([...ids].sort(), ids);
+  });
+
+  test('new ids of the same few milliseconds belong to one shard, 32 at most, and then to the next', () => {
+    const at = 1_800_000_000_000;
+    const drawn = (count: number, now: number) =>
+      Array.from({ length: count }, () => shardOf({ id: newJobId(now), shards }));
+    const [first, ...same] = [...drawn(30, at), ...drawn(2, at + 5)] as [number, ...number[]];
+    assert.deepEqual(new Set(same), new Set([first]));
+    const next = (shard: number): number => 1 + (shard % shards);
+    assert.deepEqual(drawn(2, at + 5), [next(first), next(first)]);
+    assert.deepEqual(drawn(1, at + 11), [next(next(first))]);
+    assert.deepEqual(drawn(1, at), [next(next(next(first)))], 'a clock that was put back');
   });
 
   test('jobs and accounts have the tags that earlier builds stored their keys under', () => {
@@ -360,10 +379,35 @@ describe('the consumers of shards', () => {
     await eventually(async () => assert.deepEqual([await queue.waiting(), await queue.active()], [0, 0]));
   });
 
+  test('jobs that are queued at once go in one call, in order, and one that fails alone fails', async () => {
+    const queue = newQueue();
+    await redis.client.set(`${queueRoot(queue.capability, 1)}line:broken`, 'no line');
+    const wanted = Array.from({ length: 12 }, (_, index) => {
+      const account = index === 5 ? 'broken' : 'whole';
+      return jobs.identity({ capability: queue.capability, shards, account, id: idOfShard(1) });
+    });
+    const counts = new CommandCounts(jobs.redis);
+    await counts.start();
+    const queued = wanted.map((job) => queue.of(job).enqueue({ ...job, request: '{}' }, true));
+    const ended = await Promise.allSettled(queued);
+    const calls = await counts.since();
+    assert.equal((calls.get('evalsha') ?? 0) + (calls.get('eval') ?? 0), 1);
+    for (const [index, end] of ended.entries()) {
+      if (index === 5) assert.match(String(end.status === 'rejected' && end.reason), /WRONGTYPE/);
+      else assert.deepEqual(end, { status: 'fulfilled', value: 'queued' });
+    }
+    const line = await jobs.redis.zrange(`${queueRoot(queue.capability, 1)}line:whole`, '0', '-1');
+    assert.deepEqual(
+      line.map((entry) => jobIdOfEntry(String(entry))),
+      wanted.filter(({ account }) => account === 'whole').map(({ id }) => id),
+    );
+    assert.equal(await queue.shard(1).enqueue({ ...(wanted[0] as JobIdentity), request: '{}' }, true), 'there');
+  });
+
   test('one slot serves every shard in turn', async () => {
     const queue = newQueue();
+    for (let index = 0; index < 60; index++) await putInto(queue, 1 + (index % shards));
     const { ran } = startWorker(queue, 'worker-a', { concurrency: 1 });
-    await put(queue, 60);
     await eventually(() => assert.equal(ran.length, 60));
     const first = new Set(ran.slice(0, 40).map(({ shard }) => shard));
     assert.equal(first.size, shards, 'none has to wait until others are empty');
