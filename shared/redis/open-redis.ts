@@ -77,12 +77,6 @@ function singleOptions({ address, tls }: RedisTarget): SingleOptions {
 /** What a Cluster's client is for. */
 export type ClusterUse = 'commands' | 'subscribing' | 'blocking';
 
-/**
- * How often (ms) a client for blocking commands asks for the nodes of all slots, by a connection of its own; others do every 5 s. A worker
- * has one for each shard of a queue. A node that no longer has the slot says so at once, and one that is gone closes the connection.
- */
-const blockingRefreshMs = 15_000;
-
 /** Opens a client of a Cluster. All nodes take the same login; a Cluster has only database 0. */
 export function openCluster({ address, tls }: RedisTarget, use: ClusterUse): Cluster {
   const { retryStrategy: _, ...nodeOptions } = options;
@@ -90,7 +84,8 @@ export function openCluster({ address, tls }: RedisTarget, use: ClusterUse): Clu
   const clusterOptions = {
     // Others have no use for it, and a client that may subscribe compares all slots at each refresh, for some ms.
     shardedSubscribers: use === 'subscribing',
-    ...(use === 'blocking' && { slotsRefreshInterval: blockingRefreshMs }),
+    // Another client tells it (see `SlotChanges`). A node that no longer has the slot says so, and one that is gone closes the connection.
+    ...(use === 'blocking' && { slotsRefreshInterval: 0 }),
     clusterRetryStrategy: retryDelay,
     // Names stay names, so that certificates for them are accepted, and each connection finds their current address.
     dnsLookup: (host, found) => found(null, host),

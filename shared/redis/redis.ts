@@ -6,6 +6,7 @@ import { type ClusterUse, openCluster, openSingle, type RedisTarget } from './op
 import { explained, probeRedis } from './probe-redis.ts';
 import { describeAddress, parseRedisUrl } from './redis-address.ts';
 import { redisTls } from './redis-tls.ts';
+import { SlotChanges } from './slot-changes.ts';
 
 /** A Cluster's client first asks a node for the others, and connects to them. */
 const completeDeadlineMs = 10_000;
@@ -41,12 +42,17 @@ export async function connectRedis(url: string, log: Logger, tls: RedisTlsSettin
     return client;
   };
   const client = open('commands');
+  const changes = client instanceof Cluster ? new SlotChanges(client) : undefined;
   if (client instanceof Cluster) await untilComplete(client, target);
   return {
     client,
     isCluster,
     subscriber: () => open('subscribing'),
-    blocking: () => open('blocking'),
+    blocking: () => {
+      const blocking = open('blocking');
+      if (blocking instanceof Cluster) changes?.tell(blocking);
+      return blocking;
+    },
     close: async () => {
       client.disconnect();
     },
