@@ -10,6 +10,7 @@ import { readerOf } from '../shared/jobs/inbox.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-queue.ts';
+import { busy, clusterBusyMs, setBatchDelay } from '../shared/redis/command-batcher.ts';
 import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Closers } from '../shared/runtime/closers.ts';
@@ -153,6 +154,9 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const sessionSecret = (): Buffer => secrets.get('sessions');
   const tracer = await openTracer(config.tracing, 'api', log);
   if (tracer !== undefined) closers.use(tracer);
+  const handover = new Handover();
+  // On one Redis what comes while the write before is unanswered is batched, which is about as much.
+  if (redis.isCluster) setBatchDelay(redis.client, () => (handover.size >= busy ? clusterBusyMs : 0));
   const processId = newProcessId('api');
   const own = { redis: redis.client, isCluster: redis.isCluster, processId, clock, blobs, queue, log };
   return {
@@ -193,7 +197,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     registry,
     scrapes: new Scrapes(registry),
     tracer,
-    handover: new Handover(),
+    handover,
     baseUrl: baseUrls.main,
     baseUrls,
     forwarded,

@@ -12,7 +12,7 @@ import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf } from '../shared/queue/sharded-queue.ts';
-import { setBatchDelay } from '../shared/redis/command-batcher.ts';
+import { busy, clusterBusyMs, setBatchDelay } from '../shared/redis/command-batcher.ts';
 import { connectRedis, type RedisClient } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
@@ -42,11 +42,8 @@ import { RunningJobs } from './run/job-run.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
-/** With this many running jobs, commands to Redis wait briefly to be batched: a write costs more than its content. */
-const busy = 8;
+/** How long calls of a busy process to one Redis wait to be batched. */
 const busyMs = 1;
-/** The same with a Cluster, each of whose nodes gets a part of them. */
-const clusterBusyMs = 5;
 /** How long open connections to vendors may take to close. */
 const vendorsCloseMs = 2000;
 

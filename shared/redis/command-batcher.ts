@@ -138,6 +138,11 @@ const clusterDelays = new WeakMap<Cluster, () => number>();
 /** Clusters' clients whose gathered calls are being sent: they have waited, and their nodes write them at once. */
 const sending = new Set<Cluster>();
 
+/** With so many running requests or jobs, calls to Redis wait to be batched: a write costs more than its content. */
+export const busy = 8;
+/** How long (ms) they wait with a Cluster, each of whose nodes gets a part of them. */
+export const clusterBusyMs = 5;
+
 /**
  * Sets the batch window (ms) of a connection's writes, or of those to each node of a Cluster, read before each: a busy process spends
  * most on small writes. With 0 a write does not await the replies to the one before either: the end of a lone job would wait for them.
