@@ -146,8 +146,8 @@ async function bundlePrograms() {
           keepNames: true,
           comments: false,
         },
-        // `depd`, of Koa, makes functions from text.
-        checks: { eval: false },
+        // `depd`, of Koa, makes functions from text. How long a slow machine takes for a plugin is no matter of who starts it.
+        checks: { eval: false, bundlerTimings: false },
         experimental: { attachDebugInfo: 'simple' },
       },
     },

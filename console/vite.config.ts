@@ -16,5 +16,7 @@ export default defineConfig({
     target: 'es2022',
     // The charts alone are more than Vite warns of; they are loaded only with the pages that draw some.
     chunkSizeWarningLimit: 900,
+    // How long a slow machine takes for a plugin is no matter of who starts it.
+    rolldownOptions: { checks: { bundlerTimings: false } },
   },
 });
