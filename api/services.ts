@@ -10,7 +10,7 @@ import { readerOf } from '../shared/jobs/inbox.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-queue.ts';
-import { busy, clusterBusyMs, setBatchDelay } from '../shared/redis/command-batcher.ts';
+import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts';
 import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import type { Closers } from '../shared/runtime/closers.ts';
@@ -156,7 +156,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   if (tracer !== undefined) closers.use(tracer);
   const handover = new Handover();
   // On one Redis what comes while the write before is unanswered is batched, which is about as much.
-  if (redis.isCluster) setBatchDelay(redis.client, () => (handover.size >= busy ? clusterBusyMs : 0));
+  if (redis.isCluster) batchWhenBusy(redis.client, handover, clusterBusyMs);
   const processId = newProcessId('api');
   const own = { redis: redis.client, isCluster: redis.isCluster, processId, clock, blobs, queue, log };
   return {

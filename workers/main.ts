@@ -12,7 +12,7 @@ import { ParkedJobs } from '../shared/queue/parking/parked-jobs.ts';
 import { ProcessReports } from '../shared/queue/process-registry.ts';
 import { QueueShards } from '../shared/queue/queue-shards.ts';
 import { openQueues, queueOf } from '../shared/queue/sharded-queue.ts';
-import { busy, clusterBusyMs, setBatchDelay } from '../shared/redis/command-batcher.ts';
+import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts';
 import { connectRedis, type RedisClient } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
@@ -144,8 +144,7 @@ async function start(): Promise<void> {
   const tracer = await openTracing(config, closers, log);
   const parking = openParking(wanted, redis.client, { shards, highShare: config.highShare }, closers, log);
   const running = closers.use(new RunningJobs(redis.client, log));
-  const windowMs = redis.isCluster ? clusterBusyMs : busyMs;
-  setBatchDelay(redis.client, () => (running.size >= busy ? windowMs : 0));
+  batchWhenBusy(redis.client, running, redis.isCluster ? clusterBusyMs : busyMs);
   const context: WorkerContext = {
     config,
     clock,

@@ -139,9 +139,14 @@ const clusterDelays = new WeakMap<Cluster, () => number>();
 const sending = new Set<Cluster>();
 
 /** With so many running requests or jobs, calls to Redis wait to be batched: a write costs more than its content. */
-export const busy = 8;
+const busy = 8;
 /** How long (ms) they wait with a Cluster, each of whose nodes gets a part of them. */
 export const clusterBusyMs = 5;
+
+/** Sets the batch window of a process that is busy, in ms; it has none otherwise. @param running its requests or jobs */
+export function batchWhenBusy(redis: Redis | Cluster, running: { readonly size: number }, windowMs: number): void {
+  setBatchDelay(redis, () => (running.size >= busy ? windowMs : 0));
+}
 
 /**
  * Sets the batch window (ms) of a connection's writes, or of those to each node of a Cluster, read before each: a busy process spends
