@@ -15,6 +15,9 @@ export const secondsBuckets = [
   ...[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200],
 ];
 
+/** How often the delay of the event loop is sampled, in ms: each sample wakes the process. */
+const loopResolutionMs = 20;
+
 /** How long a scrape waits for one value that comes from Redis or the database, in ms. */
 const readMs = 1000;
 
@@ -80,8 +83,8 @@ export class ProcessRegistry extends Registry {
 export function createRegistry(role: string, redis: RedisClient, { isTraced = false } = {}): ProcessRegistry {
   const registry = new ProcessRegistry(isTraced);
   registry.setDefaultLabels({ role });
-  collectDefaultMetrics({ register: registry });
-  const delay = monitorEventLoopDelay({ resolution: 10 });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopResolutionMs });
+  const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
   new Gauge({
     name: 'sluice_event_loop_lag_seconds',
