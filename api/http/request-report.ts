@@ -4,7 +4,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import { newJobId } from '../../shared/ids.ts';
 import type { Served } from '../../shared/jobs/job-state.ts';
 import { formatDollars } from '../../shared/money/cost.ts';
-import { type Logger, withoutIds } from '../../shared/runtime/log.ts';
+import { type Logger, logEvent, withoutIds } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { Context, State } from '../state.ts';
@@ -205,7 +205,7 @@ export function recordRequest(
     key: caller?.apiKeyId,
     error: streamError?.code,
   };
-  log.info(Object.assign(line, facts), 'request');
+  logEvent(log, Object.assign(line, facts), 'request');
 }
 
 /** Paths of results. Their ids are not logged, valid or not, because a link contains one. */

@@ -33,11 +33,31 @@ export function createLogger(level: string, role: string): { log: Logger; flush:
     log.warn({ like, lines: repeated }, 'lines like others of the same second were left out of this log');
   });
   const log = pino({ level, base: { role }, timestamp: isoTime, serializers: { err: loggedError } }, destination);
+  const head = `,"role":${JSON.stringify(role)},`;
+  eventWriters.set(log, (fields, message) => {
+    lines.write(`{"level":30${isoTime()}${head}${JSON.stringify(fields).slice(1, -1)},"msg":"${message}"}\n`);
+  });
   const flush = (): Promise<boolean> => {
     destination.tell();
     return lines.flush();
   };
   return { log, flush };
+}
+
+/** Write a line of level info on a logger's own stdout. */
+const eventWriters = new WeakMap<Logger, (fields: object, message: string) => void>();
+
+/**
+ * Logs a line of level info that each request or job has. It is the logger's own, at half its cost: the logger looks at each field by
+ * itself, as one may be an error.
+ * @param fields at least one, and no errors
+ * @param message without quotes
+ */
+export function logEvent(log: Logger, fields: object, message: string): void {
+  if (!log.isLevelEnabled('info')) return;
+  const write = eventWriters.get(log);
+  if (write === undefined) log.info(fields, message);
+  else write(fields, message);
 }
 
 /** Lines with the same message in a second. */

@@ -4,6 +4,7 @@ import { type BeginVerdict, begin, releaseLease } from '../../shared/jobs/attemp
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
+import { logEvent } from '../../shared/runtime/log.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { ClaimedJob } from '../queue/consumer.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -162,7 +163,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
  * and neither has a job that waits for its vendor.
  */
 function logRun({ log, workerId }: WorkerContext, run: JobRun, outcome: RunOutcome, ms: number): void {
-  if (typeof outcome === 'object' || outcome === 'parked' || !log.isLevelEnabled('info')) return;
+  if (typeof outcome === 'object' || outcome === 'parked') return;
   const { job, stopReason, end } = run;
   const isTakenOver = stopReason === 'fenced' || stopReason === 'gone';
   const line = {
@@ -177,7 +178,7 @@ function logRun({ log, workerId }: WorkerContext, run: JobRun, outcome: RunOutco
     outcome: end?.outcome ?? (outcome === 'requeued' ? outcome : isTakenOver ? stopReason : 'ended'),
     error: end?.errorCode,
   };
-  log.info(line, 'job');
+  logEvent(log, line, 'job');
 }
 
 /** Calls the vendor and writes its answer into the log, to the end. */

@@ -19,7 +19,10 @@ async function startLogging(stdout: number | 'pipe'): Promise<ChildProcess> {
   return child;
 }
 
-async function logLines(child: ChildProcess, lines: number | { readonly failures: number }): Promise<void> {
+async function logLines(
+  child: ChildProcess,
+  lines: number | { readonly failures: number } | { readonly event: object },
+): Promise<void> {
   child.send(lines);
   await once(child, 'message');
 }
@@ -41,6 +44,22 @@ describe('the log of a process', () => {
     const dropped = messages.find(({ msg }) => msg.includes('were dropped'))?.lines ?? 0;
     assert.ok(dropped > 0, 'some are dropped');
     assert.equal(written + dropped, manyLines);
+  });
+
+  test('has an event as the logger itself writes it, and not below its level', async () => {
+    const child = await startLogging('pipe');
+    const lines: string[] = [];
+    createInterface({ input: child.stdout as Readable }).on('line', (line) => lines.push(line));
+    await logLines(child, {
+      event: { job: 'a "b"\n\ud800\u0007é', ms: 1.5, none: null, status: 200, list: ['x', { y: 1 }] },
+    });
+    child.kill('SIGTERM');
+    assert.deepEqual(await once(child, 'close'), [0, null]);
+    const events = lines.filter((line) => line.includes('"msg":"request"'));
+    const [own, event] = events.map((line) => line.replace(/"time":"[^"]*"/, '"time":""'));
+    assert.equal(events.length, 2);
+    assert.equal(event, own);
+    assert.ok(own?.includes('"job":"a \\"b\\"'), own);
   });
 
   test('has the first lines of a failure that comes a thousand times a second, and the number of the others', async () => {

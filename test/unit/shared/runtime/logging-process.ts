@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { createLogger } from '../../../../shared/runtime/log.ts';
+import { createLogger, logEvent } from '../../../../shared/runtime/log.ts';
 import { createFaultCounter } from '../../../../shared/runtime/metrics.ts';
 import { closeOnSignal } from '../../../../shared/runtime/shutdown.ts';
 
@@ -12,9 +12,14 @@ closeOnSignal({
   faults: createFaultCounter(new Registry()),
   close: () => undefined,
 });
-// Logs so many lines of a thousand characters, and then tells that it is still there.
-process.on('message', (lines: number | { readonly failures: number }) => {
-  if (typeof lines === 'number') {
+// Logs so many lines of a thousand characters, or failures, or a line of an event twice, and then tells that it is still there.
+process.on('message', (lines: number | { readonly failures: number } | { readonly event: object }) => {
+  if (typeof lines === 'object' && 'event' in lines) {
+    log.info(lines.event, 'request');
+    logEvent(log, lines.event, 'request');
+    log.level = 'warn';
+    logEvent(log, lines.event, 'request');
+  } else if (typeof lines === 'number') {
     for (let index = 0; index < lines; index++) log.info({ text: 'x'.repeat(1000) }, 'a line');
   } else {
     for (let index = 0; index < lines.failures; index++) {
