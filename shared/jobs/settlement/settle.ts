@@ -1,3 +1,4 @@
+import { Cluster } from 'ioredis';
 import { type Capability, isCapability } from '../../capabilities/capability.ts';
 import { type ErrorCode, errorTable } from '../../errors.ts';
 import { countAllTokens } from '../../money/token-counts.ts';
@@ -150,9 +151,10 @@ function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
  * shortens.
  */
 export async function expireStates(redis: RedisClient, jobs: readonly ExpiringState[]): Promise<void> {
-  const byTag = groupBy(jobs, (job) => jobKeys.tag(job.jobId));
+  const onNodes = redis instanceof Cluster ? [...groupBy(jobs, (job) => jobKeys.tag(job.jobId)).values()] : [jobs];
+  const groups = onNodes.flatMap((group) => chunksOf(group, maxJobs));
   await Promise.all(
-    [...byTag.values()].map((group) => {
+    groups.map((group) => {
       const keys = group.map((job) => jobKeys.state(job.jobId));
       const lifetimes = group.map((job) => (job.retentionMs === 0 ? settledMs : ''));
       return untilAccepted(() => expireScript(redis, keys, lifetimes));
