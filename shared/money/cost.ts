@@ -103,7 +103,8 @@ function bounded(amount: number): number {
 
 /** BigInt, as large requests at large prices exceed what a number holds exactly. */
 function product(count: number, price: number): bigint {
-  return BigInt(count) * BigInt(price);
+  // Of the kinds of tokens most usages have two.
+  return count === 0 ? 0n : BigInt(count) * BigInt(price);
 }
 
 /** The duration in a transcription's usage of type `duration`. */

@@ -113,15 +113,19 @@ export function hasImpossibleAmount(
   return !Object.values(quantities).every(isPossible) || (usage !== null && hasImpossibleField(usage));
 }
 
-function hasImpossibleField(fields: object): boolean {
-  return Object.entries(fields).some(([name, value]) => {
+function hasImpossibleField(fields: Readonly<Record<string, unknown>>): boolean {
+  for (const name in fields) {
+    const value = fields[name];
     if (typeof value === 'number') {
       const isCount = name.endsWith('tokens');
-      return (isCount && !Number.isInteger(value)) || ((isCount || name === 'seconds') && !isPossible(value));
+      if (isCount && !Number.isInteger(value)) return true;
+      if ((isCount || name === 'seconds') && !isPossible(value)) return true;
+      // Only details of counts (`prompt_tokens_details`): a vendor's own extras do not matter here.
+    } else if (typeof value === 'object' && value !== null && name.includes('token')) {
+      if (hasImpossibleField(value as Readonly<Record<string, unknown>>)) return true;
     }
-    // Only details of counts (`prompt_tokens_details`): a vendor's own extras do not matter here.
-    return typeof value === 'object' && value !== null && name.includes('token') && hasImpossibleField(value);
-  });
+  }
+  return false;
 }
 
 function isPossible(amount: number | undefined): boolean {

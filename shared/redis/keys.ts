@@ -31,10 +31,15 @@ function nextHash(hash: number, character: number): number {
 
 let lastText = '';
 let lastTag = hashOf(lastText);
+let textBefore = lastText;
+let tagBefore = lastTag;
 
-/** Keys are mostly made for one job or account after the other, several for each: the last tag is remembered. */
+/** Keys are mostly made for one job and its account after the other, several for each: the last two tags are remembered. */
 function tagOf(text: string): number {
   if (text === lastText) return lastTag;
+  if (text === textBefore) return tagBefore;
+  textBefore = lastText;
+  tagBefore = lastTag;
   lastTag = hashOf(text);
   lastText = text;
   return lastTag;

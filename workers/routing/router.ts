@@ -147,11 +147,12 @@ export class Router {
       const sink = new AttemptSink(job.sink);
       try {
         const answer = await this.#attempt(job, next.target, sink, calls);
-        this.#endSlot(job, next.target, slot, job.tokensOf?.(answer));
+        if (slot !== undefined) this.#endSlot(job, next.target, slot, job.tokensOf?.(answer));
         return answer;
       } catch (thrown) {
         sink.close();
-        this.#endSlot(job, next.target, slot, isUnspent(thrown) && !sink.hasWritten ? 0 : undefined);
+        const tokens = isUnspent(thrown) && !sink.hasWritten ? 0 : undefined;
+        if (slot !== undefined) this.#endSlot(job, next.target, slot, tokens);
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
         const asked = this.#breakers.callsPerMinute(routeName(next.target.routed.route));
@@ -178,10 +179,9 @@ export class Router {
   #endSlot<T>(
     job: RoutedJob<T>,
     { routed: { route } }: RouteTarget,
-    slot: AdmittedCall['slot'],
+    slot: NonNullable<AdmittedCall['slot']>,
     tokens: number | undefined,
   ): void {
-    if (slot === undefined) return;
     slot.end(tokens);
     if (this.#options.pacer?.isParallelLimited(route.vendor)) job.onCapacity?.(routeName(route));
   }

@@ -119,11 +119,8 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     run.routed = routed;
     run.calls = calls;
     run.calledAt ??= performance.now();
-    this.sink.served = servedText({
-      vendor,
-      calls: run.callsInAll,
-      model: routed.id === run.job.model ? undefined : routed.id,
-    });
+    run.servedModel = routed.id === run.job.model ? undefined : routed.id;
+    this.sink.served = servedText({ vendor, calls: run.callsInAll, model: run.servedModel });
   }
 
   call(target: RouteTarget, limits: CallLimits): Promise<JobAnswer | Pause> {

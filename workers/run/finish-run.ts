@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type FinishReply, finish, releaseLease, withdrawAttempt } from '../../shared/jobs/attempt.ts';
-import { type Outcome, readServed, withCost } from '../../shared/jobs/job-state.ts';
+import { type Outcome, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
 import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
@@ -37,7 +37,7 @@ export async function finishRun(
     vendor: run.vendor,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
     answer: ending.outcome === 'completed' ? ending.answer : undefined,
-    servedModel: readServed(writer.served)?.model,
+    servedModel: run.servedModel,
     routed: run.routed,
     firstAt: writer.firstAt,
   };

@@ -51,6 +51,8 @@ export class JobRun implements JobItem<JobRun> {
   vendor = '';
   /** The model by the route that was called last or that started its task; its prices determine the cost. */
   routed: RoutedModel | undefined;
+  /** The model that replaces the requested one, by the last call; undefined: none does. */
+  servedModel: string | undefined;
   /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
   /** When the first of them began, in ms of `performance.now()`. */

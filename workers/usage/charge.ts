@@ -74,7 +74,7 @@ function chargeAt(
   const counts = usage === null ? undefined : readTokenCounts(usage, false);
   const recorded = quantities === undefined ? usage : recordedUsage(usage, quantities, prices);
   // Nearly every answer is of the standard tier.
-  const isPlain = prices?.tiers === undefined && fee?.tier === undefined && (tier == null || tier === 'default');
+  const isPlain = fee?.tier === undefined && (tier == null || tier === 'default');
   // A vendor that refuses hints was not sent the mark of an hour.
   const isMarkSent = row?.chat?.hints !== false && row?.vendorRow.chat?.hints !== false;
   const fees = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
