@@ -71,13 +71,15 @@ export class OutboxConsumer {
   async #run(): Promise<void> {
     const { log, group } = this.#options;
     while (!this.#closing.signal.aborted) {
+      // Before it reads: what was added before `close` is read after it.
+      const isLast = this.#isDraining;
       try {
         const { entries, isFull } = await this.#next();
         await this.#store(entries);
         const hasReplayed = await this.#replay();
         this.#failures = 0;
         if (isFull || (hasReplayed && !this.#isDraining)) continue;
-        if (this.#isDraining) {
+        if (isLast) {
           await group.leave();
           return;
         }

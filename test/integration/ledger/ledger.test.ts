@@ -118,7 +118,13 @@ function groupOf(name: string, more: Partial<OutboxGroupOptions> = {}) {
 
 function consume(
   name: string,
-  more: Partial<OutboxGroupOptions> & { write?: (records: readonly JobRecord[]) => Promise<void> } = {},
+  {
+    group,
+    ...more
+  }: Partial<OutboxGroupOptions> & {
+    write?: (records: readonly JobRecord[]) => Promise<void>;
+    group?: ReturnType<typeof groupOf>;
+  } = {},
 ): Consumer {
   const write = more.write ?? ((records: readonly JobRecord[]) => ledger.write(records));
   const writeItems = async (items: readonly LedgerItem[]) => {
@@ -126,7 +132,7 @@ function consume(
     return [];
   };
   const consumer = new OutboxConsumer({
-    ...{ group: groupOf(name, more), isCluster: false, log, takeOverRoundMs: 50 },
+    ...{ group: group ?? groupOf(name, more), isCluster: false, log, takeOverRoundMs: 50 },
     ...{ store: { writeItems, probe: () => ledger.probe() }, quarantine: new Quarantine(jobs.redis), unreadable },
   });
   consumers.push(consumer);
@@ -279,6 +285,24 @@ describe('OutboxConsumer', () => {
     await consumer.close(5000);
     assert.equal((await rows()).length, 20);
     assert.doesNotMatch(JSON.stringify(await jobs.redis.xinfo('CONSUMERS', outbox, 'ledger')), /leaving/);
+  });
+
+  test('an outbox consumer that is closed while it reads nothing writes what was added before', async () => {
+    const group = groupOf('reading');
+    const read = group.read.bind(group);
+    let closed: Promise<void> | undefined;
+    const ended = await endedJob();
+    group.read = async () => {
+      const batch = await read();
+      if (closed !== undefined) return batch;
+      await settle(jobs.redis, [ended]);
+      closed = consumer.close(5000);
+      return batch;
+    };
+    const consumer = consume('reading', { group });
+    await eventually(() => assert.ok(closed, 'the group was not read'));
+    await closed;
+    assert.equal((await rows()).length, 1);
   });
 });
 
