@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Capability } from '../shared/capabilities/capability.ts';
 import { removeWorker, reportWorker, type WorkerReport } from '../shared/queue/worker-registry.ts';
+import { loopResolutionMs } from '../shared/runtime/metrics.ts';
 import { version } from '../shared/runtime/version.ts';
 import { versionOf } from '../shared/runtime/wire-version.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
@@ -30,7 +31,7 @@ export class Heartbeat {
     this.#context = context;
     this.#capabilities = capabilities;
     this.#routing = routing;
-    this.#delay = monitorEventLoopDelay({ resolution: 20 });
+    this.#delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
     this.#delay.enable();
     this.#timer = setInterval(() => this.#beat(), everyMs);
     this.#timer.unref();

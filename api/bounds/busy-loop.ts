@@ -1,11 +1,10 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { ApiError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { loopResolutionMs } from '../../shared/runtime/metrics.ts';
 
 /** Interval between looks at the event loop, in ms. */
 const windowMs = 500;
-/** How often the delay is sampled within it, in ms. */
-const resolutionMs = 20;
 /** Median delay above which the loop is too busy (ms): every step of every request waits as long. */
 const maxDelayMs = 200;
 /** Median delay above which replies are read late (ms), and for how many windows after one of them the loop counts as slow. */
@@ -100,7 +99,7 @@ export class BusyLoop {
 
 /** Measures this process's event loop. */
 function openLoopMeter(): LoopMeter {
-  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
+  const delay = monitorEventLoopDelay({ resolution: loopResolutionMs });
   delay.enable();
   let used = performance.eventLoopUtilization();
   return () => {
@@ -108,7 +107,7 @@ function openLoopMeter(): LoopMeter {
     const { utilization } = performance.eventLoopUtilization(now, used);
     used = now;
     // Undisturbed, a sample is as long as the resolution.
-    const medianMs = delay.count === 0 ? 0 : Math.max(0, delay.percentile(50) / 1e6 - resolutionMs);
+    const medianMs = delay.count === 0 ? 0 : Math.max(0, delay.percentile(50) / 1e6 - loopResolutionMs);
     delay.reset();
     return { medianMs, use: utilization };
   };

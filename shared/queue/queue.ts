@@ -132,7 +132,7 @@ export class CapabilityQueue {
    * Adds a job under its own id, so a resent call is harmless. The job's state must already exist. Simultaneous calls are batched.
    * @param hasPriority whether it gets the next priority of its account; else it precedes all that have one, first in, first out
    * @param notAfter time by Redis's clock after which it must not be queued; left out: no limit
-   * @param state the job's state, if it is made in the same step ; left out: it exists
+   * @param state the job's state, made in the same step, which only queues on a Cluster's shards do; left out: it exists
    * @param lane for a job of low or high priority
    */
   async enqueue(

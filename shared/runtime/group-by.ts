@@ -9,3 +9,10 @@ export function groupBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) =
   }
   return groups;
 }
+
+/** Parts of a list, in order, each of at most `most` items. */
+export function chunksOf<Item>(items: readonly Item[], most: number): Item[][] {
+  const chunks: Item[][] = [];
+  for (let start = 0; start < items.length; start += most) chunks.push(items.slice(start, start + most));
+  return chunks;
+}

@@ -16,7 +16,7 @@ export const secondsBuckets = [
 ];
 
 /** How often the delay of the event loop is sampled, in ms: each sample wakes the process. */
-const loopResolutionMs = 20;
+export const loopResolutionMs = 20;
 
 /** How long a scrape waits for one value that comes from Redis or the database, in ms. */
 const readMs = 1000;

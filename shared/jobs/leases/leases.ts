@@ -1,10 +1,9 @@
-import { Cluster } from 'ioredis';
 import { jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { inBatches, loadScript, readVerdict, refusalScript, shareNode, untilAccepted } from '../../redis/script.ts';
-import { groupBy } from '../../runtime/group-by.ts';
 import { writtenVersion } from '../../runtime/wire-version.ts';
 import { type Ownership, ownerships } from '../append.ts';
+import { groupByTag } from '../group-by-tag.ts';
 import { leaseMs, leaseScript } from '../job-state.ts';
 
 /** From this version on, processes find a silent job's lease among those of its tag; see lease.lua. */
@@ -42,18 +41,7 @@ export async function renewLeases<Job extends LeasedJob>(
       for (const job of some) onRenewed(job, error instanceof Error ? error : new Error(String(error)));
     }
   };
-  await Promise.all(groupByTag(jobs, redis instanceof Cluster).map(renewSome));
-}
-
-/** Groups of jobs for one call each, those of a tag one after the other; on a Cluster all of a group are of one tag. */
-function groupByTag<Job extends { readonly jobId: string }>(jobs: readonly Job[], isCluster: boolean): Job[][] {
-  const byTag = [...groupBy(jobs, ({ jobId }) => jobKeys.tag(jobId)).values()];
-  const runs = isCluster ? byTag : [byTag.flat()];
-  return runs.flatMap((run) =>
-    Array.from({ length: Math.ceil(run.length / maxJobs) }, (_, index) =>
-      run.slice(index * maxJobs, (index + 1) * maxJobs),
-    ),
-  );
+  await Promise.all(groupByTag(redis, jobs, maxJobs).map(renewSome));
 }
 
 /** How far a job is. */

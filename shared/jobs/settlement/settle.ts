@@ -1,13 +1,13 @@
-import { Cluster } from 'ioredis';
 import { type Capability, isCapability } from '../../capabilities/capability.ts';
 import { type ErrorCode, errorTable } from '../../errors.ts';
 import { countAllTokens } from '../../money/token-counts.ts';
 import { accountKeys, jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript, untilAccepted } from '../../redis/script.ts';
-import { groupBy } from '../../runtime/group-by.ts';
+import { chunksOf, groupBy } from '../../runtime/group-by.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { leaveUnread } from '../../runtime/wire-version.ts';
+import { groupByTag } from '../group-by-tag.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { recordOfState } from './outbox.ts';
 
@@ -139,22 +139,14 @@ export async function settle(redis: RedisClient, jobs: readonly Settlement[]): P
   await Promise.all(groups.map((group) => settleTag(redis, group)));
 }
 
-function chunksOf<Item>(items: readonly Item[], size: number): Item[][] {
-  const chunks: Item[][] = [];
-  for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));
-  return chunks;
-}
-
 /**
  * Marks job states as settled, and lets those of plain jobs expire. Must follow the settlement: while the hold exists, the
  * sweeper must be able to read how the job ended. States of kept answers expire by the time set at their end, which the ledger
  * shortens.
  */
 export async function expireStates(redis: RedisClient, jobs: readonly ExpiringState[]): Promise<void> {
-  const onNodes = redis instanceof Cluster ? [...groupBy(jobs, (job) => jobKeys.tag(job.jobId)).values()] : [jobs];
-  const groups = onNodes.flatMap((group) => chunksOf(group, maxJobs));
   await Promise.all(
-    groups.map((group) => {
+    groupByTag(redis, jobs, maxJobs).map((group) => {
       const keys = group.map((job) => jobKeys.state(job.jobId));
       const lifetimes = group.map((job) => (job.retentionMs === 0 ? settledMs : ''));
       return untilAccepted(() => expireScript(redis, keys, lifetimes));
