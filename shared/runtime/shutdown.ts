@@ -7,6 +7,12 @@ type Closer = (signal: AbortSignal) => Promise<void> | void;
 /** A terminal's Ctrl-C may arrive twice: from the terminal itself, and forwarded by npm. */
 const sameSignalMs = 1000;
 
+/**
+ * How long the closers may take once their signal is aborted. More than a worker counts the tokens of an interrupted answer
+ * (see estimate-usage.ts), and less than the 10 s that what ends processes adds (see docs/guides/upgrade.md).
+ */
+const graceMs = 8000;
+
 /** Shutdown settings of a process. */
 export interface ClosingOptions {
   /** Runs before `close`, and before its timeout, on SIGTERM only; its signal is aborted when there is no time for it. */
@@ -45,11 +51,10 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
     closingSince = Date.now();
     log.info({ reason }, 'shutting down');
     if (reason === 'SIGTERM') await leave?.(hurry.signal);
-    // The grace period lets the closers react to the aborted signal before the process ends.
     const hardStop = setTimeout(() => {
       log.error('shutdown timed out');
       void end(1);
-    }, timeoutMs + 5000);
+    }, timeoutMs + graceMs);
     hardStop.unref();
     try {
       await close(AbortSignal.timeout(timeoutMs));

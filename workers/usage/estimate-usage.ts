@@ -31,7 +31,7 @@ class Lanes {
 const lanes = 4;
 /** Maximum characters read of an answer's frames; see `Exchange`. */
 const maxRead = 1024 * 1024;
-/** A count that takes longer is replaced by an upper bound. */
+/** A count that takes longer is replaced by an upper bound. Less than the grace period of a shutdown, in which answers are interrupted. */
 const maxMs = 6000;
 
 /** Separate from the counter of the token-counting endpoint, whose requests may take seconds each. */
