@@ -67,6 +67,25 @@ describe('token templates of streams', () => {
     );
   });
 
+  it('GeminiTokenTemplate returns the counts of all events that matched, whatever their keys and values are', () => {
+    const values = fc.oneof(
+      fc.nat(),
+      fc.constantFrom(0, -1, 1.05, 1e30, 'TEXT', 'a1', '\\u0031', '"', '$^', null),
+      fc.array(fc.record({ modality: fc.constantFrom('TEXT', 'IMAGE'), tokenCount: fc.nat() }), { maxLength: 2 }),
+    );
+    const counts = fc.dictionary(fc.constantFrom('a', 'b', 'c1', '.*'), values, { maxKeys: 3 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(counts, fc.nat({ max: 3 })), { minLength: 1, maxLength: 12 }), (shapes) => {
+        const template = GeminiTokenTemplate.from(geminiEvent('one', {}));
+        const all = shapes.flatMap(([each, repeats]) =>
+          Array.from({ length: repeats + 1 }, (_, index) => JSON.parse(JSON.stringify({ ...each, n: 9 + index }))),
+        );
+        for (const each of all) assert.equal(template?.read(geminiEvent('two', each)), '"two"');
+        assert.deepEqual(template?.takeCounts(), Object.assign({}, ...all));
+      }),
+    );
+  });
+
   it('an Anthropic stream of events that differ only in the token yields every token, in whichever block', () => {
     fc.assert(
       fc.property(fc.array(fc.array(texts, { maxLength: 8 }), { minLength: 1, maxLength: 4 }), (blocks) => {
@@ -103,10 +122,9 @@ describe('token templates of streams', () => {
 
   it('GeminiTokenTemplate leaves events with thoughts, an end or odd counts to the full parser', () => {
     const template = GeminiTokenTemplate.from(geminiEvent('one', { totalTokenCount: 1 }));
-    assert.deepEqual(template?.read(geminiEvent('two', { totalTokenCount: 2 })), {
-      token: '"two"',
-      counts: { totalTokenCount: 2 },
-    });
+    assert.equal(template?.read(geminiEvent('two', { totalTokenCount: 2 })), '"two"');
+    assert.deepEqual(template?.takeCounts(), { totalTokenCount: 2 });
+    assert.equal(template?.takeCounts(), undefined);
     const others = [
       geminiEvent('', { totalTokenCount: 2 }),
       geminiEvent('quoted "two"', { totalTokenCount: 2 }),
@@ -116,12 +134,23 @@ describe('token templates of streams', () => {
       geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', '{"a":1},"error":{"code":500}'),
       geminiEvent('two', { totalTokenCount: 2 }).replace('{"totalTokenCount":2}', ''),
       geminiEvent('two', { totalTokenCount: 2 }).slice(0, -1),
+      // Like counts that matched, but no JSON.
+      geminiEvent('two', { totalTokenCount: 2 }).replace(':2}', ':02}'),
+      geminiEvent('two', { totalTokenCount: 2 }).replace(':2}', ':2 2}'),
       // As long as the template's, before the token, between it and the counts, and after these.
       geminiEvent('two', { totalTokenCount: 2 }).replace('"candidates"', '"candidate_"'),
       geminiEvent('two', { totalTokenCount: 2 }, { index: 1 }),
       geminiEvent('two', { totalTokenCount: 2 }).replace('"responseId"', '"error_code"'),
     ];
     for (const event of others) assert.equal(template?.read(event), undefined, event);
+    const noted = (note: string): string => geminiEvent('two', {}).replace('{}', `{"note":"${note}"}`);
+    for (const [note, broken] of [
+      ['\\u0031', '\\u31'],
+      ['\\\\', '\\'],
+    ] as const) {
+      assert.equal(template?.read(noted(note)), '"two"');
+      assert.equal(template?.read(noted(broken)), undefined);
+    }
   });
 
   it('GeminiTokenTemplate makes no template when the position of the token is uncertain', () => {

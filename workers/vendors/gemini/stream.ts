@@ -42,10 +42,9 @@ export class GeminiStream extends DeltaStream {
   /** Takes an event's text, or that of a whole answer, which counts as a single event. */
   readEvent(data: string): void {
     if (data === '') return;
-    const known = this.template?.read(data);
-    if (known !== undefined) {
-      this.metadata = Object.assign(this.metadata ?? {}, known.counts);
-      this.writeToken(known.token);
+    const token = this.template?.read(data);
+    if (token !== undefined) {
+      this.writeToken(token);
       return;
     }
     const answer = parseObject(data, parseExact);
@@ -59,6 +58,7 @@ export class GeminiStream extends DeltaStream {
     if (choices.length === 0 || choices.some(({ isFinished }) => !isFinished)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
+    this.addCounts(this.template?.takeCounts());
     const usage = toUsage(this.metadata);
     return { body: JSON.stringify({ usage }), usage, tier: toTier(this.metadata).service_tier };
   }
@@ -69,8 +69,8 @@ export class GeminiStream extends DeltaStream {
 
   private takeAnswer(answer: JsonObject, data: string): void {
     if (typeof answer.responseId === 'string') this.responseId ??= answer.responseId;
-    // Counts of the prompt are not in every event.
-    if (isObject(answer.usageMetadata)) this.metadata = Object.assign(this.metadata ?? {}, answer.usageMetadata);
+    this.addCounts(this.template?.takeCounts());
+    this.addCounts(answer.usageMetadata);
     const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
     const token = candidates.length === 1 ? this.tokenOf(candidates[0]) : undefined;
     if (token !== undefined) {
@@ -81,6 +81,11 @@ export class GeminiStream extends DeltaStream {
     const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
     if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
     if (choices.length > 0) this.write(JSON.stringify({ choices, ...this.newTier() }));
+  }
+
+  /** Adds the counts of later events: those of the prompt are not in every event. */
+  private addCounts(counts: unknown): void {
+    if (isObject(counts)) this.metadata = Object.assign(this.metadata ?? {}, counts);
   }
 
   /** The service tier, once: every event has it among its counts. */

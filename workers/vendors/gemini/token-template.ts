@@ -3,22 +3,25 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 
 const textKey = /"text":\s*/;
 const countsKey = /"usageMetadata":\s*/;
-
-/** The variable parts of an event that matches a template. */
-export interface TokenOfEvent {
-  /** The text, as a JSON string. */
-  readonly token: string;
-  readonly counts: JsonObject;
-}
+/** Maximum length of counts whose shape is kept, and of shapes in a stream: making one costs as much as parsing dozens. */
+const maxShape = 2000;
+const maxShapes = 3;
 
 /**
- * The events of one stream usually differ in two values: the text, and the counts. A template is such an event around these, so
- * that only the counts of a matching event are parsed, which are a third of it.
+ * The events of one stream usually differ in two values: the text, and the counts, whose keys stay. A template is such an event
+ * around these, so that a matching event is not parsed, and of the counts only the last, when they are asked for.
  */
 export class GeminiTokenTemplate {
   private readonly before: string;
   private readonly between: string;
   private readonly after: string;
+  /** The counts of the latest event: JSON text of an object. */
+  private counts = '{}';
+  /** Those of earlier matching events, whose keys may be others. */
+  private earlier: JsonObject = {};
+  private hasCounts = false;
+  private shape: RegExp | undefined;
+  private shapes = 0;
 
   private constructor(before: string, between: string, after: string) {
     this.before = before;
@@ -47,8 +50,8 @@ export class GeminiTokenTemplate {
     return new GeminiTokenTemplate(data.slice(0, start), data.slice(end, countsStart), after);
   }
 
-  /** The variable parts of an event; undefined if it does not match. */
-  read(data: string): TokenOfEvent | undefined {
+  /** The text that an event adds, as a JSON string; undefined if it does not match. */
+  read(data: string): string | undefined {
     const { before, between, after } = this;
     const countsEnd = data.length - after.length;
     // By slices, as in `TokenTemplate`.
@@ -58,8 +61,28 @@ export class GeminiTokenTemplate {
     if (end === 0 || data.slice(end, countsStart) !== between) return undefined;
     const token = data.slice(before.length, end);
     if (countsEnd <= countsStart || token.length === 2 || !isPlainString(token)) return undefined;
-    const counts = parseCounts(data.slice(countsStart, countsEnd));
-    return counts && { token, counts };
+    return this.keepCounts(data.slice(countsStart, countsEnd)) ? token : undefined;
+  }
+
+  /** The counts of the events that matched since the last call; undefined if none did. */
+  takeCounts(): JsonObject | undefined {
+    if (!this.hasCounts) return undefined;
+    const counts = Object.assign(this.earlier, parseCounts(this.counts));
+    this.hasCounts = false;
+    this.earlier = {};
+    return counts;
+  }
+
+  /** Whether the counts of an event are one object and nothing behind it. */
+  private keepCounts(counts: string): boolean {
+    if (this.shape?.test(counts) !== true) {
+      if (parseCounts(counts) === undefined) return false;
+      if (this.hasCounts) Object.assign(this.earlier, parseCounts(this.counts));
+      this.shape = this.shapes++ < maxShapes ? shapeOf(counts) : undefined;
+    }
+    this.counts = counts;
+    this.hasCounts = true;
+    return true;
   }
 }
 
@@ -71,6 +94,14 @@ function parseCounts(text: string): JsonObject | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Matches texts that differ from this one in whole numbers alone: they are JSON if it is. Undefined if none can be made. */
+function shapeOf(counts: string): RegExp | undefined {
+  // What follows a backslash belongs to it.
+  if (counts.length > maxShape || counts.includes('\\')) return undefined;
+  const pattern = counts.replace(/[.*+?^${}()|[\]]/g, '\\$&').replace(/\d+/g, '(?:0|[1-9]\\d*)');
+  return new RegExp(`^${pattern}$`);
 }
 
 /** The end of the object that begins at `start`; undefined if its braces cannot be counted this simply. */

@@ -110,7 +110,8 @@ export class SseReader {
     if (this.afterReturn && text.startsWith('\n')) text = text.slice(1);
     this.afterReturn = text.endsWith('\r');
     // The parser would hold back a trailing CR, and with it a whole event, and look for a CR in all that follows each line.
-    this.parser.feed(text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text);
+    if (text.includes('\r')) text = text.replaceAll('\r\n', '\n').replaceAll('\r', '\n');
+    this.parser.feed(text);
   }
 
   private decode(bytes: Buffer): string {
