@@ -7,11 +7,8 @@ type Closer = (signal: AbortSignal) => Promise<void> | void;
 /** A terminal's Ctrl-C may arrive twice: from the terminal itself, and forwarded by npm. */
 const sameSignalMs = 1000;
 
-/**
- * How long the closers may take once their signal is aborted. More than a worker counts the tokens of an interrupted answer
- * (see estimate-usage.ts), and less than the 10 s that what ends processes adds (see docs/guides/upgrade.md).
- */
-const graceMs = 8000;
+/** How long the closers may take once their signal is aborted: less than what ends processes adds (see docs/guides/upgrade.md). */
+export const graceMs = 8000;
 
 /** Shutdown settings of a process. */
 export interface ClosingOptions {

@@ -3,6 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { framesInLog, readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { graceMs } from '../../shared/runtime/shutdown.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
@@ -31,8 +32,8 @@ class Lanes {
 const lanes = 4;
 /** Maximum characters read of an answer's frames; see `Exchange`. */
 const maxRead = 1024 * 1024;
-/** A count that takes longer is replaced by an upper bound. Less than the grace period of a shutdown, in which answers are interrupted. */
-const maxMs = 6000;
+/** A count that takes longer is replaced by an upper bound, which a worker that shuts down has yet to write. */
+const maxMs = graceMs - 2000;
 
 /** Separate from the counter of the token-counting endpoint, whose requests may take seconds each. */
 const counter = new TokenCounter();

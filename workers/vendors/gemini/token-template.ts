@@ -15,11 +15,9 @@ export class GeminiTokenTemplate {
   private readonly before: string;
   private readonly between: string;
   private readonly after: string;
-  /** The counts of the latest event: JSON text of an object. */
-  private counts = '{}';
-  /** Those of earlier matching events, whose keys may be others. */
-  private earlier: JsonObject = {};
-  private hasCounts = false;
+  /** The counts of the latest event, as JSON text, if they differ from parsed ones in numbers alone. */
+  private latest: string | undefined;
+  private parsed: JsonObject | undefined;
   private shape: RegExp | undefined;
   private shapes = 0;
 
@@ -66,22 +64,22 @@ export class GeminiTokenTemplate {
 
   /** The counts of the events that matched since the last call; undefined if none did. */
   takeCounts(): JsonObject | undefined {
-    if (!this.hasCounts) return undefined;
-    const counts = Object.assign(this.earlier, parseCounts(this.counts));
-    this.hasCounts = false;
-    this.earlier = {};
-    return counts;
+    const { latest, parsed } = this;
+    this.latest = undefined;
+    this.parsed = undefined;
+    return latest === undefined ? parsed : Object.assign(parsed ?? {}, parseCounts(latest));
   }
 
   /** Whether the counts of an event are one object and nothing behind it. */
   private keepCounts(counts: string): boolean {
-    if (this.shape?.test(counts) !== true) {
-      if (parseCounts(counts) === undefined) return false;
-      if (this.hasCounts) Object.assign(this.earlier, parseCounts(this.counts));
-      this.shape = this.shapes++ < maxShapes ? shapeOf(counts) : undefined;
+    if (this.shape?.test(counts)) {
+      this.latest = counts;
+      return true;
     }
-    this.counts = counts;
-    this.hasCounts = true;
+    const parsed = parseCounts(counts);
+    if (parsed === undefined) return false;
+    this.parsed = Object.assign(this.takeCounts() ?? {}, parsed);
+    this.shape = this.shapes++ < maxShapes ? shapeOf(counts) : undefined;
     return true;
   }
 }

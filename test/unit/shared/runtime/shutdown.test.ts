@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url';
 const closing = fileURLToPath(new URL('./closing-process.ts', import.meta.url));
 
 /** What a process sends until it ends, and its exit code. */
-async function stepsOf(act: (child: ChildProcess, step: string) => void): Promise<unknown[]> {
-  const child = fork(closing, { execArgv: ['--import', import.meta.resolve('tsx')] });
+async function stepsOf(act: (child: ChildProcess, step: string) => void, ...words: string[]): Promise<unknown[]> {
+  const child = fork(closing, words, { execArgv: ['--import', import.meta.resolve('tsx')] });
   const steps: unknown[] = [];
   child.on('message', (step: string) => {
     steps.push(step);
@@ -19,7 +19,7 @@ async function stepsOf(act: (child: ChildProcess, step: string) => void): Promis
   return [...steps, code];
 }
 
-describe('closeOnSignal', () => {
+describe('closeOnSignal', { concurrency: true }, () => {
   test('SIGTERM lets the process leave before it closes, and a defect meanwhile ends that at once', async () => {
     const steps = await stepsOf((child, step) => {
       if (step === 'ready') child.kill('SIGTERM');
@@ -33,5 +33,10 @@ describe('closeOnSignal', () => {
     assert.deepEqual(byHand, ['ready', 'closing', 0]);
     const byDefect = await stepsOf((child, step) => step === 'ready' && child.send('fail'));
     assert.deepEqual(byDefect, ['ready', 'closing', 1]);
+  });
+
+  test('a process whose time is over may still take as long as a worker counts an interrupted answer', async () => {
+    const steps = await stepsOf((child, step) => step === 'ready' && child.kill('SIGINT'), '6000');
+    assert.deepEqual(steps, ['ready', 'closing', 'closed', 0]);
   });
 });
