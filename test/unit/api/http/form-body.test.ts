@@ -79,13 +79,6 @@ async function openFiles(): Promise<string[]> {
   return paths.filter((path) => path.startsWith(folder));
 }
 
-// Of no refused form anything stays behind; tests of good forms remove what they stored.
-afterEach(async () => {
-  storage = blobs;
-  assert.deepEqual(await storedFiles(), [], 'a blob stayed behind');
-  assert.deepEqual(await openFiles(), [], 'a file stayed open');
-});
-
 async function toAnswer(response: Response): Promise<Answer> {
   return { ...((await response.json()) as Answer), status: response.status };
 }
@@ -139,6 +132,13 @@ const sample = [
 ].join('');
 
 describe('readForm', () => {
+  // Of no refused form anything stays behind; tests of good forms remove what they stored.
+  afterEach(async () => {
+    storage = blobs;
+    assert.deepEqual(await storedFiles(), [], 'a blob stayed behind');
+    assert.deepEqual(await openFiles(), [], 'a file stayed open');
+  });
+
   it('readForm reads what fetch sends: fields in order, files with their names and types', async () => {
     const form = new FormData();
     form.append('model', 'm');
