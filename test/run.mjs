@@ -167,7 +167,7 @@ const answers = mkdtempSync(join(tmpdir(), 'sluice-test-answers-'));
  * Suites without processes of their own share one, some of them each: to start and to load costs most of these more than their
  * tests. Node 20 cannot.
  */
-const sharing = { 'vendors/': 8, 'unit/': 4 };
+const sharing = { 'vendors/': 8, 'unit/': 6 };
 const sharingSince = 22;
 
 const running = new Set();
