@@ -212,7 +212,7 @@ describe('readBody', () => {
   }
 
   it('readBody keeps a body whose every byte is a chunk of its own in little more memory than its bytes', async () => {
-    const bytes = 300_000;
+    const bytes = 1_000_000;
     const before = heapInUse();
     const socket = await open(`${head}connection: close\r\ntransfer-encoding: chunked\r\n\r\n`);
     const chunks = '1\r\n \r\n'.repeat(10_000);
@@ -221,7 +221,7 @@ describe('readBody', () => {
     }
     const used = heapInUse() - before;
     socket.write('0\r\n\r\n');
-    assert.match(await textUntilEnd(socket), /"bytes":300000/);
+    assert.match(await textUntilEnd(socket), /"bytes":1000000/);
     assert.ok(used < 20 * bytes, `${used} bytes`);
   });
 
@@ -233,9 +233,11 @@ describe('readBody', () => {
 
   it('readBody returns 413 that fetch can read while it sends 30 MB, with a length and chunked', async () => {
     const headers = { 'content-type': 'application/json' };
-    for (const body of [new Uint8Array(30_000_000), new Blob([new Uint8Array(30_000_000)]).stream()]) {
-      const answer = await post(body, headers);
-      assert.deepEqual([answer.status, answer.body.error?.code], [413, 'request_too_large']);
+    for (let round = 0; round < 3; round++) {
+      for (const body of [new Uint8Array(30_000_000), new Blob([new Uint8Array(30_000_000)]).stream()]) {
+        const answer = await post(body, headers);
+        assert.deepEqual([answer.status, answer.body.error?.code], [413, 'request_too_large']);
+      }
     }
   });
 
