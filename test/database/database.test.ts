@@ -12,6 +12,7 @@ import Libsql from 'libsql';
 import { ConfigError } from '../../shared/config/config.ts';
 import { type Database, databaseFile, openDatabase } from '../../shared/database/database.ts';
 import { SqliteError } from '../../shared/database/sqlite-dialect.ts';
+import { typescriptFlags } from '../support/typescript-flags.ts';
 
 const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.url));
 const openSqlite = (dataDir: string): Promise<Database> => openDatabase({ dataDir, databaseUrl: undefined });
@@ -55,7 +56,7 @@ describe('the SQLite database', () => {
   test('four processes that start at once on a new folder migrate it once, and all write to it', async () => {
     const dataDir = newFolder();
     const children = ['a', 'b', 'c', 'd'].map((name) =>
-      fork(openAndInsert, [name, '25', dataDir], { execArgv: ['--import', 'tsx'] }),
+      fork(openAndInsert, [name, '25', dataDir], { execArgv: [...typescriptFlags] }),
     );
     const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0] as number));
     assert.deepEqual(codes, [0, 0, 0, 0]);

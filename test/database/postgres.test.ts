@@ -16,6 +16,7 @@ import { selectRows } from '../../shared/database/select-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { typescriptFlags } from '../support/typescript-flags.ts';
 
 const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.url));
 const account = (id: string) => ({ id, name: id, created_at: 1 });
@@ -73,7 +74,7 @@ describe('the Postgres database', () => {
   test('four processes that start at once on a new one migrate it once, and all write to it', async () => {
     const url = await server.createDatabase();
     const children = ['a', 'b', 'c', 'd'].map((name) =>
-      fork(openAndInsert, [name, '25', '/nowhere', url], { execArgv: ['--import', 'tsx'] }),
+      fork(openAndInsert, [name, '25', '/nowhere', url], { execArgv: [...typescriptFlags] }),
     );
     const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0] as number));
     assert.deepEqual(codes, [0, 0, 0, 0]);

@@ -7,6 +7,7 @@ import { after, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { PNG } from 'pngjs';
+import { typescriptFlags } from '../support/typescript-flags.ts';
 
 const UPLOADS = 40;
 const FILE_BYTES = 20 * 1024 * 1024;
@@ -55,7 +56,7 @@ describe('memory of the sandbox', () => {
     timeout: 120_000,
   }, async () => {
     const main = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
-    child = fork(main, [], { execArgv: ['--import', 'tsx'], silent: true });
+    child = fork(main, [], { execArgv: [...typescriptFlags], silent: true });
     const [{ port }] = (await once(child, 'message')) as [{ port: number }];
     const pid = child.pid as number;
     // An idle process takes more or less from one version of Node to the next.

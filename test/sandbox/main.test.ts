@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startSandbox } from '../../sandbox/server.ts';
+import { typescriptFlags } from '../support/typescript-flags.ts';
 
 const main = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 const children: ChildProcess[] = [];
@@ -13,7 +14,7 @@ after(() => {
 });
 
 function start(...parameters: string[]): ChildProcess {
-  const child = fork(main, parameters, { execArgv: ['--import', 'tsx'], silent: true });
+  const child = fork(main, parameters, { execArgv: [...typescriptFlags], silent: true });
   children.push(child);
   return child;
 }

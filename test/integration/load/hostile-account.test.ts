@@ -8,6 +8,7 @@ import { type Attack, attacks } from '../../support/faults/attacks.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
+import { typescriptFlags } from '../../support/typescript-flags.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
 /** How long each phase lasts, and how many connections each attack has. */
@@ -68,7 +69,7 @@ function p95({ times }: Phase): number {
 async function startAttack({ name }: Attack, key: string): Promise<() => Promise<void>> {
   const args = [name, String(width), gateway.url, key];
   const child = fork(new URL('../../support/faults/hostile-process.ts', import.meta.url), args, {
-    execArgv: ['--import', 'tsx'],
+    execArgv: [...typescriptFlags],
   });
   await once(child, 'message');
   return async () => {

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { TestGateway } from '../gateway.ts';
+import { typescriptFlags } from '../typescript-flags.ts';
 import type { ProbeTask } from './chat-probe.ts';
 
 /** Chat requests from a process that does nothing else. */
@@ -16,7 +17,7 @@ export class ChatTimes {
 
   static async start(): Promise<ChatTimes> {
     const file = fileURLToPath(new URL('./chat-probe.ts', import.meta.url));
-    const child = fork(file, [], { execArgv: ['--import', 'tsx'] });
+    const child = fork(file, [], { execArgv: [...typescriptFlags] });
     const [{ port }] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [{ port: number }];
     return new ChatTimes(child, port);
   }

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { typescriptFlags } from '../../../support/typescript-flags.ts';
 
 const logging = fileURLToPath(new URL('./logging-process.ts', import.meta.url));
 /** Far more than may wait. */
@@ -14,7 +15,7 @@ const manyLines = 40_000;
 /** Starts a process that logs as many lines as it is told, with this as its stdout. */
 async function startLogging(stdout: number | 'pipe'): Promise<ChildProcess> {
   const stdio = ['ignore', stdout, 'inherit', 'ipc'] as const;
-  const child = fork(logging, { execArgv: ['--import', import.meta.resolve('tsx')], stdio: [...stdio] });
+  const child = fork(logging, { execArgv: [...typescriptFlags], stdio: [...stdio] });
   await once(child, 'message');
   return child;
 }

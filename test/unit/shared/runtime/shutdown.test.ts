@@ -3,13 +3,14 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { typescriptFlags } from '../../../support/typescript-flags.ts';
 
 /** A process that closes on a signal, and sends a message for each of its steps. */
 const closing = fileURLToPath(new URL('./closing-process.ts', import.meta.url));
 
 /** What a process sends until it ends, and its exit code. */
 async function stepsOf(act: (child: ChildProcess, step: string) => void, ...words: string[]): Promise<unknown[]> {
-  const child = fork(closing, words, { execArgv: ['--import', import.meta.resolve('tsx')] });
+  const child = fork(closing, words, { execArgv: [...typescriptFlags] });
   const steps: unknown[] = [];
   child.on('message', (step: string) => {
     steps.push(step);
