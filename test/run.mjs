@@ -6,10 +6,10 @@
 // about what is shared through Redis on a Cluster, too; SLUICE_TEST_REDIS=cluster runs all of them on one only.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { installClients, languageNames, missingTool } from './clients/languages.mjs';
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
 import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before.mjs';
@@ -50,7 +50,8 @@ const clusterSuites = [
 const nodeSuites = [
   ...['unit/', 'faults/whole-streams', 'launcher/in-memory-redis'],
   ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
-  ...['integration/http/drain', 'integration/messages/messages.test', 'integration/responses/responses.test'],
+  ...['integration/http/drain', 'integration/http/large-forms', 'integration/http/large-request-bodies'],
+  ...['integration/messages/messages.test', 'integration/responses/responses.test'],
   ...['integration/responses/response-socket', 'integration/responses/response-session'],
   ...['integration/audio/speech', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
   ...['integration/jobs/jobs.test', 'integration/jobs/job-socket', 'integration/jobs/idempotency'],
@@ -163,12 +164,18 @@ const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 /** Where the suites of integration and console keep answers, which are held against /openapi.json at the end. */
 const answers = mkdtempSync(join(tmpdir(), 'sluice-test-answers-'));
 
-/**
- * Suites without processes of their own share one, some of them each: to start and to load costs most of these more than their
- * tests. Node 20 cannot.
- */
-const sharing = { 'vendors/': 8, 'unit/': 6 };
+/** Suites without processes of their own share one, some of them each: to start and to load costs most of these more than their tests. */
+const sharing = { 'vendors/': 8, 'unit/': 5 };
+/** Older versions of Node run each file in a process of its own. */
 const sharingSince = 22;
+
+/** Those of `unit/` that take seconds, by work or by waiting, the longest first: dealt before all others, so that no process has more of them than the next. */
+const longSuites = [
+  ...['api/pipeline/hostile-requests', 'shared/runtime/shutdown', 'api/pipeline/large-bodies', 'api/bounds/busy-loop'],
+  ...['shared/runtime/log', 'api/bounds/connections', 'workers/run/job-run', 'api/http/form-body'],
+  ...['api/endpoints/response-view', 'shared/blobs/blobs', 'workers/usage/token-counter', 'api/pipeline/hold-of'],
+  ...['api/pipeline/request-extent', 'api/replies/bounded-answers'],
+].map((name) => `unit/${name}`);
 
 const running = new Set();
 
@@ -179,8 +186,9 @@ const running = new Set();
 async function run(version, files, settings = {}) {
   let rest = files;
   const parts = [];
-  for (const [start, count] of version < sharingSince || files.length === 1 ? [] : Object.entries(sharing)) {
-    const shared = among([start], rest);
+  for (const [start, count] of files.length === 1 ? [] : Object.entries(sharing)) {
+    const long = longSuites.flatMap((suite) => among([suite], among([start], rest)));
+    const shared = [...new Set([...long, ...among([start], rest)])];
     rest = rest.filter((path) => !shared.includes(path));
     for (let part = 0; part < count; part++) parts.push(shared.filter((_, index) => index % count === part));
   }
@@ -188,7 +196,7 @@ async function run(version, files, settings = {}) {
   let passed = true;
   const runParts = async () => {
     for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
-      passed = (await runTogether(version, part, 'none', settings)) && passed;
+      passed = (await runInOne(version, part, settings)) && passed;
     }
   };
   await Promise.all(Array.from({ length: concurrentParts }, runParts));
@@ -234,6 +242,17 @@ async function runTogether(version, files, concurrency, settings) {
     console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
   }
   return code === 0 && missing === 0;
+}
+
+/** The same in one process. An older Node gets one file that loads the others all at once, so that each has declared its tests and hooks when the first test runs. */
+async function runInOne(version, files, settings) {
+  if (version >= sharingSince) return await runTogether(version, files, 'none', settings);
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-test-loader-'));
+  const loader = join(directory, 'suites.test.mjs');
+  writeFileSync(loader, files.map((file) => `import ${JSON.stringify(pathToFileURL(file).href)};\n`).join(''));
+  const passed = await runTogether(version, [loader], 1, settings);
+  rmSync(directory, { recursive: true, force: true });
+  return passed;
 }
 
 /** Whether every answer that was kept is as /openapi.json says. Single suites may have kept none; all of them together have. */

@@ -5,7 +5,7 @@ import { isMainThread } from 'node:worker_threads';
 const [, file] = process.argv;
 const seconds = Number(process.env.SLUICE_TEST_FILE_SECONDS);
 
-if (isMainThread && seconds > 0 && file?.endsWith('.test.ts')) {
+if (isMainThread && seconds > 0 && /\.test\.m?[jt]s$/.test(file ?? '')) {
   const end = () => {
     const open = process.getActiveResourcesInfo().join(', ');
     console.error(`${file} has not ended ${seconds} s after its start, and is ended. Open in it: ${open}`);
