@@ -1,4 +1,5 @@
 import { type CompletionRequest, defaultMaxTokens } from '../../shared/capabilities/completion.ts';
+import { fieldsOf, numberOf, objectsOf } from '../../shared/capabilities/vendor-values.ts';
 import { ApiError } from '../../shared/errors.ts';
 
 type Fields = Record<string, unknown>;
@@ -34,8 +35,8 @@ interface CompletionChoice {
 
 interface CompletionLogprobs {
   readonly tokens: string[];
-  readonly token_logprobs: number[];
-  readonly top_logprobs: Record<string, number>[];
+  readonly token_logprobs: unknown[];
+  readonly top_logprobs: Record<string, unknown>[];
   readonly text_offset: number[];
 }
 
@@ -59,8 +60,8 @@ export class ChatAsCompletion {
 
   /** The choices of a whole chat completion. @throws ApiError when one has no message. */
   whole(body: string): CompletionChoice[] {
-    const { choices = [] } = JSON.parse(body) as { choices?: Fields[] };
-    return choices.map((choice) => {
+    const { choices } = JSON.parse(body) as Fields;
+    return objectsOf(choices).map((choice) => {
       // A filter may have removed the message.
       if (choice.message == null && choice.finish_reason === 'content_filter') return this.#choice(choice, {});
       if (typeof choice.message !== 'object' || choice.message === null) {
@@ -72,13 +73,15 @@ export class ChatAsCompletion {
 
   /** A chat's chunk as the JSON text of a completion's, or undefined if it has nothing that a completion shows. */
   chunk(text: string): string | undefined {
-    const { choices = [] } = JSON.parse(text) as { choices?: Fields[] };
-    const shown = choices.map((choice) => this.#choice(choice, (choice.delta ?? {}) as Fields)).filter(hasOutput);
+    const { choices } = JSON.parse(text) as Fields;
+    const shown = objectsOf(choices)
+      .map((choice) => this.#choice(choice, fieldsOf(choice.delta)))
+      .filter(hasOutput);
     return shown.length === 0 ? undefined : JSON.stringify({ choices: shown });
   }
 
   #choice(choice: Fields, message: Fields): CompletionChoice {
-    const index = Number(choice.index ?? 0);
+    const index = numberOf(choice.index);
     const isNew = !this.#offsets.has(index);
     if (isNew) this.#offsets.set(index, characters(this.#prompt));
     // A refusal is an answer too, and a completion has only one text.
@@ -86,20 +89,22 @@ export class ChatAsCompletion {
     return {
       text: isNew && this.#echo ? this.#prompt + text : text,
       index: this.#firstIndex + index,
-      logprobs: this.#logprobs(index, choice.logprobs as Fields | null | undefined),
+      logprobs: this.#logprobs(index, fieldsOf(choice.logprobs)),
       finish_reason: finishReason(choice.finish_reason),
     };
   }
 
-  #logprobs(index: number, logprobs: Fields | null | undefined): CompletionLogprobs | null {
-    const tokens = [logprobs?.content, logprobs?.refusal].flatMap((list) => (Array.isArray(list) ? list : []));
-    if (logprobs == null || tokens.length === 0) return null;
+  #logprobs(index: number, { content, refusal }: Fields): CompletionLogprobs | null {
+    const tokens = [content, refusal].flatMap(objectsOf).filter(isTokenLogprob);
+    if (tokens.length === 0) return null;
     const shown: CompletionLogprobs = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
     let offset = this.#offsets.get(index) ?? 0;
-    for (const { token, logprob, top_logprobs: top } of tokens as ChatTokenLogprob[]) {
+    for (const { token, logprob, top_logprobs: top } of tokens) {
       shown.tokens.push(token);
       shown.token_logprobs.push(logprob);
-      const alternatives = (top ?? []).map((other) => [other.token, other.logprob] as const);
+      const alternatives = objectsOf(top)
+        .filter(isTokenLogprob)
+        .map((other) => [other.token, other.logprob] as const);
       shown.top_logprobs.push({ [token]: logprob, ...Object.fromEntries(alternatives) });
       shown.text_offset.push(offset);
       offset += characters(token);
@@ -109,10 +114,8 @@ export class ChatAsCompletion {
   }
 }
 
-interface ChatTokenLogprob {
-  readonly token: string;
-  readonly logprob: number;
-  readonly top_logprobs?: readonly { readonly token: string; readonly logprob: number }[];
+function isTokenLogprob(entry: Fields): entry is Fields & { readonly token: string } {
+  return typeof entry.token === 'string';
 }
 
 /** Characters as OpenAI counts them: code points. */

@@ -1,5 +1,6 @@
 import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
 import { hostedCalls, type ResponseItem } from '../../shared/capabilities/response.ts';
+import { readSignedThought, type SignedThought } from '../../shared/capabilities/signed-thought.ts';
 import { extraContent, readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from '../vendors/support/json-object.ts';
@@ -10,8 +11,15 @@ interface AssistantTurn {
   readonly reasoning: string[];
   /** Of its messages. */
   readonly texts: string[];
+  /** Characters of its texts, joined. */
+  textLength: number;
+  /** Claude's, each with the number of characters before it. */
+  readonly thoughts: { readonly thought: SignedThought; readonly offset: number }[];
   readonly calls: JsonObject[];
 }
+
+/** What is between texts that a chat has in one. */
+const between = '\n\n';
 
 /**
  * The messages of a chat for the items of a response. Consecutive items of the model join into one message. Pictures and files
@@ -68,7 +76,10 @@ export class ResponseItemsAsChat {
     const parts = chatParts(content, `${path}.content`);
     if (role === 'assistant') {
       requireText(parts, `${path}.content`);
-      this.#assistant().texts.push(parts.map(({ text }) => text).join(''));
+      const text = parts.map(({ text }) => text).join('');
+      const turn = this.#assistant();
+      turn.textLength += text.length + (turn.texts.length > 0 ? between.length : 0);
+      turn.texts.push(text);
     } else if (role === 'user') {
       this.#push({ role, content: contentOf(parts) });
     } else {
@@ -77,10 +88,15 @@ export class ResponseItemsAsChat {
     }
   }
 
-  /** Only the vendor can read its encrypted content: of an item without any text only a signature of Google's is kept. */
+  /** Only the vendor can read its encrypted content: of an item without any text only a signature of Google's or a thought of Claude's is kept. */
   #addReasoning({ content, summary, encrypted_content: encrypted }: ResponseItem): void {
     const text = joinTexts(content) || joinTexts(summary);
     if (text !== '') this.#assistant().reasoning.push(text);
+    const thought = readSignedThought(encrypted);
+    if (thought !== undefined) {
+      const { thoughts, textLength: offset } = this.#assistant();
+      thoughts.push({ thought, offset });
+    }
     const signed = readThoughtSignature(encrypted);
     if (signed !== undefined) this.#signatures.set(signed.callId, extraContent(signed.signature));
   }
@@ -108,7 +124,7 @@ export class ResponseItemsAsChat {
 
   #assistant(): AssistantTurn {
     this.#endOutputs();
-    this.#turn ??= { reasoning: [], texts: [], calls: [] };
+    this.#turn ??= { reasoning: [], texts: [], textLength: 0, thoughts: [], calls: [] };
     return this.#turn;
   }
 
@@ -124,12 +140,20 @@ export class ResponseItemsAsChat {
     this.#signatures.delete(undefined);
     if (this.#turn === undefined) return;
     const { reasoning, texts, calls } = this.#turn;
+    const isOfThoughts = texts.length === 0 && calls.length === 0;
+    // Claude refuses a turn of thoughts alone.
+    const thoughts = isOfThoughts ? [] : this.#turn.thoughts;
     this.#turn = undefined;
+    if (isOfThoughts && reasoning.length === 0) return;
     this.#messages.push({
       role: 'assistant',
       // Null only beside calls: vendors refuse an entirely empty message.
-      content: texts.length === 0 && calls.length > 0 ? null : texts.join('\n\n'),
-      ...(reasoning.length > 0 && { reasoning_content: reasoning.join('\n\n') }),
+      content: texts.length === 0 && calls.length > 0 ? null : texts.join(between),
+      ...(reasoning.length > 0 && { reasoning_content: reasoning.join(between) }),
+      ...(thoughts.length > 0 && {
+        thinking_blocks: thoughts.map(({ thought }) => thought),
+        thinking_offsets: thoughts.map(({ offset }) => offset),
+      }),
       ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, ...this.#signatures.get(call.id) })) }),
       ...textSignature,
     });
@@ -152,7 +176,7 @@ function contentOf(parts: readonly JsonObject[]): string | readonly JsonObject[]
 function joinTexts(parts: unknown): string {
   if (!Array.isArray(parts)) return '';
   const texts = parts.map((part) => (isObject(part) ? part.text : undefined));
-  return texts.filter((text) => typeof text === 'string').join('\n\n');
+  return texts.filter((text) => typeof text === 'string').join(between);
 }
 
 /** In OpenAI's wording. */

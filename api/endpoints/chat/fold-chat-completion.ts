@@ -1,3 +1,4 @@
+import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 
 type Fields = Record<string, unknown>;
@@ -27,7 +28,7 @@ export function foldChatCompletion(frames: readonly Frame[]): Fields {
     const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
     if (frame.type !== 'delta' && frame.type !== 'end') continue;
     rest = { ...rest, ...fields };
-    for (const choice of changed ?? []) foldChoice(choices, choice);
+    for (const choice of objectsOf(changed)) foldChoice(choices, choice);
   }
   const folded = [...choices.values()].map(({ choice, toolCalls }) => {
     if (toolCalls.size > 0) choice.message.tool_calls = [...toolCalls.values()];
@@ -44,7 +45,7 @@ export function chatChunkChoice({ message, ...choice }: Fields): Fields {
 }
 
 function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
-  const index = Number(change.index ?? 0);
+  const index = numberOf(change.index);
   let growing = choices.get(index);
   if (growing === undefined) {
     const message: Fields = { role: 'assistant', content: null, refusal: null };
@@ -52,7 +53,7 @@ function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
     choices.set(index, growing);
   }
   const { choice } = growing;
-  foldMessage(growing, (change.delta ?? {}) as Fields);
+  foldMessage(growing, fieldsOf(change.delta));
   if (change.finish_reason != null) choice.finish_reason = change.finish_reason;
   if (change.logprobs != null) foldLogprobs(choice, change.logprobs as Fields);
   for (const [name, value] of Object.entries(change)) {
@@ -67,7 +68,7 @@ function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: F
   for (const [name, value] of Object.entries(delta)) {
     if (value === null || value === undefined || name === 'role') continue;
     const before = message[name];
-    if (name === 'tool_calls') foldToolCalls(toolCalls, value as Fields[]);
+    if (name === 'tool_calls') foldToolCalls(toolCalls, objectsOf(value));
     else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
     else if (name === 'audio') message[name] = foldAudio((before ?? {}) as Fields, value as Fields);
     else if (Array.isArray(value) && Array.isArray(before)) addAll(before, value);
@@ -93,8 +94,8 @@ function joinedBase64(one: string, other: string): string {
 
 function foldToolCalls(calls: Map<number, Fields>, changes: Fields[]): void {
   for (const { index, ...change } of changes) {
-    const call = calls.get(Number(index ?? 0)) ?? {};
-    calls.set(Number(index ?? 0), call);
+    const call = calls.get(numberOf(index)) ?? {};
+    calls.set(numberOf(index), call);
     for (const [name, value] of Object.entries(change)) {
       const isPart = name === 'function' || name === 'custom';
       if (isPart) call[name] = foldText((call[name] ?? {}) as Fields, value);

@@ -3,6 +3,7 @@ import {
   readExtraContent,
   writeThoughtSignature,
 } from '../../../shared/capabilities/thought-signature.ts';
+import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -35,21 +36,23 @@ interface SaidCall {
 export function saidBy(said: Fields): SaidPiece[] {
   const pieces: SaidPiece[] = [];
   const reasoning = isText(said.reasoning_content) ? said.reasoning_content : said.reasoning;
-  const thoughts = listOf(said.thinking_blocks);
+  const thoughts = objectsOf(said.thinking_blocks);
+  const offsets: readonly unknown[] = Array.isArray(said.thinking_offsets) ? said.thinking_offsets : [];
   // A whole message contains its thoughts twice; the blocks have each beside its signature.
-  const isInBlocks = isText(reasoning) && thoughts.map(({ thinking }) => thinking ?? '').join('') === reasoning;
+  const isInBlocks =
+    isText(reasoning) && thoughts.map(({ thinking }) => (isText(thinking) ? thinking : '')).join('') === reasoning;
   if (isText(reasoning) && !isInBlocks) pieces.push({ kind: 'thinking', text: reasoning });
   const { content } = said;
   const text = isText(content) ? content : '';
   let shown = 0;
   for (const [position, { type, thinking, signature, data }] of thoughts.entries()) {
     // A whole message has the offsets of its thoughts in the text; without them the thoughts come first.
-    const before = isInBlocks || !isText(reasoning) ? Number(listOf(said.thinking_offsets)[position] ?? 0) : 0;
+    const before = isInBlocks || !isText(reasoning) ? numberOf(offsets[position]) : 0;
     if (before > shown && before <= text.length) {
       pieces.push({ kind: 'text', text: text.slice(shown, before) });
       shown = before;
     }
-    if (type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: String(data ?? '') });
+    if (type === 'redacted_thinking') pieces.push({ kind: 'redacted', data: isText(data) ? data : '' });
     else {
       if (isInBlocks && isText(thinking)) pieces.push({ kind: 'thinking', text: thinking });
       if (isText(signature)) pieces.push({ kind: 'signature', signature });
@@ -59,15 +62,15 @@ export function saidBy(said: Fields): SaidPiece[] {
   if (isText(said.refusal)) pieces.push({ kind: 'refusal', text: said.refusal });
   const textSignature = readExtraContent(said);
   if (textSignature !== undefined) pieces.push({ kind: 'text signature', signature: textSignature });
-  for (const [position, call] of listOf(said.tool_calls).entries()) {
-    const { name, arguments: text } = (call.function ?? {}) as Fields;
+  for (const [position, call] of objectsOf(said.tool_calls).entries()) {
+    const { name, arguments: text } = fieldsOf(call.function);
     const signature = readExtraContent(call);
     if (signature !== undefined && isText(call.id)) {
       pieces.push({ kind: 'signature', signature: writeThoughtSignature({ callId: call.id, signature }) });
     }
     pieces.push({
       kind: 'call',
-      call: Number(call.index ?? position),
+      call: numberOf(call.index, position),
       ...(isText(call.id) && { id: call.id }),
       ...(isText(name) && { name }),
       text: isText(text) ? text : '',
@@ -124,8 +127,4 @@ export function deltaOf(piece: SaidPiece): Fields {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
-}
-
-function listOf(value: unknown): Fields[] {
-  return Array.isArray(value) ? (value as Fields[]) : [];
 }

@@ -1,3 +1,4 @@
+import { numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import { addAll } from '../chat/fold-chat-completion.ts';
 
@@ -14,13 +15,13 @@ export function foldCompletion(frames: readonly Frame[]): Fields {
     if (frame.type !== 'delta' && frame.type !== 'end') continue;
     const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
     rest = { ...rest, ...fields };
-    for (const change of changed ?? []) foldChoice(choices, change);
+    for (const change of objectsOf(changed)) foldChoice(choices, change);
   }
   return { choices: [...choices.values()].sort((one, other) => Number(one.index) - Number(other.index)), ...rest };
 }
 
 function foldChoice(choices: Map<number, Fields>, change: Fields): void {
-  const index = Number(change.index ?? 0);
+  const index = numberOf(change.index);
   const choice = choices.get(index) ?? { text: '', index, logprobs: null, finish_reason: null };
   choices.set(index, choice);
   for (const [name, value] of Object.entries(change)) {

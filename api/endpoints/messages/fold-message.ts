@@ -1,5 +1,6 @@
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { type SaidPiece, saidBy } from '../chat/said-pieces.ts';
@@ -48,11 +49,11 @@ export class MessageFold {
       this.#isStarted = true;
       events.push({ type: 'message_start', message: this.#emptyMessage(tier, frame.type === 'delta' ? usage : null) });
     }
-    for (const choice of choices ?? []) {
-      if (Number(choice.index ?? 0) !== 0) continue;
+    for (const choice of objectsOf(choices)) {
+      if (numberOf(choice.index) !== 0) continue;
       // Perplexity sends an empty delta beside the message of a whole answer.
       const said = frame.type === 'end' ? (choice.message ?? choice.delta) : (choice.delta ?? choice.message);
-      events.push(...this.#takeChoice(choice, (said ?? {}) as Fields));
+      events.push(...this.#takeChoice(choice, fieldsOf(said)));
     }
     if (frame.type === 'end') {
       events.push(...this.#blocks.end());
@@ -151,7 +152,7 @@ export class MessageFold {
 const windowExceeded = 'model_context_window_exceeded';
 
 function refusalDetails(said: unknown): RefusalDetails {
-  const { category, explanation } = (said ?? {}) as Fields;
+  const { category, explanation } = fieldsOf(said);
   return {
     type: 'refusal',
     category: typeof category === 'string' ? category : null,

@@ -1,7 +1,10 @@
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { type CallableTool, callableTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+import { writeSignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import { readExtraContent, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { fieldsOf, numberOf, objectsOf, textOf } from '../../../shared/capabilities/vendor-values.ts';
+import { saidBy } from '../chat/said-pieces.ts';
 import { GrowingCall } from './growing-call.ts';
 import { GrowingMessage, type ItemPosition } from './growing-message.ts';
 import { GrowingReasoning } from './growing-reasoning.ts';
@@ -52,9 +55,9 @@ export class ChatResponseFold {
 
   /** Adds the delta of a chunk's first choice; a response has no other. */
   take({ choices }: { readonly choices?: unknown }): void {
-    for (const choice of Array.isArray(choices) ? (choices as Fields[]) : []) {
-      if (Number(choice.index ?? 0) !== 0) continue;
-      this.#takeDelta((choice.delta ?? {}) as Fields, logprobsOf(choice));
+    for (const choice of objectsOf(choices)) {
+      if (numberOf(choice.index) !== 0) continue;
+      this.#takeDelta(fieldsOf(choice.delta), logprobsOf(choice));
       if (typeof choice.finish_reason === 'string') this.finishReason = choice.finish_reason;
     }
   }
@@ -77,16 +80,36 @@ export class ChatResponseFold {
   }
 
   #takeDelta(delta: Fields, logprobs: readonly Fields[]): void {
+    if (objectsOf(delta.thinking_blocks).length > 0) this.#takeThoughts(delta);
+    else this.#takeTexts(delta, logprobs);
+    const refusal = textOf(delta.refusal);
+    if (refusal !== '') this.#message().addRefusal(refusal);
+    this.#textSignature = readExtraContent(delta) ?? this.#textSignature;
+    for (const annotation of objectsOf(delta.annotations)) this.#message().addAnnotation(annotation);
+    for (const call of objectsOf(delta.tool_calls)) this.#takeCall(call);
+  }
+
+  #takeTexts(delta: Fields, logprobs: readonly Fields[]): void {
     // Both names are common; a vendor that sends both repeats the text.
     const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning);
     if (reasoning !== '') this.#reasoning().add(reasoning);
     const content = textOf(delta.content);
     if (content !== '' || logprobs.length > 0) this.#message().addText(content, logprobs);
-    const refusal = textOf(delta.refusal);
-    if (refusal !== '') this.#message().addRefusal(refusal);
-    this.#textSignature = readExtraContent(delta) ?? this.#textSignature;
-    for (const annotation of listOf(delta.annotations)) this.#message().addAnnotation(annotation);
-    for (const call of listOf(delta.tool_calls)) this.#takeCall(call);
+  }
+
+  /** The texts of a delta with Claude's thoughts where they stood: a whole answer has several. */
+  #takeThoughts({ refusal: _, tool_calls: __, extra_content: ___, ...delta }: Fields): void {
+    for (const piece of saidBy(delta)) {
+      if (piece.kind === 'text') this.#message().addText(piece.text, []);
+      else if (piece.kind === 'thinking') this.#reasoning().add(piece.text);
+      else if (piece.kind === 'signature') {
+        const open = this.#reasoning();
+        open.sign(writeSignedThought({ type: 'thinking', thinking: open.text, signature: piece.signature }));
+      } else if (piece.kind === 'redacted' && piece.data !== '') {
+        if (this.#open?.item instanceof GrowingReasoning) this.#endOpen('completed');
+        this.#reasoning().sign(writeSignedThought({ type: 'redacted_thinking', data: piece.data }));
+      }
+    }
   }
 
   #reasoning(): GrowingReasoning {
@@ -112,19 +135,19 @@ export class ChatResponseFold {
   }
 
   #takeCall({ index, id, function: said, ...more }: Fields): void {
-    const { name, arguments: piece } = (said ?? {}) as Fields;
+    const { name, arguments: piece } = fieldsOf(said);
     const signature = readExtraContent(more);
     if (signature !== undefined && textOf(id) !== '') {
       this.#reasoning().sign(writeThoughtSignature({ callId: textOf(id), signature }));
     }
-    let slot = this.#calls.get(Number(index ?? 0));
+    let slot = this.#calls.get(numberOf(index));
     if (slot === undefined) {
       if (this.#textSignature !== undefined) {
         this.#reasoning().sign(writeThoughtSignature({ signature: this.#textSignature }));
         this.#textSignature = undefined;
       }
       slot = { id: undefined, early: '', call: undefined, outputIndex: -1 };
-      this.#calls.set(Number(index ?? 0), slot);
+      this.#calls.set(numberOf(index), slot);
     }
     slot.id ??= textOf(id) || undefined;
     if (slot.outputIndex < 0 && textOf(name) !== '') this.#openCall(slot, textOf(name));
@@ -166,14 +189,6 @@ export class ChatResponseFold {
   }
 }
 
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
-
-function listOf(value: unknown): readonly Fields[] {
-  return Array.isArray(value) ? value : [];
-}
-
 function logprobsOf({ logprobs }: Fields): readonly Fields[] {
-  return listOf((logprobs as { content?: unknown } | null | undefined)?.content);
+  return objectsOf(fieldsOf(logprobs).content);
 }

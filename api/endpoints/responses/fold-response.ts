@@ -1,5 +1,6 @@
 import { type NativeResponseEnd, ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
@@ -58,8 +59,7 @@ export class ResponseFold {
 
   #takeDelta(fields: Fields): void {
     if (typeof fields.type === 'string') this.#takeEvent(fields as ResponseEvent);
-    else if (fields.choices === undefined && Array.isArray(fields.items))
-      this.#takeWhole(fields.items as ResponseItem[]);
+    else if (fields.choices === undefined && Array.isArray(fields.items)) this.#takeWhole(objectsOf(fields.items));
     else this.#takeChunk(fields);
   }
 
@@ -70,13 +70,14 @@ export class ResponseFold {
 
   /** Passes on a vendor's event with our own ids. */
   #takeEvent(event: ResponseEvent): void {
-    const item = event.item as ResponseItem | undefined;
+    const [given] = objectsOf([event.item]);
+    const item = given && this.#own(given);
     const own = {
       ...event,
       ...(typeof event.item_id === 'string' && { item_id: ownItemId(event.item_id, this.#job.id) }),
-      ...(item && { item: this.#own(item) }),
+      ...(item && { item }),
     };
-    if (own.type === 'response.output_item.done' && own.item) this.#keep(own.item, Number(event.output_index));
+    if (own.type === 'response.output_item.done' && item) this.#keep(item, event.output_index);
     this.#events.push(own);
   }
 
@@ -87,18 +88,18 @@ export class ResponseFold {
     }
   }
 
-  #keep(item: ResponseItem, index: number): void {
-    this.#output.set(Number.isNaN(index) ? this.#output.size : index, item);
+  #keep(item: ResponseItem, index: unknown): void {
+    this.#output.set(numberOf(index, this.#output.size), item);
   }
 
   #takeEnd(fields: Fields): void {
     const completedAt = fields.completed_at as number | undefined;
     if (fields.response === undefined) this.#endChat(fields, completedAt);
-    else this.#endNative(fields.response as NativeResponseEnd['response'], completedAt);
+    else this.#endNative(fieldsOf(fields.response) as unknown as NativeResponseEnd['response'], completedAt);
   }
 
   #endChat({ choices, usage, ...rest }: Fields, completedAt: number | undefined): void {
-    const whole = Array.isArray(choices) ? (choices as Fields[]).map(chatChunkChoice) : [];
+    const whole = objectsOf(choices).map(chatChunkChoice);
     this.#takeChunk({ ...rest, choices: whole });
     this.#chat.end();
     const { incompleteReason } = this.#chat;
@@ -114,7 +115,7 @@ export class ResponseFold {
 
   #endNative(response: NativeResponseEnd['response'], completedAt: number | undefined): void {
     const { status, incomplete_details: incomplete, output, usage, ...more } = response;
-    if (output !== undefined) this.#takeWhole(output.map((item) => this.#own(item)));
+    this.#takeWhole(objectsOf(output).map((item) => this.#own(item)));
     this.end = {
       status,
       incompleteReason: incomplete?.reason,

@@ -114,7 +114,8 @@ export class GrowingMessage {
 
 /** Chats nest a citation under the name of its type. */
 function flatAnnotation(annotation: Fields): Fields {
-  const { type, [String(type)]: cited, ...rest } = annotation;
+  if (typeof annotation.type !== 'string') return annotation;
+  const { type, [annotation.type]: cited, ...rest } = annotation;
   return typeof cited === 'object' && cited !== null ? { type, ...rest, ...cited } : annotation;
 }
 

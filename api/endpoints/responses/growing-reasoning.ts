@@ -41,6 +41,10 @@ export class GrowingReasoning {
     return this.#encrypted !== undefined;
   }
 
+  get text(): string {
+    return this.#text;
+  }
+
   /** @param encrypted its `encrypted_content`, which callers return unchanged */
   sign(encrypted: string): void {
     this.#encrypted = encrypted;

@@ -1,5 +1,6 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
-import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { carriesThought } from '../../../shared/capabilities/signed-thought.ts';
+import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
@@ -83,7 +84,8 @@ function shownResponse(job: ViewedJob<ResponseViewOptions>, progress: ResponsePr
 }
 
 function shownEvent(job: ViewedJob<ResponseViewOptions>, event: ResponseEvent): ResponseEvent {
-  return event.item === undefined ? event : { ...event, item: shownItem(job, event.item as ResponseItem) };
+  const [item] = objectsOf([event.item]);
+  return item === undefined ? event : { ...event, item: shownItem(job, item) };
 }
 
 /** The vendor always encrypts its reasoning for the next turn; callers see it only if `withoutUnasked` keeps it. */
@@ -92,13 +94,14 @@ function shownItem(job: ViewedJob<ResponseViewOptions>, item: ResponseItem): Res
 }
 
 /**
- * Removes what is shown only if `include` requests it. Google's signatures are always shown: Codex does not request
- * reasoning of unknown models, and some of Google's accept no call back without its signature.
+ * Removes what is shown only if `include` requests it. Google's signatures and Claude's thoughts are always shown:
+ * Codex does not request reasoning of unknown models, some of Google's accept no call back without its signature, and Claude does
+ * not think on without its thought.
  */
 export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
   if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
   const { encrypted_content: encrypted, ...shown } = item;
-  return readThoughtSignature(encrypted) === undefined ? shown : item;
+  return carriesThought(encrypted) ? item : shown;
 }
 
 /** Whether a response runs in the background, and can be watched at any time. */

@@ -1,4 +1,5 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { objectsOf, textOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { ResponseEvent } from './response-event.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -15,15 +16,15 @@ export function wholeItemEvents(item: ResponseItem, outputIndex: number): Respon
   return [
     { type: 'response.output_item.added', output_index: outputIndex, item: beginning(item) },
     ...grownFieldEvents(item, position),
-    ...partsOf(item.summary).flatMap((part, index) => summaryEvents(part, { ...position, summary_index: index })),
-    ...partsOf(item.content).flatMap((part, index) => partEvents(part, { ...position, content_index: index })),
+    ...objectsOf(item.summary).flatMap((part, index) => summaryEvents(part, { ...position, summary_index: index })),
+    ...objectsOf(item.content).flatMap((part, index) => partEvents(part, { ...position, content_index: index })),
     { type: 'response.output_item.done', output_index: outputIndex, item },
   ];
 }
 
 /** An item before its first text. */
 function beginning(item: ResponseItem): ResponseItem {
-  const field = grown[String(item.type)]?.field;
+  const field = grown[textOf(item.type)]?.field;
   return {
     ...item,
     ...('status' in item && { status: 'in_progress' }),
@@ -34,7 +35,7 @@ function beginning(item: ResponseItem): ResponseItem {
 }
 
 function grownFieldEvents(item: ResponseItem, position: Fields): ResponseEvent[] {
-  const { field, event } = grown[String(item.type)] ?? {};
+  const { field, event } = grown[textOf(item.type)] ?? {};
   if (field === undefined) return [];
   const name = item.type === 'function_call' ? { name: item.name } : {};
   return [
@@ -76,10 +77,10 @@ function saidEvents(part: Fields, position: Fields): ResponseEvent[] {
         { type: 'response.reasoning_text.done', ...position, text: part.text },
       ];
     case 'output_text': {
-      const logprobs = partsOf(part.logprobs);
+      const logprobs = objectsOf(part.logprobs);
       return [
         ...pieces('response.output_text.delta', part.text, { ...position, logprobs }),
-        ...partsOf(part.annotations).map((annotation, index) => ({
+        ...objectsOf(part.annotations).map((annotation, index) => ({
           ...{ type: 'response.output_text.annotation.added', ...position },
           ...{ annotation_index: index, annotation },
         })),
@@ -94,8 +95,4 @@ function saidEvents(part: Fields, position: Fields): ResponseEvent[] {
 /** The delta of a whole text; none if it is empty. */
 function pieces(type: string, text: unknown, position: Fields): ResponseEvent[] {
   return text === '' ? [] : [{ type, ...position, delta: text }];
-}
-
-function partsOf(value: unknown): readonly Fields[] {
-  return Array.isArray(value) ? value : [];
 }

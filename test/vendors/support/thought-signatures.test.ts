@@ -8,7 +8,6 @@ import { parseMessages } from '../../../api/endpoints/messages/parse-messages.ts
 import { parseResponse } from '../../../api/endpoints/responses/parse-response.ts';
 import { responseView } from '../../../api/endpoints/responses/response-view.ts';
 import type { ParsedRequest } from '../../../api/pipeline/parsed-request.ts';
-import type { View } from '../../../api/replies/view.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { readThoughtSignature, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
@@ -20,6 +19,7 @@ import { composeResponseRequest } from '../../../workers/vendors/openai/response
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
 import { parseResponseEvents, saidInResponse } from '../../support/said-in-response.ts';
+import { shownInEachForm } from '../../support/shown-in-each-form.ts';
 import { throughLog } from '../../support/through-log.ts';
 import {
   callOf,
@@ -116,21 +116,6 @@ describe("Google's thought signatures", () => {
     };
   };
 
-  /** What a view shows of the frames in each of its forms: streamed, held, and from the frames that are kept. */
-  const shownBy = async <Shown>(
-    view: View,
-    parsed: ParsedRequest,
-    frames: readonly Frame[],
-    fold: (texts: readonly string[]) => Promise<Shown>,
-  ): Promise<Shown> => {
-    const job = jobOf(parsed);
-    const streamed = await fold(frames.flatMap(view.stream(job)));
-    const kept = view.final?.(frames, job) ?? assert.fail('the view says what to keep');
-    assert.deepEqual(await fold(kept.flatMap(view.stream(job))), streamed);
-    assert.deepEqual(JSON.parse(view.held(job, frames)), streamed);
-    return streamed;
-  };
-
   describe("Google's thought signatures through messages", () => {
     const request = (more: object): ParsedRequest => {
       const asked = { model: 'gemini-2.5-flash', max_tokens: 100, messages: [{ role: 'user', content: 'Weather?' }] };
@@ -149,7 +134,7 @@ describe("Google's thought signatures", () => {
     const ask = async (parts: readonly Part[], stream: boolean, more: object = {}): Promise<Anthropic.Message> => {
       answerWith(parts);
       const parsed = request({ stream, ...more });
-      return await shownBy(messages.view, parsed, await execute('messages', parsed), fold);
+      return await shownInEachForm(messages.view, jobOf(parsed), await execute('messages', parsed), fold);
     };
     /** The next turn, as Claude Code makes it. */
     const next = ({ content }: Pick<Anthropic.Message, 'content'>, ids: readonly string[], more: object = {}) =>
@@ -227,7 +212,7 @@ describe("Google's thought signatures", () => {
     const ask = async (parts: readonly Part[], stream: boolean, more: object = {}): Promise<ResponseItem[]> => {
       answerWith(parts);
       const parsed = request({ stream, ...more });
-      const { output } = await shownBy(responseView, parsed, await execute('responses', parsed), fold);
+      const { output } = await shownInEachForm(responseView, jobOf(parsed), await execute('responses', parsed), fold);
       return output;
     };
     /** The next turn, as Codex makes it: without ids and states. */

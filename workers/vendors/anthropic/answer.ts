@@ -1,4 +1,5 @@
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { textOf } from '../../../shared/capabilities/vendor-values.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorUsage } from '../vendor.ts';
@@ -32,7 +33,8 @@ export function finishOf({
   stop_sequence: sequence,
   stop_details: details,
 }: JsonObject): JsonObject {
-  const finish = Object.hasOwn(finishReasons, String(reason)) ? finishReasons[String(reason)] : 'stop';
+  const name = textOf(reason);
+  const finish = Object.hasOwn(finishReasons, name) ? finishReasons[name] : 'stop';
   const stopReason = typeof sequence === 'string' ? sequence : reason === windowExceeded ? reason : undefined;
   return {
     finish_reason: finish,
@@ -89,14 +91,14 @@ export function readMessage(answer: JsonObject): AnthropicAnswer {
   const blocks = content.filter(isObject);
   const texts = blocks.filter(({ type }) => type === 'text');
   const thoughts = blocks.map(toThinkingBlock).filter((block) => block !== undefined);
-  const reasoning = thoughts.map(({ thinking }) => thinking).join('');
+  const reasoning = joinTexts(thoughts.map(({ thinking }) => thinking));
   const calls = blocks.filter(({ type }) => type === 'tool_use');
   const usage = isObject(answer.usage) ? answer.usage : {};
   return {
     message: {
       role: 'assistant',
       // Null only beside calls: no history may hold a message without any content.
-      content: texts.length === 0 && calls.length > 0 ? null : texts.map(({ text }) => text).join(''),
+      content: texts.length === 0 && calls.length > 0 ? null : joinTexts(texts.map(({ text }) => text)),
       ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(thoughts.length > 0 && { thinking_blocks: thoughts }),
       ...thinkingOffsets(blocks),
@@ -128,9 +130,13 @@ export function toHeldAnswer({ message, finish, usage, tier }: AnthropicAnswer):
   return { body: JSON.stringify({ choices, usage, ...tier }), usage, tier: tier.service_tier };
 }
 
+function joinTexts(values: readonly unknown[]): string {
+  return values.map(textOf).join('');
+}
+
 /** A thinking block in the form that requests return it in; undefined for other blocks. */
 export function toThinkingBlock({ type, thinking, signature, data }: JsonObject): JsonObject | undefined {
-  if (type === 'thinking') return { type, thinking: thinking ?? '', signature: signature ?? '' };
+  if (type === 'thinking') return { type, thinking: textOf(thinking), signature: textOf(signature) };
   return type === 'redacted_thinking' ? { type, data } : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { textOf } from '../../../shared/capabilities/vendor-values.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { thinkingOffsets, windowExceeded } from '../anthropic/answer.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -27,7 +28,7 @@ export function converseFinish({ stopReason, additionalModelResponseFields: fiel
   if (malformed.has(stopReason)) {
     throw new ApiError('server_error', `The model made an answer that cannot be used (${stopReason}).`);
   }
-  const reason = String(stopReason);
+  const reason = textOf(stopReason);
   const sequence = isObject(fields) ? fields.stop_sequence : undefined;
   const stopText = typeof sequence === 'string' ? sequence : reason === windowExceeded ? reason : undefined;
   return {
@@ -98,7 +99,7 @@ export function readConverse(text: string, maxCalls: number): ConverseAnswer {
     if (typeof said === 'string') return [{ type: 'text', text: said }];
     return isObject(thought) ? signedBlock(thought) : [];
   });
-  const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => thought ?? '');
+  const reasoning = thoughts.map(reasoningText).map(({ text: thought }) => textOf(thought));
   const signed = thoughts.flatMap(signedBlock);
   const calls = blocks
     .map(({ toolUse }) => toolUse)
@@ -137,7 +138,7 @@ export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer)
 export function thoughtBlock({ thinking, signature, redacted }: JsonObject): JsonObject | undefined {
   if (typeof redacted === 'string' && redacted !== '') return { type: 'redacted_thinking', data: redacted };
   if (typeof signature !== 'string' || signature === '') return undefined;
-  return { type: 'thinking', thinking: thinking ?? '', signature };
+  return { type: 'thinking', thinking: textOf(thinking), signature };
 }
 
 function signedBlock(thought: JsonObject): JsonObject[] {

@@ -1,5 +1,6 @@
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { extraContent } from '../../../shared/capabilities/thought-signature.ts';
+import { numberOf, textOf } from '../../../shared/capabilities/vendor-values.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { tierName } from '../../../shared/money/service-tier.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
@@ -97,8 +98,8 @@ function toLogprobs(result: unknown): JsonObject | null {
 }
 
 function toLogprob({ token, logProbability }: JsonObject): JsonObject {
-  const text = String(token ?? '');
-  return { token: text, logprob: Number(logProbability ?? 0), bytes: [...Buffer.from(text)] };
+  const text = textOf(token);
+  return { token: text, logprob: numberOf(logProbability), bytes: [...Buffer.from(text)] };
 }
 
 const badCalls = new Set(['MALFORMED_FUNCTION_CALL', 'UNEXPECTED_TOOL_CALL', 'TOO_MANY_TOOL_CALLS']);

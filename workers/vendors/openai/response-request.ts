@@ -1,16 +1,16 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { type ResponseItem, type ResponseJob, readItemId } from '../../../shared/capabilities/response.ts';
-import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
+import { carriesThought } from '../../../shared/capabilities/signed-thought.ts';
 import { requestText } from '../request-body.ts';
 import type { VendorCall } from '../vendor.ts';
 
 const encryptedReasoning = 'reasoning.encrypted_content';
 
 /**
- * A quoted text that may be one of the gateway's ids or a signature of Google's, or a key that must be checked. Quotes inside a
+ * A quoted text that may be one of the gateway's ids or a thought or signature of another vendor's, or a key that must be checked. Quotes inside a
  * text are escaped.
  */
-const needsReading = /_[0-9a-f]{32}"|"google:\d|"(?:include|store|background|previous_response_id)"/;
+const needsReading = /_[0-9a-f]{32}"|"(?:google|anthropic):|"(?:include|store|background|previous_response_id)"/;
 
 /**
  * The body of a vendor's `POST /responses`. The vendor must store nothing, and return its reasoning encrypted: the gateway holds
@@ -43,17 +43,15 @@ const ofInput = /^[a-z]+_in\d+$/;
 
 /**
  * An item in the vendor's form; undefined for returned reasoning of the gateway without content: it only has the id of an item
- * that the vendor did not store, or another vendor's signature. So is what another model has thought over a chat: OpenAI refuses
- * reasoning as text.
+ * that the vendor did not store. So is what another model has thought over a chat: OpenAI refuses reasoning as text, and reads only
+ * its own encrypted content.
  */
-function toVendorsItem(given: ResponseItem): ResponseItem | undefined {
-  const isForeign = readThoughtSignature(given.encrypted_content) !== undefined;
-  const item = isForeign ? { ...given, encrypted_content: null } : given;
+function toVendorsItem(item: ResponseItem): ResponseItem | undefined {
   const { id, approval_request_id: approvalId } = item;
   const own = typeof id === 'string' ? readItemId(id) : undefined;
   const isOfChat = own !== undefined && !item.encrypted_content && ofChat.test(own.vendorsId);
-  if (isOfChat && item.type === 'reasoning') return undefined;
-  if ((own !== undefined || isForeign) && isEmptyReasoning(item)) return undefined;
+  if (item.type === 'reasoning' && (isOfChat || carriesThought(item.encrypted_content))) return undefined;
+  if (own !== undefined && isEmptyReasoning(item)) return undefined;
   const asked = typeof approvalId === 'string' ? readItemId(approvalId) : undefined;
   const { id: _, ...unnamed } = item;
   return {

@@ -146,7 +146,7 @@ function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void
     if (!isObject(choice)) {
       throw new ApiError('server_error', "The model's vendor answered with a choice of an unknown shape.");
     }
-    choice.index ??= position;
+    if (typeof choice.index !== 'number') choice.index = position;
     shape(choice);
   }
 }
@@ -156,7 +156,7 @@ function toFinishReason(reason: unknown): string | null {
   if (reason === undefined || reason === null || reason === '') return null;
   if (ownReasons.has(reason)) return reason as string;
   if (reason === 'error') throw new ApiError('server_error', "The model's vendor ended its answer with an error.");
-  const name = String(reason).toLowerCase();
+  const name = typeof reason === 'string' ? reason.toLowerCase() : '';
   return (Object.hasOwn(otherReasons, name) && otherReasons[name]) || 'stop';
 }
 

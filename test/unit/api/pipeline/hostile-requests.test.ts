@@ -11,6 +11,7 @@ import type { Form, Parse, ParsedRequest } from '../../../../api/pipeline/parsed
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import type { RoutedModel } from '../../../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import { pathsOf, replaced } from '../../../support/replaced-values.ts';
 import { madeUpModel, routedModel } from '../../../support/routed-model.ts';
 
 /** What may stand where something else is expected. */
@@ -215,32 +216,6 @@ const samples: Readonly<Record<string, readonly object[]>> = {
   videos: [{ prompt: 'a', seconds: '4', size: '1280x720', input_reference: { image_url: 'https://a.example/a.png' } }],
   'videos.remix': [{ prompt: 'a' }],
 };
-
-/** Where something stands in a value: itself, and every member of it. */
-function pathsOf(value: unknown, path: readonly (string | number)[] = []): (readonly (string | number)[])[] {
-  if (typeof value !== 'object' || value === null) return [path];
-  const steps = Array.isArray(value) ? value.map((_, index) => index) : Object.keys(value);
-  const members = steps.flatMap((step) => pathsOf((value as Record<string, unknown>)[step], [...path, step]));
-  return [path, ...members];
-}
-
-/** The value with something else in one place, or with that added behind it, where the place is in a list. */
-function replaced(
-  value: unknown,
-  [step, ...rest]: readonly (string | number)[],
-  by: unknown,
-  isAdded = false,
-): unknown {
-  if (step === undefined) return by;
-  if (typeof value !== 'object' || value === null) return value;
-  const old = (value as Record<string, unknown>)[step];
-  if (Array.isArray(value)) {
-    const index = Number(step);
-    if (isAdded && rest.length === 0) return value.toSpliced(index, 0, by);
-    return value.toSpliced(index, 1, replaced(old, rest, by, isAdded));
-  }
-  return { ...value, [step]: replaced(old, rest, by, isAdded) };
-}
 
 const models: readonly RoutedModel[] = [
   madeUpModel({ id: 'm', capability: 'chat' }),

@@ -69,6 +69,16 @@ describe('oddly shaped answers', () => {
     assert.deepEqual([response.status, response.output], ['incomplete', []]);
   });
 
+  it('every view of a chat shows the text beside what is no thought, no call and no annotation', () => {
+    const odd = [null, 7, 'x', [], {}, { type: 'redacted_thinking', data: { toString: 1 } }, { thinking: { join: 1 } }];
+    const said = { content: 'Ruby', thinking_blocks: odd, thinking_offsets: odd, tool_calls: odd, annotations: odd };
+    for (const view of [messages.view, responseView, chatCompletions.view, completions.view]) {
+      for (const frames of [[end({ index: 0, message: said })], [delta(1, said), { ...end(), seq: 2 }]] as const) {
+        assert.match(JSON.stringify(held(view, ...frames)), /"(text|content)":"Ruby"/);
+      }
+    }
+  });
+
   it('the view of messages shows the message of a whole answer that also has an empty delta', () => {
     const said = { message: { role: 'assistant', content: 'Ruby' }, delta: { role: 'assistant', content: '' } };
     const message = held(messages.view, end({ index: 0, ...said, finish_reason: 'stop' }));

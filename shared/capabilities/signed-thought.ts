@@ -1,0 +1,42 @@
+import { readThoughtSignature } from './thought-signature.ts';
+
+/**
+ * A thought of Claude's, to be sent back as it is: without it, Claude does not think on after a tool's result
+ * (https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks).
+ */
+export type SignedThought =
+  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
+  | { readonly type: 'redacted_thinking'; readonly data: string };
+
+/** The signature is preceded by its length, so that any text can follow it. */
+const signed = /^anthropic:(\d{1,7}):/;
+const redacted = 'anthropic:redacted:';
+
+/**
+ * Encodes a thought as one text: the `encrypted_content` of a reasoning item, which clients send back unread. The item's own text is
+ * not enough, since clients may leave it out. OpenAI's own content never starts this way.
+ */
+export function writeSignedThought(thought: SignedThought): string {
+  if (thought.type === 'redacted_thinking') return `${redacted}${thought.data}`;
+  return `anthropic:${thought.signature.length}:${thought.signature}${thought.thinking}`;
+}
+
+/** Decodes the output of `writeSignedThought`; undefined for anything else. */
+export function readSignedThought(text: unknown): SignedThought | undefined {
+  if (typeof text !== 'string') return undefined;
+  if (text.startsWith(redacted)) {
+    const data = text.slice(redacted.length);
+    return data === '' ? undefined : { type: 'redacted_thinking', data };
+  }
+  const [head, length] = signed.exec(text) ?? [];
+  if (head === undefined || length === undefined) return undefined;
+  const end = head.length + Number(length);
+  const signature = text.slice(head.length, end);
+  if (signature === '') return undefined;
+  return { type: 'thinking', thinking: text.slice(end), signature };
+}
+
+/** Whether the encrypted content of a reasoning item is what the gateway has made of a thought of Claude's or of a signature of Google's. */
+export function carriesThought(encrypted: unknown): boolean {
+  return readSignedThought(encrypted) !== undefined || readThoughtSignature(encrypted) !== undefined;
+}
