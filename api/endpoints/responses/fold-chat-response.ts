@@ -98,8 +98,8 @@ export class ChatResponseFold {
   }
 
   /** The texts of a delta with Claude's thoughts where they stood: a whole answer has several. */
-  #takeThoughts({ refusal: _, tool_calls: __, extra_content: ___, ...delta }: Fields): void {
-    for (const piece of saidBy(delta)) {
+  #takeThoughts({ content, reasoning_content, reasoning, thinking_blocks, thinking_offsets }: Fields): void {
+    for (const piece of saidBy({ content, reasoning_content, reasoning, thinking_blocks, thinking_offsets })) {
       if (piece.kind === 'text') this.#message().addText(piece.text, []);
       else if (piece.kind === 'thinking') this.#reasoning().add(piece.text);
       else if (piece.kind === 'signature') {
