@@ -1,3 +1,5 @@
+import { fieldsOf } from './vendor-values.ts';
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Google's signature of a thought, to be sent back with the part it belongs to. */
@@ -52,8 +54,4 @@ export function readThoughtSignature(text: unknown): ThoughtSignature | undefine
   if (signature === '') return undefined;
   const callId = String(text).slice(end);
   return { ...(callId !== '' && { callId }), signature };
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }

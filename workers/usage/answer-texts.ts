@@ -1,13 +1,10 @@
-type Fields = Readonly<Record<string, unknown>>;
+import { fieldsOf, numberOf, objectsOf } from '../../shared/capabilities/vendor-values.ts';
 
-/** The items of a list; empty for anything else. */
-export function listOf(value: unknown): Fields[] {
-  return Array.isArray(value) ? (value as Fields[]) : [];
-}
+type Fields = Readonly<Record<string, unknown>>;
 
 /** Joins the texts of parts. */
 export function textsOf(parts: unknown): string {
-  return listOf(parts)
+  return objectsOf(parts)
     .map(({ text }) => (typeof text === 'string' ? text : ''))
     .join('');
 }
@@ -39,40 +36,43 @@ export class AnswerTexts {
 export function readTexts(frames: readonly string[]): AnswerTexts {
   const texts = new AnswerTexts();
   for (const frame of frames) {
-    const said = JSON.parse(frame) as Fields;
-    for (const choice of listOf(said.choices)) readChoice(choice, texts);
+    const said = fieldsOf(JSON.parse(frame));
+    for (const choice of objectsOf(said.choices)) readChoice(choice, texts);
     if (typeof said.type === 'string') {
       texts.areEvents = true;
       readEvent(said, texts);
     }
-    const response = said.response as Fields | null | undefined;
-    for (const [index, item] of listOf(response?.output).entries()) readItem(item, `item ${index}`, texts);
+    for (const [index, item] of objectsOf(fieldsOf(said.response).output).entries())
+      readItem(item, `item ${index}`, texts);
   }
   return texts;
 }
 
 /** A choice of a chat or of a legacy completion, whole or a piece of it. */
 function readChoice(choice: Fields, texts: AnswerTexts): void {
-  const key = `${choice.index ?? 0}`;
+  const key = `${numberOf(choice.index)}`;
   texts.add(`${key} text`, choice.text);
-  const said = (choice.delta ?? choice.message ?? {}) as Fields;
+  const said = fieldsOf(choice.delta ?? choice.message);
   texts.add(`${key} content`, said.content);
   texts.add(`${key} refusal`, said.refusal);
   // Some vendors have the other name, and some both for the same text.
   texts.add(`${key} reasoning`, said.reasoning_content ?? said.reasoning, true);
-  const calls = listOf(said.tool_calls).map((call, at) => [call.index ?? at, call.function ?? call.custom] as const);
+  const calls = objectsOf(said.tool_calls).map(
+    (call, at) => [numberOf(call.index, at), call.function ?? call.custom] as const,
+  );
   for (const [at, called] of [...calls, ['legacy', said.function_call] as const]) {
-    const { name, arguments: json, input } = (called ?? {}) as Fields;
+    const { name, arguments: json, input } = fieldsOf(called);
     texts.add(`${key} call ${at}`, name);
     texts.add(`${key} call ${at}`, json ?? input);
   }
 }
 
 /** An event of a vendor's own Responses API: its deltas are pieces of texts, its other fields repeat them. */
-function readEvent({ type, delta, item, output_index: index }: Fields, texts: AnswerTexts): void {
+function readEvent({ type, delta, item, output_index: place }: Fields, texts: AnswerTexts): void {
   const kind = String(type);
+  const index = numberOf(place);
   if (kind.endsWith('.delta')) texts.add(`item ${index} ${kind}`, delta, kind.includes('reasoning'));
-  else if (kind === 'response.output_item.added') texts.add(`item ${index} name`, (item as Fields | undefined)?.name);
+  else if (kind === 'response.output_item.added') texts.add(`item ${index} name`, fieldsOf(item).name);
 }
 
 /** An item of a response that was not streamed. */
@@ -80,7 +80,7 @@ function readItem(item: Fields, key: string, texts: AnswerTexts): void {
   texts.add(`${key} name`, item.name);
   texts.add(`${key} input`, item.arguments ?? item.input);
   texts.add(`${key} summary`, textsOf(item.summary), true);
-  for (const { text, refusal } of listOf(item.content)) {
+  for (const { text, refusal } of objectsOf(item.content)) {
     texts.add(`${key} content`, text ?? refusal, item.type === 'reasoning');
   }
 }

@@ -1,5 +1,6 @@
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
-import { listOf, readTexts, textsOf } from './answer-texts.ts';
+import { objectsOf } from '../../shared/capabilities/vendor-values.ts';
+import { readTexts, textsOf } from './answer-texts.ts';
 import { countChat, countTexts } from './count-tokens.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -77,7 +78,7 @@ function countEcho({ echo, n }: Fields, prompt: number): number {
 
 /** The items of a Responses request, in the fields where a chat has them. */
 function responseAsChat({ input, instructions, tools, text }: Fields): Fields {
-  const messages = listOf(input).map((item) => {
+  const messages = objectsOf(input).map((item) => {
     const { content, output, summary, name } = item;
     const call = { function: { name, arguments: item.arguments ?? item.input ?? '' } };
     return {

@@ -1,5 +1,5 @@
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { listOf } from './answer-texts.ts';
+import { objectsOf } from '../../shared/capabilities/vendor-values.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -51,7 +51,7 @@ export function countChat(chat: Fields, maxCharacters = maxCounted): number {
   const { json_schema: schema } = (format ?? {}) as Fields;
   const texts = [tools, functions, schema].flatMap((part) => (part == null ? [] : JSON.stringify(part)));
   let tokens = tokensPerAnswer;
-  for (const message of listOf(messages)) tokens += tokensPerMessage + readMessage(message, texts);
+  for (const message of objectsOf(messages)) tokens += tokensPerMessage + readMessage(message, texts);
   return tokens + countTexts(texts, maxCharacters);
 }
 
@@ -60,12 +60,12 @@ function readMessage(message: Fields, texts: string[]): number {
   const { content, reasoning_content: reasoning, tool_calls: calls, function_call: legacy } = message;
   if (typeof content === 'string') texts.push(content);
   if (typeof reasoning === 'string') texts.push(reasoning);
-  for (const call of [...listOf(calls), { function: legacy }]) {
+  for (const call of [...objectsOf(calls), { function: legacy }]) {
     const { name = '', arguments: json, input = '' } = (call.function ?? call.custom ?? {}) as Fields;
     texts.push(String(name), String(json ?? input));
   }
   let tokens = 0;
-  for (const part of listOf(content)) {
+  for (const part of objectsOf(content)) {
     const { file_data: data } = (part.file ?? part) as Fields;
     const text = part.text ?? part.refusal;
     if (typeof text === 'string') texts.push(text);

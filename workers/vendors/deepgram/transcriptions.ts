@@ -1,3 +1,4 @@
+import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
@@ -102,10 +103,6 @@ function readTranscript({ metadata, results }: JsonObject, usual: string | undef
     })),
     words: objectsOf(words).map((said) => ({ word: String(said.punctuated_word ?? said.word), ...timesOf(said) })),
   };
-}
-
-function objectsOf(list: unknown): JsonObject[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
 function timesOf({ start, end }: JsonObject): { start: number; end: number } {

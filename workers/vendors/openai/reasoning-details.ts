@@ -1,5 +1,6 @@
 import { extraContent, readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
-import { isObject, isText, type JsonObject } from '../support/json-object.ts';
+import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
+import { isText, type JsonObject } from '../support/json-object.ts';
 
 const encrypted = 'reasoning.encrypted';
 const googles = 'google-gemini-v1';
@@ -17,10 +18,10 @@ export class CallSignatures {
 
   /** Signs the calls of a message, or of the next delta of a stream, in place. */
   sign(message: JsonObject): void {
-    for (const { type, id, data, format } of objectsIn(message.reasoning_details)) {
+    for (const { type, id, data, format } of objectsOf(message.reasoning_details)) {
       if (type === encrypted && format === googles && isText(id) && isText(data)) this.#signatures.set(id, data);
     }
-    const calls = objectsIn(message.tool_calls);
+    const calls = objectsOf(message.tool_calls);
     for (const { id, index } of calls) if (isText(id)) this.#indices.set(id, index);
     for (const [id, signature] of this.#signatures) {
       const call = calls.find((each) => each.id === id);
@@ -36,13 +37,9 @@ export class CallSignatures {
 /** A message with its calls' signatures where OpenRouter looks for them. Details that a caller has kept stay as they are. */
 export function withReasoningDetails(message: JsonObject): JsonObject {
   if (message.reasoning_details != null) return message;
-  const details = objectsIn(message.tool_calls).flatMap((call, index) => {
+  const details = objectsOf(message.tool_calls).flatMap((call, index) => {
     const data = readExtraContent(call);
     return data === undefined ? [] : [{ type: encrypted, data, id: call.id, format: googles, index }];
   });
   return details.length === 0 ? message : { ...message, reasoning_details: details };
-}
-
-function objectsIn(list: unknown): JsonObject[] {
-  return Array.isArray(list) ? list.filter(isObject) : [];
 }

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { hasImpossibleAmount, maxAmount } from '../../../../shared/money/token-counts.ts';
 import { boundExchange } from '../../../../workers/usage/bound-usage.ts';
 import { countExchange } from '../../../../workers/usage/count-exchange.ts';
+import { pathsOf, replaced } from '../../../support/replaced-values.ts';
 
 const chat = (content: string) => JSON.stringify({ model: 'm', messages: [{ role: 'user', content }] });
 const chunk = (content: string) => JSON.stringify({ id: 'chatcmpl-1', choices: [{ index: 0, delta: { content } }] });
@@ -96,6 +97,38 @@ describe('hasImpossibleAmount', () => {
     assert.equal(hasImpossibleAmount(null, { seconds: 8.5, images: undefined }), false);
     for (const seconds of [-1, Number.NaN, Number.POSITIVE_INFINITY, 1e303]) {
       assert.equal(hasImpossibleAmount(null, { seconds }), true);
+    }
+  });
+});
+
+describe('countExchange', () => {
+  it('countExchange counts the text beside a frame with an arbitrary value in any one position', () => {
+    const call = { index: 0, id: 'a', function: { name: 'f', arguments: '{}' } };
+    const said = {
+      content: 'a',
+      refusal: 'b',
+      reasoning_content: 'c',
+      tool_calls: [call],
+      function_call: { name: 'f' },
+    };
+    const item = { type: 'message', name: 'f', summary: [{ text: 'a' }], content: [{ text: 'b' }] };
+    const samples = [
+      { choices: [{ index: 0, text: 'a', delta: said, message: said }] },
+      { type: 'response.output_text.delta', delta: 'a', output_index: 0, item },
+      { response: { output: [item] } },
+    ];
+    const hostile: readonly unknown[] = [null, 7, 'x', [], {}, [null], { toString: null, valueOf: null }];
+    const { completion: fewest } = countExchange(exchange('Hi', [texts.English]));
+    for (const sample of samples) {
+      for (const path of pathsOf(sample)) {
+        for (const value of hostile) {
+          const whole = exchange('Hi', [texts.English]);
+          const frames = [JSON.stringify(replaced(sample, path, value)), ...whole.frames];
+          const length = frames.reduce((sum, frame) => sum + frame.length, 0);
+          const { completion } = countExchange({ ...whole, frames, length });
+          assert.ok(completion >= fewest, `${path.join('.')} = ${JSON.stringify(value)}: ${completion}`);
+        }
+      }
     }
   });
 });
