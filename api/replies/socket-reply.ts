@@ -11,6 +11,7 @@ import {
   errorEvent,
   isBeyondEnd,
   isDelivered,
+  isErrorEvent,
   pingMs,
   type StreamDress,
 } from './sse-reply.ts';
@@ -132,9 +133,11 @@ export class SocketReply implements FrameReceiver {
     const isFolded = this.error === undefined || (view.showsErrors && hasBegun);
     const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
     this.#folded += events.length;
-    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    for (let index = 0; index < events.length; index++) {
+      this.#event(events[index] as string, frame.seq, index, isErrorEvent(frame, index, events));
+    }
     if (frame.type !== 'end' && frame.type !== 'error') return;
-    if (isBeyondEnd(resumeAfter, frame.seq, events.length)) this.fail(beyondEnd(resumeAfter));
+    if (frame.type === 'end' && isBeyondEnd(resumeAfter, frame.seq, events.length)) this.fail(beyondEnd(resumeAfter));
     else this.#closeCode = closeCodes.finished;
   }
 
@@ -163,8 +166,8 @@ export class SocketReply implements FrameReceiver {
     this.fail(error, closeCodes.goingAway);
   }
 
-  #event(text: string, seq: number, index: number): void {
-    if (isDelivered(this.#options.resumeAfter, seq, index)) return;
+  #event(text: string, seq: number, index: number, isError: boolean): void {
+    if (!isError && isDelivered(this.#options.resumeAfter, seq, index)) return;
     this.position = `${seq}.${index}`;
     this.#messages.push(toMessage(text, text === endMark ? null : this.position));
   }

@@ -42,6 +42,14 @@ export function isDelivered(position: EventPosition | undefined, seq: number, ev
   return position !== undefined && (seq < position.seq || (seq === position.seq && event <= position.event));
 }
 
+/**
+ * Whether an event tells the error that ended an answer. Everybody gets it, whatever their position: where Redis has lost frames that
+ * a client had got, the error has the number of one of them, and the stream would end without a word.
+ */
+export function isErrorEvent({ type }: Frame, index: number, { length }: readonly string[]): boolean {
+  return type === 'error' && index === length - 1;
+}
+
 /** The 400 for a position after the last event of a stream, or after all events so far: it belongs to another job, or to none. */
 export function beyondEnd({ param }: EventPosition): ApiError {
   const message = 'The event to resume after is not one of this job: it has fewer events.';
@@ -136,7 +144,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     const count = this.#fold(frame);
     if (frame.type !== 'end' && error === undefined) return;
     const { resumeAfter } = this.#options;
-    if (isBeyondEnd(resumeAfter, frame.seq, count)) this.fail(beyondEnd(resumeAfter));
+    if (error === undefined && isBeyondEnd(resumeAfter, frame.seq, count)) this.fail(beyondEnd(resumeAfter));
     else this.#end(error);
   }
 
@@ -164,7 +172,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     }
     const event = errorEvent(this.#options.view, error, this.#folded);
     if (seq === undefined) this.#pending += `${event}\n\n`;
-    else this.#event(event, seq, 0);
+    else this.#event(event, seq, 0, true);
     this.#end(error);
   }
 
@@ -178,12 +186,14 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#open();
     const events = this.#options.events(frame);
     this.#folded += events.length;
-    for (let index = 0; index < events.length; index++) this.#event(events[index] as string, frame.seq, index);
+    for (let index = 0; index < events.length; index++) {
+      this.#event(events[index] as string, frame.seq, index, isErrorEvent(frame, index, events));
+    }
     return events.length;
   }
 
-  #event(text: string, seq: number, index: number): void {
-    if (text === '' || isDelivered(this.#options.resumeAfter, seq, index)) return;
+  #event(text: string, seq: number, index: number, isError: boolean): void {
+    if (text === '' || (!isError && isDelivered(this.#options.resumeAfter, seq, index))) return;
     // The id follows the data, because some clients recognize data by the line before it: an empty one, or the event's name.
     // Some expect the end mark exactly as OpenAI sends it.
     this.#pending += text === endMark ? `${text}\n\n` : `${text}\nid: ${seq}.${index}\n\n`;

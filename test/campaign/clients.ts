@@ -27,6 +27,8 @@ export interface ClientRecord {
   readonly exchanges: Exchange[];
   /** Streams as they were read, each over one connection. */
   readonly streams: StreamRead[];
+  /** Of a stream that ended with an error: what it had said, and what it says to whoever reads it from its beginning. */
+  replay?: { readonly had: string; readonly got: string; readonly at: number };
   /** Jobs that were accepted, as far as the client was told. */
   readonly jobIds: Set<string>;
   /** Another final for each client with the same idempotency key. */
@@ -112,7 +114,9 @@ export class Client {
     const pauseMs = this.#random.chance(0.05) ? this.#random.int(20, 200) : undefined;
     const sent = await this.#post({ leave, ...(pauseMs !== undefined && { pauseMs }) });
     if (sent.hasLeft) this.record.hasCancelled = true;
-    return this.#finalOf(sent);
+    const final = this.#finalOf(sent);
+    if (this.record.isStream) await this.#replayFailed(final, sent);
+    return final;
   }
 
   /** Goes on where it was, at another api, each time its connection is lost. */
@@ -134,7 +138,18 @@ export class Client {
       // Of the reading, not of the job.
       if (final.type === 'error' && final.status === 503) final = { type: 'lost' };
     }
+    await this.#replayFailed(final, first);
     return final;
+  }
+
+  /** Reads a stream that ended with an error once more: its beginning must be what was read before. */
+  async #replayFailed(final: Final, { headers }: Exchange): Promise<void> {
+    const { streams } = this.record;
+    if (final.type !== 'error' || final.status !== 200 || streams.length === 0) return;
+    const had = streams.map(({ text }) => text).join('');
+    const replay = await this.#ask(`/v1/jobs/${headers['x-request-id']}/events`, {});
+    if (replay.status !== 200 || !replay.isWhole) return;
+    this.record.replay = { had, got: readStream(replay).text, at: replay.at };
   }
 
   async #async(): Promise<Final> {

@@ -108,7 +108,7 @@ export const defects: readonly Defect[] = [
     files: /finish\.lua$/,
     text: "if state[9] and expected == '' then",
     replacement: "if state[9] == '-' then",
-    rules: ['expired_early', 'lost_tokens', 'late_end', 'stuck'],
+    rules: ['replay_differs'],
     faults: ['process_killed'],
     answers: { tokens: 100, gapMs: 50, writing: 'event_a_write', ending: 'whole' },
   },

@@ -18,7 +18,7 @@ export class FaultProxy {
   /** How much later each piece arrives, in either direction, in ms. */
   delayMs = 0;
   #state: LinkState = 'open';
-  #trap: { readonly text: string; readonly sprung: () => void } | undefined;
+  #refusing: { readonly text: string; readonly refused: () => void } | undefined;
   readonly #pairs = new Set<[Socket, Socket]>();
   readonly #server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
 
@@ -41,14 +41,14 @@ export class FaultProxy {
   set(state: LinkState): void {
     const before = this.#state;
     this.#state = state;
-    this.#trap = undefined;
+    this.#refusing = undefined;
     if (state === 'cut' || (state === 'open' && before !== 'open')) this.reset();
   }
 
-  /** Loses requests from the one on that contains this text. Resolves when it has come. */
-  loseFrom(text: string): Promise<void> {
+  /** Lets Redis refuse every command that contains this text, and no other, until the next `set`. Resolves with the first one. */
+  refuse(text: string): Promise<void> {
     return new Promise((resolve) => {
-      this.#trap = { text, sprung: resolve };
+      this.#refusing = { text, refused: resolve };
     });
   }
 
@@ -87,12 +87,16 @@ export class FaultProxy {
     }
   }
 
+  #withRefused(bytes: Buffer): Buffer {
+    if (this.#refusing === undefined || !bytes.includes(this.#refusing.text)) return bytes;
+    const { text, refused } = this.#refusing;
+    refused();
+    return Buffer.concat(splitCommands(bytes).map((command) => (command.includes(text) ? refusedCommand : command)));
+  }
+
   #forward(from: Socket, to: Socket, losing: LinkState): void {
-    from.on('data', (bytes) => {
-      if (losing === 'requests_lost' && this.#trap !== undefined && bytes.includes(this.#trap.text)) {
-        this.#state = losing;
-        this.#trap.sprung();
-      }
+    from.on('data', (received) => {
+      const bytes = losing === 'requests_lost' ? this.#withRefused(received) : received;
       if (this.#state === losing || to.destroyed) return;
       if (this.delayMs > 0) {
         // Equal delays end in the order in which they began.
@@ -104,4 +108,34 @@ export class FaultProxy {
     });
     from.on('end', () => to.end());
   }
+}
+
+/** A command that Redis refuses, as it does all that write when it is full. */
+const refusedCommand = toCommand(['eval', "return redis.error_reply('OOM command not allowed')", '0']);
+
+function toCommand(parts: readonly string[]): Buffer {
+  return Buffer.from(`*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join('')}`);
+}
+
+/** The commands of a request to Redis (RESP arrays of bulk strings), each with all its bytes; what is not whole stays as it is. */
+function splitCommands(bytes: Buffer): Buffer[] {
+  const commands: Buffer[] = [];
+  const readNumber = (type: string, at: number): { value: number; next: number } => {
+    const end = bytes.indexOf('\r\n', at);
+    const value =
+      end === -1 || bytes.toString('latin1', at, at + 1) !== type ? Number.NaN : Number(bytes.subarray(at + 1, end));
+    return { value, next: end + 2 };
+  };
+  for (let from = 0; from < bytes.length; ) {
+    const head = readNumber('*', from);
+    let at = head.next;
+    for (let part = 0; part < head.value; part++) {
+      const { value, next } = readNumber('$', at);
+      at = next + value + 2;
+    }
+    if (Number.isNaN(head.value) || !(at <= bytes.length)) return [...commands, bytes.subarray(from)];
+    commands.push(bytes.subarray(from, at));
+    from = at;
+  }
+  return commands;
 }

@@ -170,7 +170,9 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
   worker_killed_before_settling: (_, role) => ({
     ...{ part: role.name, ms: 0 },
     run: async () => {
-      await Promise.race([role.redisLink.loseFrom(':outbox'), delay(5000)]);
+      await Promise.race([role.redisLink.refuse(':outbox'), delay(5000)]);
+      // Its queue learns that the job is done, or another worker would get it, and settle it.
+      await delay(200);
       await role.kill();
       role.redisLink.set('open');
       await role.start();

@@ -48,6 +48,7 @@ export function judgeClient(evidence: Evidence): Violation[] {
   const texts = new Set(record.finals.flatMap((final) => (final.type === 'whole' ? [final.text] : [])));
   if (texts.size > 1) complain('answers_differ', 'the same key was answered in two ways');
   judgeStreams(evidence, complain);
+  judgeReplay(evidence, complain);
   if (record.kind === 'video' && calls.length > 1) complain('vendor_called_again', 'a video was begun twice');
   for (const exchange of record.exchanges) judgeExchange(evidence, exchange, complain);
   return found;
@@ -118,6 +119,17 @@ function judgeStreams(evidence: Evidence, complain: Complain): void {
     if (call === undefined) complain('wrong_tokens', `a part of an answer: "${text.slice(0, 600)}"`);
     else if (record.kind !== 'keyed') judgeCallsAfter(evidence, call.number, complain);
   }
+}
+
+/** What one reader has got, all get: frames are taken back only where Redis loses them. */
+function judgeReplay({ record: { replay, exchanges }, schedule }: Evidence, complain: Complain): void {
+  if (replay === undefined || replay.got.startsWith(replay.had)) return;
+  const begunAt = Math.min(...exchanges.map(({ at }) => at));
+  if (schedule.has(['answers_rolled_back'], begunAt, replay.at)) return;
+  complain(
+    'replay_differs',
+    `read again it says "${replay.got.slice(0, 600)}", it had said "${replay.had.slice(0, 600)}"`,
+  );
 }
 
 const linkFaults = ['client_link_cut', 'client_replies_lost', 'process_killed', 'process_frozen'] as const;

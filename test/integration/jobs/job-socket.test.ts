@@ -160,7 +160,9 @@ describe('GET /v1/jobs/{id}/ws', () => {
     const cut = await postLater(streamed('WORDS:20@100', { sandbox: { fault: { kind: 'reset', after_tokens: 5 } } }));
     const messages = await finished(cut.id);
     assert.deepEqual(messages, await sse(cut.id));
-    assert.equal(errorDetails(messages.at(-1)?.data).code, 'stream_interrupted');
+    const last = messages.at(-1);
+    assert.equal(errorDetails(last?.data).code, 'stream_interrupted');
+    assert.deepEqual(await finished(cut.id, `?starting_after=${last?.id}`), [last], 'nobody is left without the error');
   });
 
   it('GET /v1/jobs/{id}/ws ends with the error cancelled when its job is deleted', async () => {

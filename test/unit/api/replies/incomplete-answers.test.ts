@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
-import { pingMs, SseReply } from '../../../../api/replies/sse-reply.ts';
+import { type EventPosition, pingMs, SseReply } from '../../../../api/replies/sse-reply.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { Frame } from '../../../../shared/jobs/append.ts';
 
@@ -20,10 +20,15 @@ function sendFrames(answer: SseReply): void {
   }
 }
 
-/** Sends one answer over a real connection. @param send what it consists of; left out: the frames, each by itself */
+/**
+ * Sends one answer over a real connection.
+ * @param send what it consists of; left out: the frames, each by itself
+ * @param resumeAfter the client's position
+ */
 async function sendAnswer(
   parse: (response: ServerResponse) => void,
   send: (answer: SseReply) => void = sendFrames,
+  resumeAfter?: EventPosition,
 ): Promise<{ answer: SseReply; text: string }> {
   let answer: SseReply | undefined;
   const server = createServer((_request, response) => {
@@ -33,6 +38,7 @@ async function sendAnswer(
       headers: {},
       events: ({ text }) => [`data: ${text}`],
       view: { showsErrors: false },
+      resumeAfter,
       startedAt: performance.now(),
       isRunning: async () => true,
     });
@@ -98,4 +104,31 @@ describe('a silent SSE reply', () => {
     const error = '{"error":{"message":"It is late.","type":"server_error","param":null,"code":"timeout"}}';
     assert.equal(text, `data: first\nid: 1.0\n\ndata: ${error}\n\n`);
   });
+});
+
+describe('the error that ends an SSE reply', () => {
+  const broken: readonly Frame[] = [
+    ...frames.slice(0, 2),
+    { seq: 3, type: 'error', text: '{"code":"stream_interrupted","message":"It broke off."}' },
+  ];
+  // The number of the error itself, and one of a frame that Redis has lost, with a whole frame's events and with one of them.
+  for (const [seq, event] of [
+    [3, 0],
+    [3, Number.POSITIVE_INFINITY],
+    [7, 2],
+  ] as const) {
+    it(`a client that resumes after ${seq}.${event} gets the error with the number 3`, async () => {
+      const { text } = await sendAnswer(
+        () => undefined,
+        (answer) => {
+          for (const frame of broken) answer.frame(frame);
+        },
+        { seq, event },
+      );
+      assert.match(
+        text,
+        /^data: \{"error":\{"message":"It broke off\.".*"code":"stream_interrupted"\}\}\nid: 3\.0\n\n$/,
+      );
+    });
+  }
 });
