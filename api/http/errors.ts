@@ -5,6 +5,7 @@ import { anthropicErrorBody } from '../endpoints/messages/anthropic-error.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { Context, State } from '../state.ts';
+import { discardBody } from './body/discard-body.ts';
 import { anthropicLimitHeaders } from './request-report.ts';
 
 /**
@@ -35,6 +36,8 @@ export function errors({ log, refused }: { log: Logger; refused: RefusedRequests
       ctx.body = ctx.state.errorBody?.(error, ctx) ?? error.toWire();
       refused.note(ctx, error);
     }
+    // Of a refused key, say. Node would read it as fast as it comes, however much it is.
+    if (!ctx.req.complete) discardBody(ctx.req);
   };
 }
 

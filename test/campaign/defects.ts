@@ -43,7 +43,7 @@ export const defects: readonly Defect[] = [
     text: 'if isHeld or entry then',
     replacement: 'if true then',
     rules: ['account_differs', 'left_in_redis'],
-    faults: ['redis_replies_lost', 'redis_link_cut'],
+    faults: ['settlement_replies_lost'],
   },
   {
     name: 'a settlement leaves the slot of its key taken',

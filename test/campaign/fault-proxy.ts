@@ -18,7 +18,7 @@ export class FaultProxy {
   /** How much later each piece arrives, in either direction, in ms. */
   delayMs = 0;
   #state: LinkState = 'open';
-  #refusing: { readonly text: string; readonly refused: () => void } | undefined;
+  #trap: { readonly text: string; readonly losing: 'command' | 'replies'; readonly sprung: () => void } | undefined;
   readonly #pairs = new Set<[Socket, Socket]>();
   readonly #server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
 
@@ -41,14 +41,17 @@ export class FaultProxy {
   set(state: LinkState): void {
     const before = this.#state;
     this.#state = state;
-    this.#refusing = undefined;
+    this.#trap = undefined;
     if (state === 'cut' || (state === 'open' && before !== 'open')) this.reset();
   }
 
-  /** Lets Redis refuse every command that contains this text, and no other, until the next `set`. Resolves with the first one. */
-  refuse(text: string): Promise<void> {
+  /**
+   * Waits for a command to Redis that contains this text. Until the next `set` Redis refuses such commands, and no others; or it
+   * does them, and from then on no reply arrives. Resolves with the first one.
+   */
+  lose(losing: 'command' | 'replies', text: string): Promise<void> {
     return new Promise((resolve) => {
-      this.#refusing = { text, refused: resolve };
+      this.#trap = { text, losing, sprung: resolve };
     });
   }
 
@@ -87,16 +90,21 @@ export class FaultProxy {
     }
   }
 
-  #withRefused(bytes: Buffer): Buffer {
-    if (this.#refusing === undefined || !bytes.includes(this.#refusing.text)) return bytes;
-    const { text, refused } = this.#refusing;
-    refused();
+  /** What becomes of a request to Redis that may be one that is waited for. */
+  #trapped(bytes: Buffer): Buffer {
+    if (this.#trap === undefined || !bytes.includes(this.#trap.text)) return bytes;
+    const { text, losing, sprung } = this.#trap;
+    sprung();
+    if (losing === 'replies') {
+      this.#state = 'replies_lost';
+      return bytes;
+    }
     return Buffer.concat(splitCommands(bytes).map((command) => (command.includes(text) ? refusedCommand : command)));
   }
 
   #forward(from: Socket, to: Socket, losing: LinkState): void {
     from.on('data', (received) => {
-      const bytes = losing === 'requests_lost' ? this.#withRefused(received) : received;
+      const bytes = losing === 'requests_lost' ? this.#trapped(received) : received;
       if (this.#state === losing || to.destroyed) return;
       if (this.delayMs > 0) {
         // Equal delays end in the order in which they began.

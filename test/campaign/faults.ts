@@ -23,7 +23,9 @@ export const faultKinds = [
 ] as const;
 
 /** Kinds that come up only where they are asked for: they take long, or hit one step of the way alone. */
-const specialKinds = [...['worker_killed_before_settling', 'redis_refuses_for_long', 'answers_rolled_back']] as const;
+const specialKinds = [
+  ...['worker_killed_before_settling', 'settlement_replies_lost', 'redis_refuses_for_long', 'answers_rolled_back'],
+] as const;
 
 export type FaultKind = (typeof faultKinds)[number] | (typeof specialKinds)[number];
 
@@ -46,6 +48,7 @@ const weights: Readonly<Record<FaultKind, number>> = {
   disk_full: 3,
   database_locked: 3,
   worker_killed_before_settling: 1,
+  settlement_replies_lost: 1,
   redis_refuses_for_long: 1,
   answers_rolled_back: 1,
 };
@@ -60,7 +63,7 @@ export function drawFault(
 ): Fault {
   const kind = random.weighted(only.map((name) => [weights[name], name] as const));
   const { apis, workers, roles } = deployment;
-  const role = random.pick(kind.startsWith('client') ? apis : kind.startsWith('worker') ? workers : roles);
+  const role = random.pick(kind.startsWith('client') ? apis : /^(worker|settlement)_/.test(kind) ? workers : roles);
   return { kind, ...allMakers[kind](deployment, role, random) };
 }
 
@@ -170,7 +173,7 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
   worker_killed_before_settling: (_, role) => ({
     ...{ part: role.name, ms: 0 },
     run: async () => {
-      await Promise.race([role.redisLink.refuse(':outbox'), delay(5000)]);
+      await Promise.race([role.redisLink.lose('command', ':outbox'), delay(5000)]);
       // Its queue learns that the job is done, or another worker would get it, and settle it.
       await delay(200);
       await role.kill();
@@ -178,6 +181,17 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
       await role.start();
     },
   }),
+  settlement_replies_lost: (_, role, random) => {
+    const ms = random.int(5, 200);
+    return {
+      ...{ part: `link of ${role.name}`, ms },
+      run: async () => {
+        await Promise.race([role.redisLink.lose('replies', ':outbox'), delay(5000)]);
+        await delay(ms);
+        role.redisLink.set('open');
+      },
+    };
+  },
   // For longer than anybody tries again.
   redis_refuses_for_long: ({ redis }, _, random) =>
     spell(

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import zlib, { gzipSync } from 'node:zlib';
 import Koa from 'koa';
 import { type BodyBounds, readBody } from '../../api/http/body/read-body.ts';
+import type { State } from '../../api/state.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { longKeepAliveMs } from './long-keep-alive.ts';
 
@@ -21,16 +22,18 @@ export class BodyServer {
   ended: Promise<string> = Promise.resolve('none');
   readonly http: Server;
 
-  private constructor() {
-    const app = new Koa();
+  private constructor(use: ((app: Koa<State>) => void) | undefined) {
+    const app = new Koa<State>();
     // Koa prints the sockets that callers break.
     app.silent = true;
-    app.use((ctx) => this.#answer(ctx));
+    if (use === undefined) app.use((ctx) => this.#answer(ctx));
+    else use(app);
     this.http = createServer({ keepAliveTimeout: longKeepAliveMs }, app.callback());
   }
 
-  static async start(): Promise<BodyServer> {
-    const made = new BodyServer();
+  /** @param use what handles requests in place of `readBody` */
+  static async start(use?: (app: Koa<State>) => void): Promise<BodyServer> {
+    const made = new BodyServer(use);
     made.http.listen(0, '127.0.0.1');
     await once(made.http, 'listening');
     return made;

@@ -10,8 +10,9 @@ import { ApiError } from '../../../shared/errors.ts';
 import { GatheredChunks } from '../../../shared/runtime/collections.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import type { Form } from '../../pipeline/parsed-request.ts';
+import { discardBody } from './discard-body.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { type BodyPace, type BodyWatch, discard, encodingOf, isTooSlow, usualPace } from './read-body.ts';
+import { type BodyPace, type BodyWatch, encodingOf, isTooSlow, usualPace } from './read-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -57,7 +58,7 @@ export async function readForm(
   const boundary = readBoundary(req.headers['content-type'] ?? '');
   const refusal = refuseByHeaders(req, boundary, bounds);
   if (refusal !== undefined) {
-    discard(req);
+    discardBody(req);
     throw refusal;
   }
   const reading = new FormReading(blobs, isHashed);
@@ -65,14 +66,14 @@ export async function readForm(
     await watch?.beforeLarge();
     await receive(req, boundary as string, reading, bounds, watch);
     // Data after the form's end is ignored.
-    if (!req.complete) discard(req);
+    if (!req.complete) discardBody(req);
     return await reading.end();
   } catch (error) {
     await reading.abandon();
     if (!req.complete && !req.destroyed) {
       // The rest of a stalled body may never come, so the connection cannot be reused.
       if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
-      else discard(req);
+      else discardBody(req);
     }
     throw error;
   }

@@ -4,6 +4,7 @@ import zlib from 'node:zlib';
 import type { Context } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import { GatheredChunks, releaseMemory } from '../../../shared/runtime/collections.ts';
+import { discardBody } from './discard-body.ts';
 
 /** The maximum window (8 MiB) of a zstd stream, which is the limit of RFC 9659 for HTTP. */
 const zstdWindowLog = 23;
@@ -107,13 +108,6 @@ export interface BodyBounds {
 type WholeBounds = Required<Omit<BodyBounds, 'watch'>> & Pick<BodyBounds, 'watch'>;
 
 /**
- * How much of a refused body is still read, so that its sender gets the response instead of a connection reset; `bytesPerMs`
- * is of all together. Discarded data must not cost others: every 64 MiB that a process reads cause one long garbage
- * collection.
- */
-const linger = { bytes: 64 * 1024 * 1024, ms: 30_000, bytesPerMs: 32 * 1024, burstMs: 100 };
-
-/**
  * Reads a request's body. A missing Content-Type counts as JSON.
  * @throws ApiError 400 for a broken Content-Encoding, 415 for a type other than JSON or an encoding other than gzip or zstd,
  * 413 for more than 20 MiB uncompressed (at once if Content-Length says so), `timeout` for a body that stalls for a minute
@@ -124,7 +118,7 @@ export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<B
   const whole: WholeBounds = { silenceMs, maxBytes: largestBody, pace: usualPace, ...bounds };
   const refusal = refuseByHeaders(req, whole.maxBytes);
   if (refusal) {
-    discard(req);
+    discardBody(req);
     throw refusal;
   }
   try {
@@ -136,7 +130,7 @@ export async function readBody(ctx: Context, bounds: BodyBounds = {}): Promise<B
     if (req.complete || req.destroyed) throw error;
     // The rest of a stalled body may never come, so the connection cannot be reused.
     if (error instanceof ApiError && error.code === 'timeout') ctx.res.shouldKeepAlive = false;
-    else discard(req);
+    else discardBody(req);
     throw error;
   }
 }
@@ -252,37 +246,4 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
     // The error listener stays attached, for late errors of an unpacker.
     if (unpacker !== undefined) req.on('data', receive).pipe(unpacker).on('error', broken);
   });
-}
-
-/** Time by which the bytes discarded so far are due at that pace (ms, as `performance.now`). */
-let discardedUntil = 0;
-
-/**
- * Reads the rest of a refused body while the response is sent, up to a limit; beyond it the connection is closed. Closing at
- * once would reset the connection, and a client that is still sending would see the reset instead of the response.
- */
-export function discard(req: IncomingMessage): void {
-  let left = linger.bytes;
-  const cut = (): void => {
-    req.destroy();
-  };
-  const timer = setTimeout(cut, linger.ms);
-  timer.unref();
-  let pause: NodeJS.Timeout | undefined;
-  req.on('data', ({ length }: Buffer) => {
-    left -= length;
-    if (left < 0) cut();
-    const now = performance.now();
-    discardedUntil = Math.max(discardedUntil, now - linger.burstMs) + length / linger.bytesPerMs;
-    if (discardedUntil <= now) return;
-    req.pause();
-    pause = setTimeout(() => req.resume(), discardedUntil - now);
-  });
-  req.on('error', () => undefined);
-  req.once('close', () => {
-    clearTimeout(timer);
-    clearTimeout(pause);
-  });
-  // A stream that was piped is paused since.
-  req.resume();
 }

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import OpenAI from 'openai';
 import { largestBody } from '../../../api/http/body/read-body.ts';
+import { errors } from '../../../api/http/errors.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { createLogger } from '../../../shared/runtime/log.ts';
 import { BodyServer, bodyHead, packers, textUntilEnd } from '../../support/body-server.ts';
 import { heapInUse } from '../../support/heap-in-use.ts';
 
@@ -12,6 +15,21 @@ before(async () => {
   server = await BodyServer.start();
 });
 after(() => server.close());
+afterEach(() => {
+  server.bounds = {};
+});
+
+let unread: BodyServer;
+before(async () => {
+  unread = await BodyServer.start((app) => {
+    const parts = { log: createLogger('silent', 'test').log, refused: { note: () => undefined } };
+    app.use(errors(parts as unknown as Parameters<typeof errors>[0]));
+    app.use(() => {
+      throw new ApiError('invalid_api_key', 'No such key.');
+    });
+  });
+});
+after(() => unread.close());
 
 // Each sends tens of megabytes; what needs less is in test/unit.
 describe('readBody of large bodies', () => {
@@ -106,18 +124,43 @@ describe('readBody of large bodies', () => {
     assert.ok(sent < 200_000_000, `${sent} bytes went out`);
   });
 
-  it('readBody discards all rejected bodies together at a limited rate, and then serves the next requests', async () => {
-    const bytes = 40_000_000;
-    const startedAt = performance.now();
-    const senders = Array.from({ length: 2 }, async () => {
-      const socket = await server.open(`${bodyHead}content-length: ${bytes}\r\n\r\n`);
-      socket.write(Buffer.alloc(bytes));
-      socket.write(`${bodyHead}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
-      return await textUntilEnd(socket);
+  for (const refusal of ['its length', 'its watch, after pieces of it have come']) {
+    it(`readBody discards all bodies together at a limited rate that are refused for ${refusal}, and then serves the next requests`, async () => {
+      const isWatched = refusal !== 'its length';
+      const bytes = isWatched ? largestBody / 4 : 2 * largestBody;
+      if (isWatched) server.bounds = { watch: { beforeLarge: refuseLate, grow: () => undefined } };
+      await assertLimitedRate(server, 80 * mebibyte, bytes, isWatched ? 429 : 413);
     });
-    for (const text of await Promise.all(senders)) assert.match(text, /^HTTP\/1\.1 413 .*HTTP\/1\.1 200 /s);
-    const ms = performance.now() - startedAt;
-    // 80 MB at 32 MiB/s, but for what may come at once.
-    assert.ok(ms > 2000, `${2 * bytes} bytes were taken within ${ms} ms`);
+  }
+
+  it('bodies that are refused unread, as for a wrong key, are discarded at a limited rate', async () => {
+    await assertLimitedRate(unread, 80 * mebibyte, 2 * largestBody, 401);
   });
 });
+
+const mebibyte = 1024 * 1024;
+
+let refused = 0;
+
+/** Half of them later than the others: those use up the rate by then, so that these wait, and their responses are sent meanwhile. */
+async function refuseLate(): Promise<void> {
+  await delay(++refused <= 8 ? 50 : 300);
+  throw new ApiError('rate_limit_exceeded', 'Not now.');
+}
+
+/** Sends so many bytes, in bodies of so many, and a small request behind each. */
+async function assertLimitedRate(to: BodyServer, all: number, bytes: number, status: number): Promise<void> {
+  const startedAt = performance.now();
+  const senders = Array.from({ length: all / bytes }, async () => {
+    // In one piece, so that what is there of a body when it is refused fills Node's buffer.
+    const socket = await to.open(`${bodyHead}content-length: ${bytes}\r\n\r\n${'a'.repeat(bytes)}`);
+    socket.write(`${bodyHead}connection: close\r\ncontent-length: 2\r\n\r\n{}`);
+    return await textUntilEnd(socket);
+  });
+  for (const text of await Promise.all(senders)) {
+    assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} .*HTTP/1\\.1 (200|${status}) `, 's'));
+  }
+  const ms = performance.now() - startedAt;
+  // By 32 MiB/s, but for what may come at once.
+  assert.ok(ms > 2000, `${all} bytes were taken within ${ms} ms`);
+}
