@@ -129,8 +129,8 @@ export const defects: readonly Defect[] = [
     replacement:
       'const { refused, postponed } = await writeRecords(store, batch.map(({ item }) => item), log).catch(() => ({ refused: [], postponed: [] }));',
     rules: ['no_row', 'account_differs'],
-    faults: ['database_locked'],
-    size: { faults: 8, gapMs: 4000 },
+    faults: ['database_locked_for_long'],
+    size: { faults: 4, gapMs: 4000 },
   },
   {
     name: 'a request stays in the store',

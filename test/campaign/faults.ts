@@ -24,7 +24,8 @@ export const faultKinds = [
 
 /** Kinds that come up only where they are asked for: they take long, or hit one step of the way alone. */
 const specialKinds = [
-  ...['worker_killed_before_settling', 'settlement_replies_lost', 'redis_refuses_for_long', 'answers_rolled_back'],
+  ...['worker_killed_before_settling', 'settlement_replies_lost'],
+  ...['redis_refuses_for_long', 'database_locked_for_long', 'answers_rolled_back'],
 ] as const;
 
 export type FaultKind = (typeof faultKinds)[number] | (typeof specialKinds)[number];
@@ -50,6 +51,7 @@ const weights: Readonly<Record<FaultKind, number>> = {
   worker_killed_before_settling: 1,
   settlement_replies_lost: 1,
   redis_refuses_for_long: 1,
+  database_locked_for_long: 1,
   answers_rolled_back: 1,
 };
 
@@ -155,18 +157,8 @@ const makers: Readonly<Record<(typeof faultKinds)[number], Maker>> = {
       () => role.tell({ isDiskFull: true }),
       () => role.tell({ isDiskFull: false }),
     ),
-  database_locked: ({ gateway }, _, random) => {
-    // Some for longer than a statement waits.
-    const ms = random.chance(0.25) ? random.int(6000, 11_000) : random.int(300, 5000);
-    return {
-      ...{ part: 'database', ms },
-      run: async () => {
-        const lock = await DatabaseLock.take(gateway.dataDir);
-        await delay(ms);
-        lock.release();
-      },
-    };
-  },
+  database_locked: (deployment, _, random) =>
+    random.chance(0.25) ? databaseLockedForLong(deployment, random) : databaseLocked(deployment, random.int(300, 5000)),
 };
 
 const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
@@ -200,6 +192,7 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
       () => redis.config('SET', 'min-replicas-to-write', '1'),
       () => redis.config('SET', 'min-replicas-to-write', '0'),
     ),
+  database_locked_for_long: (deployment, _, random) => databaseLockedForLong(deployment, random),
   answers_rolled_back: ({ redis }, _, random) => {
     const ms = random.int(50, 1500);
     return {
@@ -214,6 +207,23 @@ const specialMakers: Readonly<Record<(typeof specialKinds)[number], Maker>> = {
 };
 
 const allMakers: Readonly<Record<FaultKind, Maker>> = { ...makers, ...specialMakers };
+
+function databaseLocked({ gateway }: Deployment, ms: number): Omit<Fault, 'kind'> {
+  let lock: DatabaseLock | undefined;
+  return spell(
+    'database',
+    ms,
+    async () => {
+      lock = await DatabaseLock.take(gateway.dataDir);
+    },
+    () => lock?.release(),
+  );
+}
+
+/** For longer than a statement waits. */
+function databaseLockedForLong(deployment: Deployment, random: SeededRandom): Omit<Fault, 'kind'> {
+  return databaseLocked(deployment, random.int(6000, 11_000));
+}
 
 function spell(part: string, ms: number, begin: () => unknown, end: () => unknown): Omit<Fault, 'kind'> {
   return {
