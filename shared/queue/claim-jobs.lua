@@ -7,7 +7,8 @@
 -- ARGV[8] start of the queue's keys   ARGV[9] target of waits in ms, see isNewestFirst in lines.lua; 0: none
 -- ARGV[10] how many of them may be of low priority, see flex-lane.lua
 -- ARGV[11] share of the claims that jobs of high priority may have while others wait, see high-lane.lua
--- ARGV[12…] id and token of each ended job
+-- ARGV[12] '' or the account that has most of the worker's slots: then only jobs of others are claimed
+-- ARGV[13…] id and token of each ended job
 -- Returns whether more jobs wait (1 or 0), then for each claimed job: id, data, priority, number of stalls, why it may no longer
 -- run, the reply of beginJob, which is loaded before this, if its state lies on this node, and the route that it was parked for;
 -- '' for a missing value.
@@ -25,7 +26,7 @@ local function removeEnded(first, last)
   if #ended > 0 then redis.call('DEL', unpack(ended)) end
 end
 -- In chunks: Lua passes at most a few thousand values.
-for first = 12, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
+for first = 13, #ARGV, 1000 do removeEnded(first, math.min(first + 999, #ARGV)) end
 local reply = {0}
 -- Resuming the queue sets the marker for waiting jobs again.
 if redis.call('HEXISTS', KEYS[6], 'paused') == 1 then return reply end
@@ -56,8 +57,29 @@ if hasOthers and redis.call('EXISTS', flexJobs, highLines) > 0 then
   high = redis.call('EXISTS', highLines) == 1 and openHighLane(ARGV[8], ARGV[1], tonumber(ARGV[11]))
 end
 if flex then flex.promote(queueLines, now, time) end
-local wanted, target = tonumber(ARGV[4]), tonumber(ARGV[9])
-while claimed < wanted do
+local wanted, target, dominant = tonumber(ARGV[4]), tonumber(ARGV[9]), ARGV[12]
+
+-- Takes a job without a priority that is not of the dominant account. Only the newest are looked at: what is before them is a burst
+-- whose jobs got none, as the queue had not seen it yet.
+local function takeBeside()
+  local newest = redis.call('LRANGE', KEYS[1], 0, 15)
+  for index = #newest, 1, -1 do
+    local data = redis.call('HGET', ARGV[1] .. newest[index], 'data')
+    local owner = data and string.match(data, '"account":"([^"]*)"')
+    if owner and owner ~= dominant then
+      redis.call('LREM', KEYS[1], 1, newest[index])
+      return newest[index]
+    end
+  end
+end
+
+while dominant ~= '' and claimed < wanted do
+  local id = takeBeside() or hasOthers and redis.call('EXISTS', KEYS[3]) == 1 and queueLines().claimBeside(dominant, now, target)
+  if not id then break end
+  redis.call('LPUSH', KEYS[2], id)
+  claim(id)
+end
+while dominant == '' and claimed < wanted do
   local fromLine = high and high.claimNext(now, target, KEYS[1])
   local id = fromLine or redis.call('RPOPLPUSH', KEYS[1], KEYS[2])
   if not id then
@@ -87,13 +109,13 @@ if flex then
   flex.close()
   -- Another worker may have slots to spare, or another claim of this one, whose jobs have ended: it may be waiting with their slots.
   -- A claim with neither wakes nobody, or claims without slots to spare would wake each other for ever.
-  if (tonumber(ARGV[10]) > 0 or #ARGV > 11) and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
+  if (tonumber(ARGV[10]) > 0 or #ARGV > 12) and not flex.isEmpty() then redis.call('ZADD', KEYS[4], '0', '0') end
 end
 -- What is claimed while others wait, by which the rate of the queue is measured.
 if claimed > 0 and (isMore or lines or high) then redis.call('HINCRBY', ARGV[8] .. 'fairness', 'claimed', claimed) end
 if isMore then
   reply[1] = 1
-  -- Wakes another worker.
-  redis.call('ZADD', KEYS[4], '0', '0')
+  -- Wakes another worker. One that is full looks so often that it must not, and takes no marker either.
+  if dominant == '' then redis.call('ZADD', KEYS[4], '0', '0') end
 end
 return reply

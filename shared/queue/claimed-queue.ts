@@ -58,6 +58,8 @@ export interface ClaimCall {
   readonly targetWaitMs: number;
   /** Share of the claims that jobs of high priority may have while others wait; left out: all. */
   readonly highShare?: number | undefined;
+  /** An account of which no jobs are claimed, nor any that have no priority; left out: none. */
+  readonly beside?: string | undefined;
   /** Claims whose jobs have ended. */
   readonly ended: readonly QueueClaim[];
 }
@@ -90,7 +92,7 @@ export class ClaimedQueue {
   /** Removes ended jobs and claims the next ones; see claim-jobs.lua. Returns whether more wait. */
   async claim(redis: RedisClient, call: ClaimCall): Promise<{ isMore: boolean; entries: QueueEntry[] }> {
     const args = [this.#prefix, call.token, call.lockMs, call.wanted, ...beginTerms(call.workerId)];
-    args.push(this.#root, call.targetWaitMs, call.spare ?? 0, call.highShare ?? 1);
+    args.push(this.#root, call.targetWaitMs, call.spare ?? 0, call.highShare ?? 1, call.beside ?? '');
     for (const { id, token } of call.ended) args.push(id, token);
     const [isMore, ...fields] = await claimScript(redis, [...this.#claimKeys], args);
     const entries: QueueEntry[] = [];

@@ -33,6 +33,8 @@ local function openLines(root, jobs, parked, isHigh)
   -- Lifetime of a line after its last claim, and of what is known of all: longer than any job may wait. A worker of the release before
   -- may be the last to claim, and removes nothing of it.
   local lineMs = 172800000
+  -- Lines that are looked at for a job of another account; each has one job with a start tag.
+  local maxBeside = 16
   -- Lines that are read for a job's place, the longest first.
   local maxLines = 1000
   local now, base
@@ -198,12 +200,8 @@ local function openLines(root, jobs, parked, isHigh)
     return givenUpAt and time - givenUpAt < 3 * target
   end
 
-  -- Takes the next job out of the queue; nil if none has a priority.
-  -- skipsHigh: whether those of high priority, which would be the first, are left
-  local function claimNext(time, target, skipsHigh)
-    local first = skipsHigh and redis.call('ZRANGEBYSCORE', prioritized, unit, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local id, score = unpack(first or redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
-    if not id then return end
+  -- Takes a job with a start tag out of the queue, or the one of its line whose turn it is. Returns it.
+  local function take(id, score, time, target)
     score = read(score)
     local account, work, key = unpack(redis.call('HMGET', jobs .. id, accountField, 'work', 'key'))
     if not account or score < unit then
@@ -222,6 +220,23 @@ local function openLines(root, jobs, parked, isHigh)
     if chosen ~= id then work, key = unpack(redis.call('HMGET', jobs .. chosen, 'work', 'key')) end
     serve(account, chosen, work, score < last * unit and tagOfScore(score) or startTagOf(account), key)
     return chosen
+  end
+
+  -- Takes the next job out of the queue; nil if none has a priority.
+  -- skipsHigh: whether those of high priority, which would be the first, are left
+  local function claimNext(time, target, skipsHigh)
+    local first = skipsHigh and redis.call('ZRANGEBYSCORE', prioritized, unit, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local id, score = unpack(first or redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
+    return id and take(id, score, time, target)
+  end
+
+  -- Takes the next job of any other account than this one out of the queue; nil if the first lines have none.
+  local function claimBeside(account, time, target)
+    local firsts = redis.call('ZRANGEBYSCORE', prioritized, unit, '(' .. written(last * unit), 'WITHSCORES', 'LIMIT', 0, maxBeside)
+    for index = 1, #firsts, 2 do
+      local owner = redis.call('HGET', jobs .. firsts[index], accountField)
+      if owner and owner ~= account then return take(firsts[index], firsts[index + 1], time, target) end
+    end
   end
 
   -- Records that BullMQ's Worker has claimed a job at a priority. Its line may have dropped it since, so its hash tells whether it has
@@ -289,5 +304,5 @@ local function openLines(root, jobs, parked, isHigh)
     if redis.call('EXISTS', prioritized) == 0 then redis.call('DEL', lines, left, finished, root .. 'served') end
   end
 
-  return {join = join, leave = leave, claimNext = claimNext, note = note, ahead = ahead, close = close}
+  return {join = join, leave = leave, claimNext = claimNext, claimBeside = claimBeside, note = note, ahead = ahead, close = close}
 end

@@ -1,6 +1,9 @@
 /** Share of the slots that jobs of low priority leave free. */
 const keptShare = 0.1;
 
+/** Slots beyond all, as a share of them, for jobs of other accounts while one account has most. Few slots get none. */
+const extraShare = 0.1;
+
 /** Slots that a consumer offers to the jobs of one claim. */
 export interface SlotOffer {
   readonly count: number;
@@ -20,13 +23,17 @@ export class ClaimSlots {
   #offered = 0;
   #offeredSpare = 0;
   readonly #waiting: (() => void)[] = [];
-  /** How many there are. */
+  /** Jobs that run, by account. */
+  readonly #accounts = new Map<string, number>();
+  #freeExtra: number;
+  /** How many there are, beside the extra ones. */
   readonly size: number;
   readonly #kept: number;
 
   constructor(size: number) {
     this.size = size;
     this.#free = size;
+    this.#freeExtra = Math.floor(size * extraShare);
     // Of a single slot none can be kept.
     this.#kept = size === 1 ? 0 : Math.ceil(size * keptShare);
   }
@@ -62,17 +69,48 @@ export class ClaimSlots {
     if (count > 0) for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /** Resolves when a slot may be free, or once the signal is aborted. */
-  available(signal: AbortSignal): Promise<void> {
+  /** Counts a job that runs. */
+  begin(account: string): void {
+    this.#accounts.set(account, (this.#accounts.get(account) ?? 0) + 1);
+  }
+
+  /** Counts a job that has ended. */
+  end(account: string): void {
+    const left = (this.#accounts.get(account) ?? 0) - 1;
+    if (left > 0) this.#accounts.set(account, left);
+    else this.#accounts.delete(account);
+  }
+
+  /** The account that has more than half of the slots; undefined if none has. */
+  get dominant(): string | undefined {
+    for (const [account, count] of this.#accounts) if (2 * count > this.size) return account;
+    return undefined;
+  }
+
+  /** Takes all extra slots that are free, for a claim; `giveExtra` returns those that it does not use, and each once its job has ended. */
+  offerExtra(): number {
+    const count = this.#freeExtra;
+    this.#freeExtra = 0;
+    return count;
+  }
+
+  giveExtra(count: number): void {
+    this.#freeExtra += count;
+  }
+
+  /** Resolves when a slot may be free, after `ms`, or once the signal is aborted. */
+  available(signal: AbortSignal, ms?: number): Promise<void> {
     if (this.#free > 0 || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const settle = (): void => {
+        clearTimeout(timer);
         signal.removeEventListener('abort', settle);
         const index = this.#waiting.indexOf(settle);
         // It leaves; a slot that is given now is another's.
         if (index >= 0) this.#waiting.splice(index, 1);
         resolve();
       };
+      const timer = ms === undefined ? undefined : setTimeout(settle, ms);
       signal.addEventListener('abort', settle);
       this.#waiting.push(settle);
     });

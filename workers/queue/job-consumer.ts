@@ -1,16 +1,17 @@
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { jobIdOfEntry } from '../../shared/ids.ts';
-import { type BeginVerdict, readBeginReply, releaseLease } from '../../shared/jobs/attempt.ts';
+import { type BeginVerdict, releaseLease } from '../../shared/jobs/attempt.ts';
 import { settleMs } from '../../shared/jobs/settlement/settle.ts';
-import { ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
-import type { QueuedJob } from '../../shared/queue/queue.ts';
+import { type ClaimCall, ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { SwapRemoveSet } from '../../shared/runtime/collections.ts';
-import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
+import { leaveUnread } from '../../shared/runtime/wire-version.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { type Claim, ClaimKeeper } from './claim-keeper.ts';
 import type { Consumer, JobConsumerOptions } from './consumer.ts';
+import { ExtraClaims } from './extra-claims.ts';
+import { quarantine, readQueuedJob, readVerdict } from './read-entry.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
@@ -57,6 +58,7 @@ export class JobConsumer implements Consumer {
   readonly #waiting: RedisClient;
   readonly #running = new SwapRemoveSet<Claim>();
   readonly #keeper: ClaimKeeper;
+  readonly #extra: ExtraClaims;
   readonly #looping: Promise<void>;
   #ended: Claim[] = [];
   #flushTimer: NodeJS.Timeout | undefined;
@@ -73,6 +75,7 @@ export class JobConsumer implements Consumer {
     this.#queue = new ClaimedQueue(options.capability, options.shard);
     this.#waiting = options.waiting;
     this.#keeper = new ClaimKeeper(options, this.#queue, this.#running);
+    this.#extra = new ExtraClaims(options, this.#queue);
     this.#looping = this.#loop();
   }
 
@@ -103,11 +106,12 @@ export class JobConsumer implements Consumer {
     let waits = false;
     while (!this.#isClosing) {
       const { slots } = this.#options;
-      if (slots.free === 0) {
-        await slots.available(this.#closing.signal);
-        continue;
-      }
       try {
+        if (slots.free === 0) {
+          await slots.available(this.#closing.signal, this.#extra.waitMs);
+          if (this.#extra.waitMs === 0 && !this.#isClosing) await this.#claimExtra();
+          continue;
+        }
         if (waits && slots.isShared) {
           waits = false;
           await this.#waitWithoutSlot();
@@ -137,28 +141,45 @@ export class JobConsumer implements Consumer {
     if (isMarked && (slots.free === 0 || this.#isClosing)) await this.#queue.mark(redis);
   }
 
+  /** Claims jobs of other accounts than the one that has most of the slots, if one has, for the extra slots. */
+  async #claimExtra(): Promise<void> {
+    const lockedUntil = performance.now() + this.#options.lockMs;
+    const call = this.#newCall();
+    const entries = await this.#extra.claim(call);
+    const give = (): void => this.#options.slots.giveExtra(1);
+    if (!this.#hasGivenUp) for (const entry of entries) this.#begin(entry, { ...call, lockedUntil }, give);
+  }
+
+  #newCall(): Omit<ClaimCall, 'wanted' | 'ended'> {
+    const { workerId, begins, lockMs, targetWaitMs, highShare } = this.#options;
+    const token = `${workerId}:${++this.#claims}`;
+    return { token, lockMs, targetWaitMs, highShare, workerId: begins ? workerId : '' };
+  }
+
   /** Removes finished jobs, and claims as many as there are free slots. */
   async #claim(waits: boolean): Promise<ClaimReply> {
     const { slots } = this.#options;
     const offer = slots.offer(this.#isClosing ? 0 : maxClaimed);
     let used = 0;
-    const token = `${this.#options.workerId}:${++this.#claims}`;
+    const lockedUntil = performance.now() + this.#options.lockMs;
+    const newCall = this.#newCall();
     const ended = waits ? [] : this.#takeEnded();
     if (ended.length > 0) this.#removing++;
     try {
-      const { redis, workerId, begins, lockMs, targetWaitMs, highShare } = this.#options;
-      const lockedUntil = performance.now() + lockMs;
+      const { redis } = this.#options;
       // Redis has both commands, so a job is claimed as soon as it arrives, without another round trip. Its slot is reserved: a
       // worker without one must not consume the marker for waiting jobs, which another worker may be waiting for.
       const marker = waits ? this.#queue.waitForJobs(this.#waiting, blockSeconds) : undefined;
       // A failed wait is reported after the jobs claimed behind it have started.
       marker?.catch(() => undefined);
       const { count: wanted, spare } = offer;
-      const call = { token, wanted, spare, lockMs, targetWaitMs, highShare, workerId: begins ? workerId : '', ended };
+      const call = { ...newCall, wanted, spare, ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
+      this.#extra.isMore = isMore;
       if (this.#hasGivenUp) return { count: 0, isMore, isLate: false };
       used = entries.length;
-      for (const entry of entries) this.#begin(entry, { id: entry.id, token, index: 0, lockedUntil });
+      const give = (): void => slots.give(1);
+      for (const entry of entries) this.#begin(entry, { ...newCall, lockedUntil }, give);
       const isLate = (await marker) === true && entries.length === 0;
       return { count: entries.length, isMore, isLate };
     } catch (error) {
@@ -171,13 +192,18 @@ export class JobConsumer implements Consumer {
     }
   }
 
-  #begin({ id, data, priority, stalled, refusal, beginReply, parkedFor }: QueueEntry, claim: Claim): void {
+  /** @param give returns its slot, once it has ended */
+  #begin(entry: QueueEntry, { token, lockedUntil }: Pick<Claim, 'token' | 'lockedUntil'>, give: () => void): void {
+    const { id, data, priority, stalled, refusal, beginReply, parkedFor } = entry;
+    const claim: Claim = { id, token, index: 0, lockedUntil };
     this.#running.add(claim);
     const job = refusal === '' ? readQueuedJob(data) : undefined;
+    const account = typeof job === 'object' ? job.account : undefined;
+    if (account !== undefined) this.#options.slots.begin(account);
     const verdict = readVerdict(beginReply);
     const running =
       job === undefined
-        ? this.#quarantine(id)
+        ? quarantine(id, this.#options)
         : job === 'other_version'
           ? this.#leave(id, verdict)
           : this.#options.run({ job, token: claim.token, priority, stalled, verdict, parkedFor });
@@ -195,16 +221,10 @@ export class JobConsumer implements Consumer {
       })
       .finally(() => {
         this.#running.delete(claim);
-        this.#options.slots.give(1);
+        if (account !== undefined) this.#options.slots.end(account);
+        give();
         this.#wake();
       });
-  }
-
-  /** Removes a job that is unreadable or has stalled too often, which would otherwise return forever. */
-  async #quarantine(id: string): Promise<'done'> {
-    const { log, capability } = this.#options;
-    log.error({ job: id, capability }, 'queued job is unreadable or stalled too often; it is removed');
-    return 'done';
   }
 
   /** Returns a job of another version to the queue, for a worker that can read it, after a pause in which others may run. */
@@ -276,22 +296,5 @@ export class JobConsumer implements Consumer {
 
   get #isClosing(): boolean {
     return this.#closing.signal.aborted;
-  }
-}
-
-/** An unreadable state yields undefined: the run then calls `begin` again and gets the reason. */
-function readVerdict(reply: string): BeginVerdict | undefined {
-  const verdict = reply === '' ? undefined : readBeginReply(reply);
-  return verdict?.verdict === 'unreadable' ? undefined : verdict;
-}
-
-/** Parses a queued job; undefined for invalid text. */
-function readQueuedJob(data: string): QueuedJob | 'other_version' | undefined {
-  try {
-    const job = JSON.parse(data) as QueuedJob | null;
-    if (!isReadable(job?.v)) return 'other_version';
-    return typeof job?.id === 'string' ? job : undefined;
-  } catch {
-    return undefined;
   }
 }

@@ -3,7 +3,10 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { queueKeysPrefix } from '../../../shared/redis/keys.ts';
 import { held } from '../../support/chat-requests.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Attack, attacks } from '../../support/faults/attacks.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
@@ -28,15 +31,25 @@ let gateway: TestGateway;
 let victim: string;
 
 before(async () => {
-  // So few that the queue fills in the time of a phase; the tenth of it that stays free is more than the attack's connections.
+  // So few slots that the queue fills in the time of a phase; the tenth of it that stays free is more than the attack's connections.
   const few = isSoak
-    ? { SLUICE_QUEUE_LIMIT: '1000', WORKER_CONCURRENCY_CHAT: '200' }
-    : { SLUICE_QUEUE_LIMIT: '100', WORKER_CONCURRENCY_CHAT: '8' };
+    ? { SLUICE_QUEUE_LIMIT: '1000', WORKER_CONCURRENCY_CHAT: '40' }
+    : { SLUICE_QUEUE_LIMIT: '100', WORKER_CONCURRENCY_CHAT: '10' };
   const settings = { ...few, SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
   gateway = await TestGateway.start({ settings });
   victim = await makeApiKey(gateway, { accountId: 'victim' });
 });
 after(() => gateway?.stop());
+
+/** Waits until the worker runs nothing: what an attack leaves in the queue would be part of the next one's calm. */
+async function untilCalm(): Promise<void> {
+  const redis = new Redis(gateway.redisUrl);
+  try {
+    await eventually(async () => assert.equal(await redis.exists(`${queueKeysPrefix('chat')}active`), 0), 60_000);
+  } finally {
+    redis.disconnect();
+  }
+}
 
 const small = JSON.stringify(held('Hi', { max_tokens: 5 }));
 const large = JSON.stringify(held('x'.repeat(300_000), { max_tokens: 5 }));
@@ -95,6 +108,7 @@ describe('one hostile account', () => {
         assert.ok(hurt.times.length >= 3, 'the victim was served');
       } finally {
         await end();
+        await untilCalm();
       }
     });
   }

@@ -4,8 +4,8 @@ import { held } from '../chat-requests.ts';
 import { RawRequest } from '../raw-request.ts';
 
 const path = '/v1/chat/completions';
-/** Of 40 connections with 1.8 MB a request, or 18 MB in 5 s, the attacker's network has 1 Gbit/s; of small ones some 1,500 come a second. */
-const [largeRestMs, smallRestMs] = [500, 25];
+/** Of 40 connections with 1.8 MB a request, or 18 MB in 5 s, the attacker's network has 1 Gbit/s; of small ones some 1,500 come a second. Five a second of each fill a queue. */
+const [largeRestMs, smallRestMs, fillingRestMs] = [500, 25, 200];
 
 /** Whom an attack is made on, and by whom. */
 interface Target {
@@ -93,6 +93,13 @@ const watchers: Attack['run'] = async (target, signal) => {
   });
 };
 
+/** Requests whose answers are for later. */
+const later = (text: string, restMs: number): Attack['run'] => {
+  const body = JSON.stringify(held(text, { max_tokens: 30 }));
+  const headers = { prefer: 'respond-async' };
+  return (target, signal) => repeat(signal, restMs, () => post(target, body, { signal, headers }));
+};
+
 /** Each is a test of its own. */
 export const attacks: readonly Attack[] = [
   {
@@ -105,14 +112,9 @@ export const attacks: readonly Attack[] = [
     credit: 1,
     run: (target, signal) => repeat(signal, largeRestMs, () => post(target, values, { signal })),
   },
-  {
-    name: 'a queue that is filled',
-    credit: 1,
-    run: (target, signal) => {
-      const body = JSON.stringify(held('WORDS:2@1000', { max_tokens: 30 }));
-      return repeat(signal, smallRestMs, () => post(target, body, { signal, headers: { prefer: 'respond-async' } }));
-    },
-  },
+  { name: 'many small requests', credit: 1, run: later('WORDS:2@1000', smallRestMs) },
+  // A second each: they take all slots of the worker, and some more come than it ends.
+  { name: 'a queue that is filled', credit: 1, run: later('WORDS:2@2', fillingRestMs) },
   { name: 'unfinished bodies, without credit', credit: 0, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished bodies', credit: 1, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished forms', credit: 1, run: unfinished(form, 20_000_000, part) },

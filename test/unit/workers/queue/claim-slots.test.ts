@@ -63,4 +63,31 @@ describe('slots of a worker', () => {
       }
     }
   });
+
+  it('an account is dominant while it has more than half of the slots', () => {
+    const slots = new ClaimSlots(4);
+    for (const account of ['a', 'a', 'b', 'b']) slots.begin(account);
+    assert.equal(slots.dominant, undefined);
+    slots.end('b');
+    slots.begin('a');
+    assert.equal(slots.dominant, 'a');
+    for (let count = 0; count < 3; count++) slots.end('a');
+    slots.end('b');
+    assert.equal(slots.dominant, undefined);
+  });
+
+  it('a tenth of the slots is there beside them, none of fewer than ten, and each of these is offered once', () => {
+    for (const [size, extra] of [
+      [1, 0],
+      [9, 0],
+      [10, 1],
+      [25, 2],
+    ] as const) {
+      const slots = new ClaimSlots(size);
+      assert.equal(slots.offerExtra(), extra, String(size));
+      assert.equal(slots.offerExtra(), 0);
+      slots.giveExtra(extra);
+      assert.equal(slots.offerExtra(), extra);
+    }
+  });
 });
