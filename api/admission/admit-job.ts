@@ -203,7 +203,7 @@ async function withdraw(services: AdmitJobDependencies, { job, placed }: Submiss
 async function enqueue(
   services: AdmitJobDependencies,
   submission: Submission,
-  { hasPriority, lowered }: Pick<AdmitReply, 'hasPriority' | 'lowered'>,
+  { hasPriority, queueTerms, lowered }: Pick<AdmitReply, 'hasPriority' | 'queueTerms' | 'lowered'>,
   giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
@@ -212,7 +212,7 @@ async function enqueue(
     placed ??= await placeRequest(services, submission);
     const queued = {
       ...{ ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) },
-      ...((hasPriority || job.lane !== undefined) && (await placeInLine(services, submission))),
+      ...((hasPriority || job.lane !== undefined) && (await placeInLine(services, submission, queueTerms))),
     };
     const queue = services.queue(job);
     const notAfter = services.clock.at(giveUpAt);

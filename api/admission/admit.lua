@@ -30,7 +30,8 @@
 --   11 time in ms by Redis's clock after which it must not be admitted: its client has given up by then
 --   12 '' or the name under which its client library's retries find it, for how many ms, and 1 if it is such a retry itself:
 --     'name lifetime retry'
--- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, 1 if it gets a priority, lowered
+-- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, if it gets a priority its account's
+-- weight in queues and 1 if its keys share its turns ('1' of a repeat; 0 without a priority), lowered
 -- maximum of tokens (0: unchanged), the rest of the key's limits ('requests reset-ms tokens reset-ms' or ''), 1 if it is queued,
 -- else 0. Verdicts:
 --   unknown      the flag is not in Redis: load it from the database and retry
@@ -73,7 +74,7 @@ local flag = redis.call('GET', prefix .. 'key:' .. key)
 if not flag then return answerAll('unknown') end
 if flag == '0' then return answerAll('revoked') end
 if flag ~= ARGV[5] then return answerAll('changed') end
-local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. capability)
+local money = redis.call('HMGET', account, 'credit', 'charged', 'held', 'suspended', 'n:' .. capability, 'weight', 'by_key')
 if not money[1] then return answerAll('unloaded', 'account') end
 if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished = tonumber(money[3] or 0), tonumber(money[5] or 0)
@@ -238,7 +239,8 @@ local function admit(at, state)
   holds[#holds + 1], holds[#holds + 2] = firstLook, member
   local isQueued = rest ~= '' and not hasPriority
   if isQueued then enqueue(job, identity, rest, lowered, state) end
-  return answer('admitted', '', count, hasPriority and 1 or 0, string.format('%.0f', lowered), left, isQueued and 1 or 0)
+  local terms = hasPriority and (money[6] or '1') .. ' ' .. (money[7] or '0') or 0
+  return answer('admitted', '', count, terms, string.format('%.0f', lowered), left, isQueued and 1 or 0)
 end
 
 local replies = {}

@@ -1,4 +1,4 @@
-import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
+import { budgetPeriodAt, type QueueTerms } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import {
   type JobIdentity,
@@ -126,6 +126,8 @@ export interface AdmitReply {
   readonly running: number;
   /** Whether the queue gives it a priority; else it precedes all that have one. */
   readonly hasPriority: boolean;
+  /** The terms of its account in queues, if it gets a priority; left out: they are to be read. */
+  readonly queueTerms?: QueueTerms | undefined;
   /** Lowered maximum tokens of each choice's answer, else 0. */
   readonly lowered: number;
   /** The rest of the key's limits per minute: `requests reset-ms tokens reset-ms`, `-` for none; '' without any. */
@@ -220,7 +222,7 @@ function retryText({ job: { retryName, createdAt, deadlineAt }, isRetry = false 
 }
 
 function readReply(text: string): AdmitReply | Error {
-  const [name, detail = '', running, hasPriority, lowered, left = '', isQueued] = text.split('\t');
+  const [name, detail = '', running, terms = '0', lowered, left = '', isQueued] = text.split('\t');
   if (name === 'error') return new Error(detail);
   const verdict = readVerdict(verdicts, name);
   if (verdict instanceof Error) return verdict;
@@ -228,11 +230,17 @@ function readReply(text: string): AdmitReply | Error {
     verdict,
     detail,
     running: Number(running),
-    hasPriority: hasPriority === '1',
+    hasPriority: terms !== '0',
+    queueTerms: terms === '0' ? undefined : readTerms(terms),
     lowered: Number(lowered),
     left,
     isQueued: isQueued === '1',
   };
+}
+
+function readTerms(text: string): QueueTerms | undefined {
+  const [weight, byKey] = text.split(' ');
+  return byKey === undefined ? undefined : { queueWeight: Number(weight), queueByKey: byKey === '1' };
 }
 
 function holdText({ hold }: AdmitCall): string {

@@ -1,4 +1,4 @@
-import { readQueueTerms } from '../../shared/accounts/account-money.ts';
+import { type QueueTerms, readQueueTerms } from '../../shared/accounts/account-money.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import { highestCostOf } from '../../shared/money/hold.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
@@ -13,12 +13,16 @@ interface PlaceInLineDependencies {
   readonly catalogue: Catalogue;
 }
 
-/** How a job waits in its account's line: it counts as its expected work over the account's weight. */
+/**
+ * How a job waits in its account's line: it counts as its expected work over the account's weight.
+ * @param known the account's terms; left out: they are read
+ */
 export async function placeInLine(
   services: PlaceInLineDependencies,
   submission: Submission,
+  known?: QueueTerms,
 ): Promise<Pick<QueuedJob, 'work' | 'sharesByKey'>> {
-  const terms = await untilAccepted(() => readQueueTerms(services.redis, submission.job.account));
+  const terms = known ?? (await untilAccepted(() => readQueueTerms(services.redis, submission.job.account)));
   const work = expectedWork(services, submission) / terms.queueWeight;
   return terms.queueByKey ? { work, sharesByKey: true } : { work };
 }

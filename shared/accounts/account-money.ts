@@ -79,10 +79,10 @@ export async function setAccountQueueByKey(redis: RedisClient, account: string, 
 }
 
 /** An account's share of the queues beside others, and whether its keys share it. */
-export async function readQueueTerms(
-  redis: RedisClient,
-  account: string,
-): Promise<Pick<AccountMoney, 'queueWeight' | 'queueByKey'>> {
+export type QueueTerms = Pick<AccountMoney, 'queueWeight' | 'queueByKey'>;
+
+/** Admission reads the same fields; see admit.lua. */
+export async function readQueueTerms(redis: RedisClient, account: string): Promise<QueueTerms> {
   const [weight, byKey] = await redis.hmget(accountKeys.account(account), 'weight', 'by_key');
   return { queueWeight: Number(weight ?? 1), queueByKey: byKey === '1' };
 }

@@ -35,11 +35,14 @@ const small = JSON.stringify(held('Hi', { max_tokens: 5 }));
 /** Valid JSON of many values, which is long to parse and then refused. */
 const values = `{"model":"sandbox-chat","messages":[${'{},'.repeat(600_000)}{}]}`;
 
-/** Repeats until the signal, with a rest (ms) in between; what a request comes to is the attacker's own business. */
+/**
+ * Repeats until the signal, with a rest (ms, in the mean) in between; what a request comes to is the attacker's own business. The
+ * connections do not keep step, as those of no client do.
+ */
 async function repeat(signal: AbortSignal, restMs: number, once: () => Promise<unknown>): Promise<void> {
   while (!signal.aborted) {
+    await delay(2 * restMs * Math.random());
     await once().catch(() => undefined);
-    await delay(restMs);
   }
 }
 
