@@ -58,7 +58,7 @@ export interface ClaimCall {
   readonly targetWaitMs: number;
   /** Share of the claims that jobs of high priority may have while others wait; left out: all. */
   readonly highShare?: number | undefined;
-  /** An account of which no jobs are claimed, nor any that have no priority; left out: none. */
+  /** An account of which no jobs are claimed, as it has most of the slots; left out: none. */
   readonly beside?: string | undefined;
   /** Claims whose jobs have ended. */
   readonly ended: readonly QueueClaim[];
