@@ -44,7 +44,11 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
   );
   return {
     running: gauge('sluice_jobs_running', 'Jobs that this worker is running.', 'capability'),
-    slots: gauge('sluice_worker_slots', 'Jobs that this worker may run at a time.', 'capability'),
+    slots: gauge(
+      'sluice_worker_slots',
+      'Jobs that this worker may run at a time. While one account has most of them, a tenth as many of others run beside.',
+      'capability',
+    ),
     queueWait: histogram(
       'sluice_queue_wait_seconds',
       'From the creation of a job to the begin of its first attempt. Not of jobs of low priority, which wait on purpose.',

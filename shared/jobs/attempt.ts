@@ -93,6 +93,12 @@ export function readBeginReply(text: string): BeginVerdict {
   return plain instanceof Error ? { verdict: 'unreadable', reason: plain.message } : { verdict: plain };
 }
 
+/** The verdict of a claim that may have begun its job; undefined if it has not, or the reply is unreadable: `begin` then tells why. */
+export function readClaimedReply(text: string): BeginVerdict | undefined {
+  const verdict = text === '' ? undefined : readBeginReply(text);
+  return verdict?.verdict === 'unreadable' ? undefined : verdict;
+}
+
 function readPoll(own: { attempt: number; lastSeq: number }, task: string, progress: number): BeginVerdict {
   try {
     return { verdict: 'poll', ...own, task: readTask(task), progress };

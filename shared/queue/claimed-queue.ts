@@ -1,5 +1,5 @@
 import type { Capability } from '../capabilities/capability.ts';
-import { beginJobScript, beginTerms } from '../jobs/attempt.ts';
+import { type BeginVerdict, beginJobScript, beginTerms, readClaimedReply } from '../jobs/attempt.ts';
 import { leaseScript } from '../jobs/job-state.ts';
 import { queueKeysPrefix, queueRoot } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
@@ -24,15 +24,13 @@ const maxRenewed = 500;
 export interface QueueEntry {
   /** Its id in the queue. */
   readonly id: string;
-  /** The queued job, JSON. */
+  /** The queued job, JSON; '' if it must no longer run. */
   readonly data: string;
   readonly priority: number;
   /** Number of times its worker was lost. */
   readonly stalled: number;
-  /** Why it must no longer run; '' if it may. */
-  readonly refusal: string;
-  /** Reply of `beginJob`, see `readBeginReply`; '' if the job was not begun. */
-  readonly beginReply: string;
+  /** The verdict of `begin`; undefined if the job was not begun, or its state cannot be read: `begin` then tells why. */
+  readonly verdict: BeginVerdict | undefined;
   /** The route for whose capacity it has waited; '' if it has not. */
   readonly parkedFor: string;
 }
@@ -102,7 +100,8 @@ export class ClaimedQueue {
         at + fieldsOfEntry,
       );
       const counts = { priority: Number(priority), stalled: Number(stalled) };
-      entries.push({ id, data, ...counts, refusal, beginReply, parkedFor });
+      const verdict = readClaimedReply(beginReply);
+      entries.push({ id, data: refusal === '' ? data : '', ...counts, verdict, parkedFor });
     }
     return { isMore: isMore === 1, entries };
   }

@@ -16,6 +16,8 @@ const closeMs = 2000;
 export interface Claim extends SwapRemoveMember, QueueClaim {
   /** Until when its lock lives, in ms of `performance.now()`, at least. */
   lockedUntil: number;
+  /** Of its job; left out if that cannot be read. */
+  readonly account?: string | undefined;
 }
 
 /**
@@ -64,6 +66,15 @@ export class ClaimKeeper {
   /** Leaves a claimed job that nothing here runs to the next claim, as if its worker had died now. */
   leave(claim: Claim): void {
     this.#left.push(claim);
+  }
+
+  /** Requeues a claimed job as the next one. */
+  async requeue(claim: Claim): Promise<void> {
+    const { redis, lockMs, log } = this.#options;
+    await untilAccepted(() => this.#queue.requeue(redis, claim), lockMs).catch((error) => {
+      log.warn({ err: error }, 'requeueing a job failed; it returns as stalled');
+      this.leave(claim);
+    });
   }
 
   /** Ends the claims: what is left of them is returned at the next check of another worker. */

@@ -23,8 +23,6 @@ export class ClaimSlots {
   #offered = 0;
   #offeredSpare = 0;
   readonly #waiting: (() => void)[] = [];
-  /** Jobs that run, by account. */
-  readonly #accounts = new Map<string, number>();
   #freeExtra: number;
   /** How many there are, beside the extra ones. */
   readonly size: number;
@@ -67,24 +65,6 @@ export class ClaimSlots {
     this.#free += count;
     // All of them, in turn: one that is woken may need no slot after all, and those that find none wait again in the same order.
     if (count > 0) for (const resolve of this.#waiting.splice(0)) resolve();
-  }
-
-  /** Counts a job that runs. */
-  begin(account: string): void {
-    this.#accounts.set(account, (this.#accounts.get(account) ?? 0) + 1);
-  }
-
-  /** Counts a job that has ended. */
-  end(account: string): void {
-    const left = (this.#accounts.get(account) ?? 0) - 1;
-    if (left > 0) this.#accounts.set(account, left);
-    else this.#accounts.delete(account);
-  }
-
-  /** The account that has more than half of the slots; undefined if none has. */
-  get dominant(): string | undefined {
-    for (const [account, count] of this.#accounts) if (2 * count > this.size) return account;
-    return undefined;
   }
 
   /** Takes all extra slots that are free, for a claim; `giveExtra` returns those that it does not use, and each once its job has ended. */

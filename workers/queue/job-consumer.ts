@@ -3,15 +3,16 @@ import { jobIdOfEntry } from '../../shared/ids.ts';
 import { type BeginVerdict, releaseLease } from '../../shared/jobs/attempt.ts';
 import { settleMs } from '../../shared/jobs/settlement/settle.ts';
 import { type ClaimCall, ClaimedQueue, type QueueEntry } from '../../shared/queue/claimed-queue.ts';
+import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { SwapRemoveSet } from '../../shared/runtime/collections.ts';
-import { leaveUnread } from '../../shared/runtime/wire-version.ts';
+import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { type Claim, ClaimKeeper } from './claim-keeper.ts';
 import type { Consumer, JobConsumerOptions } from './consumer.ts';
 import { ExtraClaims } from './extra-claims.ts';
-import { quarantine, readQueuedJob, readVerdict } from './read-entry.ts';
+import { quarantine } from './quarantine.ts';
 
 /** Upper bound of jobs per claim: the reply carries their requests. */
 const maxClaimed = 32;
@@ -58,7 +59,7 @@ export class JobConsumer implements Consumer {
   readonly #waiting: RedisClient;
   readonly #running = new SwapRemoveSet<Claim>();
   readonly #keeper: ClaimKeeper;
-  readonly #extra: ExtraClaims;
+  #extra: ExtraClaims | undefined;
   readonly #looping: Promise<void>;
   #ended: Claim[] = [];
   #flushTimer: NodeJS.Timeout | undefined;
@@ -75,7 +76,6 @@ export class JobConsumer implements Consumer {
     this.#queue = new ClaimedQueue(options.capability, options.shard);
     this.#waiting = options.waiting;
     this.#keeper = new ClaimKeeper(options, this.#queue, this.#running);
-    this.#extra = new ExtraClaims(options, this.#queue);
     this.#looping = this.#loop();
   }
 
@@ -108,8 +108,9 @@ export class JobConsumer implements Consumer {
       const { slots } = this.#options;
       try {
         if (slots.free === 0) {
+          this.#extra ??= new ExtraClaims(this.#options, this.#queue, this.#running);
           await slots.available(this.#closing.signal, this.#extra.waitMs);
-          if (this.#extra.waitMs === 0 && !this.#isClosing) await this.#claimExtra();
+          if (this.#extra.waitMs === 0 && !this.#isClosing) await this.#claimExtra(this.#extra);
           continue;
         }
         if (waits && slots.isShared) {
@@ -142,10 +143,10 @@ export class JobConsumer implements Consumer {
   }
 
   /** Claims jobs of other accounts than the one that has most of the slots, if one has, for the extra slots. */
-  async #claimExtra(): Promise<void> {
+  async #claimExtra(extra: ExtraClaims): Promise<void> {
     const lockedUntil = performance.now() + this.#options.lockMs;
     const call = this.#newCall();
-    const entries = await this.#extra.claim(call);
+    const entries = await extra.claim(call);
     const give = (): void => this.#options.slots.giveExtra(1);
     if (!this.#hasGivenUp) for (const entry of entries) this.#begin(entry, { ...call, lockedUntil }, give);
   }
@@ -175,11 +176,10 @@ export class JobConsumer implements Consumer {
       const { count: wanted, spare } = offer;
       const call = { ...newCall, wanted, spare, ended };
       const { isMore, entries } = await this.#queue.claim(waits ? this.#waiting : redis, call);
-      this.#extra.isMore = isMore;
+      if (this.#extra !== undefined) this.#extra.isMore = isMore;
       if (this.#hasGivenUp) return { count: 0, isMore, isLate: false };
       used = entries.length;
-      const give = (): void => slots.give(1);
-      for (const entry of entries) this.#begin(entry, { ...newCall, lockedUntil }, give);
+      for (const entry of entries) this.#begin(entry, { ...newCall, lockedUntil }, () => slots.give(1));
       const isLate = (await marker) === true && entries.length === 0;
       return { count: entries.length, isMore, isLate };
     } catch (error) {
@@ -194,13 +194,11 @@ export class JobConsumer implements Consumer {
 
   /** @param give returns its slot, once it has ended */
   #begin(entry: QueueEntry, { token, lockedUntil }: Pick<Claim, 'token' | 'lockedUntil'>, give: () => void): void {
-    const { id, data, priority, stalled, refusal, beginReply, parkedFor } = entry;
-    const claim: Claim = { id, token, index: 0, lockedUntil };
-    this.#running.add(claim);
-    const job = refusal === '' ? readQueuedJob(data) : undefined;
+    const { id, data, priority, stalled, verdict, parkedFor } = entry;
+    const job = readQueuedJob(data);
     const account = typeof job === 'object' ? job.account : undefined;
-    if (account !== undefined) this.#options.slots.begin(account);
-    const verdict = readVerdict(beginReply);
+    const claim: Claim = { id, token, index: 0, lockedUntil, account };
+    this.#running.add(claim);
     const running =
       job === undefined
         ? quarantine(id, this.#options)
@@ -209,7 +207,7 @@ export class JobConsumer implements Consumer {
           : this.#options.run({ job, token: claim.token, priority, stalled, verdict, parkedFor });
     running
       .then((outcome) => {
-        if (outcome === 'requeued') return this.#requeue(claim);
+        if (outcome === 'requeued') return this.#keeper.requeue(claim);
         return outcome === 'parked' ? undefined : this.#end(claim);
       })
       .catch((error) => {
@@ -221,7 +219,6 @@ export class JobConsumer implements Consumer {
       })
       .finally(() => {
         this.#running.delete(claim);
-        if (account !== undefined) this.#options.slots.end(account);
         give();
         this.#wake();
       });
@@ -274,14 +271,6 @@ export class JobConsumer implements Consumer {
     this.#options.log.warn({ err: error }, 'removing ended jobs from their queue failed; retrying');
   }
 
-  async #requeue(claim: Claim): Promise<void> {
-    const { redis, lockMs, log } = this.#options;
-    await untilAccepted(() => this.#queue.requeue(redis, claim), lockMs).catch((error) => {
-      log.warn({ err: error }, 'requeueing a job failed; it returns as stalled');
-      this.#keeper.leave(claim);
-    });
-  }
-
   /** Resolves when a job or a claim has ended. */
   #change(): Promise<void> {
     return new Promise((resolve) => {
@@ -296,5 +285,16 @@ export class JobConsumer implements Consumer {
 
   get #isClosing(): boolean {
     return this.#closing.signal.aborted;
+  }
+}
+
+/** Parses a queued job; undefined for invalid text. */
+function readQueuedJob(data: string): QueuedJob | 'other_version' | undefined {
+  try {
+    const job = JSON.parse(data) as QueuedJob | null;
+    if (!isReadable(job?.v)) return 'other_version';
+    return typeof job?.id === 'string' ? job : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -304,7 +304,8 @@ describe('the ids of jobs', () => {
     assert.ok((await jobs.redis.pttl(jobKeys.state(job.id))) > 0);
     const claimed = new ClaimedQueue(queue.capability, shard.shard);
     const call = { token: 'worker:1', wanted: 1, lockMs: 60_000, workerId: 'worker', targetWaitMs: 0, ended: [] };
-    assert.match((await claimed.claim(redis.client, call)).entries[0]?.beginReply ?? '', /^run\t1\t/);
+    const [entry] = (await claimed.claim(redis.client, call)).entries;
+    assert.ok(entry?.verdict?.verdict === 'run' && entry.verdict.attempt === 1, JSON.stringify(entry));
     // Ended before its queueing, which was sent again: the end stays.
     const cancelled = jobs.identity({ capability: queue.capability, shards });
     await createJobState(jobs.redis, cancelled, 'api-reader');

@@ -64,18 +64,6 @@ describe('slots of a worker', () => {
     }
   });
 
-  it('an account is dominant while it has more than half of the slots', () => {
-    const slots = new ClaimSlots(4);
-    for (const account of ['a', 'a', 'b', 'b']) slots.begin(account);
-    assert.equal(slots.dominant, undefined);
-    slots.end('b');
-    slots.begin('a');
-    assert.equal(slots.dominant, 'a');
-    for (let count = 0; count < 3; count++) slots.end('a');
-    slots.end('b');
-    assert.equal(slots.dominant, undefined);
-  });
-
   it('a tenth of the slots is there beside them, none of fewer than ten, and each of these is offered once', () => {
     for (const [size, extra] of [
       [1, 0],
