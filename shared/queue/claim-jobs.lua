@@ -74,7 +74,7 @@ local function takeBeside()
 end
 
 while dominant ~= '' and claimed < wanted do
-  local id = takeBeside() or hasOthers and redis.call('EXISTS', KEYS[3]) == 1 and queueLines().claimBeside(dominant, now, target)
+  local id = takeBeside() or hasOthers and redis.call('EXISTS', KEYS[3]) == 1 and queueLines().claimBeside(dominant)
   if not id then break end
   redis.call('LPUSH', KEYS[2], id)
   claim(id)

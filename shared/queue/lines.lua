@@ -33,8 +33,9 @@ local function openLines(root, jobs, parked, isHigh)
   -- Lifetime of a line after its last claim, and of what is known of all: longer than any job may wait. A worker of the release before
   -- may be the last to claim, and removes nothing of it.
   local lineMs = 172800000
-  -- Lines that are looked at for a job of another account; each has one job with a start tag.
-  local maxBeside = 16
+  -- Lines that are looked at for a job of another account, and how many jobs wait at most in one that has it: accounts with more have
+  -- the turns that their weights give them, and nothing beside.
+  local maxBeside, maxFew = 16, 4
   -- Lines that are read for a job's place, the longest first.
   local maxLines = 1000
   local now, base
@@ -200,8 +201,12 @@ local function openLines(root, jobs, parked, isHigh)
     return givenUpAt and time - givenUpAt < 3 * target
   end
 
-  -- Takes a job with a start tag out of the queue, or the one of its line whose turn it is. Returns it.
-  local function take(id, score, time, target)
+  -- Takes the next job out of the queue; nil if none has a priority.
+  -- skipsHigh: whether those of high priority, which would be the first, are left
+  local function claimNext(time, target, skipsHigh)
+    local first = skipsHigh and redis.call('ZRANGEBYSCORE', prioritized, unit, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local id, score = unpack(first or redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
+    if not id then return end
     score = read(score)
     local account, work, key = unpack(redis.call('HMGET', jobs .. id, accountField, 'work', 'key'))
     if not account or score < unit then
@@ -222,20 +227,19 @@ local function openLines(root, jobs, parked, isHigh)
     return chosen
   end
 
-  -- Takes the next job out of the queue; nil if none has a priority.
-  -- skipsHigh: whether those of high priority, which would be the first, are left
-  local function claimNext(time, target, skipsHigh)
-    local first = skipsHigh and redis.call('ZRANGEBYSCORE', prioritized, unit, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local id, score = unpack(first or redis.call('ZRANGE', prioritized, 0, 0, 'WITHSCORES'))
-    return id and take(id, score, time, target)
-  end
-
-  -- Takes the next job of any other account than this one out of the queue; nil if the first lines have none.
-  local function claimBeside(account, time, target)
-    local firsts = redis.call('ZRANGEBYSCORE', prioritized, unit, '(' .. written(last * unit), 'WITHSCORES', 'LIMIT', 0, maxBeside)
-    for index = 1, #firsts, 2 do
-      local owner = redis.call('HGET', jobs .. firsts[index], accountField)
-      if owner and owner ~= account then return take(firsts[index], firsts[index + 1], time, target) end
+  -- Takes a job of an account with few jobs, other than this one, out of the queue; nil if the first lines have none. It is for a slot
+  -- beside all, so that it is nobody's turn, and costs its account nothing.
+  local function claimBeside(account)
+    local firsts = redis.call('ZRANGEBYSCORE', prioritized, unit, '(' .. written(last * unit), 'LIMIT', 0, maxBeside)
+    for _, id in ipairs(firsts) do
+      local owner, key = unpack(redis.call('HMGET', jobs .. id, accountField, 'key'))
+      if owner and owner ~= account and tonumber(redis.call('ZSCORE', lines, owner) or 0) <= maxFew then
+        local chosen = key and keys.next(owner, waits) or id
+        if chosen ~= id then key = redis.call('HGET', jobs .. chosen, 'key') end
+        redis.call('ZREM', prioritized, chosen)
+        leave(owner, chosen, nil, key)
+        return chosen
+      end
     end
   end
 

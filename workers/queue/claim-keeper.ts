@@ -41,6 +41,7 @@ export class ClaimKeeper {
     this.#options = options;
     this.#queue = queue;
     this.#claims = claims;
+    options.slots.claims.add(claims);
     // Redis may be away: calls must not pile up.
     const renew = (): void => {
       this.#renewal ??= this.#renew().finally(() => {
@@ -79,6 +80,7 @@ export class ClaimKeeper {
 
   /** Ends the claims: what is left of them is returned at the next check of another worker. */
   async close(): Promise<void> {
+    this.#options.slots.claims.delete(this.#claims);
     for (const timer of this.#timers) clearInterval(timer);
     await withTimeout(this.#reportLeaving(), closeMs);
   }

@@ -24,6 +24,8 @@ export class ClaimSlots {
   #offeredSpare = 0;
   readonly #waiting: (() => void)[] = [];
   #freeExtra: number;
+  /** What the jobs of each consumer have been claimed by. */
+  readonly claims = new Set<Iterable<{ readonly account?: string | undefined }>>();
   /** How many there are, beside the extra ones. */
   readonly size: number;
   readonly #kept: number;
@@ -65,6 +67,18 @@ export class ClaimSlots {
     this.#free += count;
     // All of them, in turn: one that is woken may need no slot after all, and those that find none wait again in the same order.
     if (count > 0) for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** The account that has more than half of the slots; undefined if none has. It looks at all claims. */
+  dominant(): string | undefined {
+    const counts = new Map<string, number>();
+    for (const claims of this.claims) {
+      for (const { account } of claims) {
+        if (account !== undefined) counts.set(account, (counts.get(account) ?? 0) + 1);
+      }
+    }
+    for (const [account, count] of counts) if (2 * count > this.size) return account;
+    return undefined;
   }
 
   /** Takes all extra slots that are free, for a claim; `giveExtra` returns those that it does not use, and each once its job has ended. */

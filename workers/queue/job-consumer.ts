@@ -108,7 +108,7 @@ export class JobConsumer implements Consumer {
       const { slots } = this.#options;
       try {
         if (slots.free === 0) {
-          this.#extra ??= new ExtraClaims(this.#options, this.#queue, this.#running);
+          this.#extra ??= new ExtraClaims(this.#options, this.#queue);
           await slots.available(this.#closing.signal, this.#extra.waitMs);
           if (this.#extra.waitMs === 0 && !this.#isClosing) await this.#claimExtra(this.#extra);
           continue;

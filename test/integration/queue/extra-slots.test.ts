@@ -35,6 +35,17 @@ describe('slots beyond all of a worker, for accounts beside the one that has mos
     assert.deepEqual(await queues.claim(2, { beside: 'heavy' }), light.slice(2));
   });
 
+  test('a claim beside an account takes no jobs of one that has many, and changes no turn', async () => {
+    const heavy = await queues.put(5, { account: 'heavy', hasPriority });
+    const many = await queues.put(5, { account: 'many', hasPriority });
+    const light = await queues.put(2, { account: 'light', hasPriority, work: 1000 });
+    const clock = await queues.jobs.redis.hgetall(queues.clockKey);
+    assert.deepEqual(await queues.claim(10, { beside: 'heavy' }), light);
+    assert.equal((await queues.jobs.redis.hgetall(queues.clockKey)).now, clock.now);
+    const [next] = await queues.put(1, { account: 'light', hasPriority });
+    assert.deepEqual(await queues.claim(4), [heavy[0], many[0], next, heavy[1]]);
+  });
+
   test('the job of another account runs at once while one account has all slots, which gets no more than these itself', async () => {
     const running = new Map<string, () => void>();
     const most: Record<string, number> = {};

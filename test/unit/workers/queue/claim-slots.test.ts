@@ -64,6 +64,20 @@ describe('slots of a worker', () => {
     }
   });
 
+  it('an account is dominant if it has more than half of the slots, of those of all shards together', () => {
+    const dominant = (size: number, ...shards: (string | undefined)[][]): string | undefined => {
+      const slots = new ClaimSlots(size);
+      for (const accounts of shards) slots.claims.add(accounts.map((account) => ({ account })));
+      return slots.dominant();
+    };
+    assert.equal(dominant(3, ['a', 'b', 'a']), 'a');
+    assert.equal(dominant(5, ['b', 'a'], ['c', 'a'], ['a']), 'a');
+    // All of one shard, and a third of the slots.
+    assert.equal(dominant(6, ['a', 'a'], ['b', 'c'], ['b', 'c']), undefined);
+    for (const none of [[], ['a', 'b'], [undefined, undefined, 'a']])
+      assert.equal(dominant(none.length, none), undefined);
+  });
+
   it('a tenth of the slots is there beside them, none of fewer than ten, and each of these is offered once', () => {
     for (const [size, extra] of [
       [1, 0],
