@@ -36,4 +36,4 @@ EXPOSE 8080
 # its METRICS_PORT.)
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "-e", "const { WORKER_PORT, PORT, METRICS_PORT } = process.env; const ask = async (port) => { if (!(await fetch('http://127.0.0.1:' + port + '/healthz')).ok) throw new Error(port); }; Promise.any([WORKER_PORT, PORT, METRICS_PORT].filter(Boolean).map(ask)).then(() => process.exit(0), () => process.exit(1))"]
-CMD ["node", "--max-semi-space-size=16", "--no-minor-gc-task", "--no-allocation-site-pretenuring", "dist/api/main.js"]
+CMD ["node", "--max-semi-space-size=16", "--no-minor-gc-task", "--no-allocation-site-pretenuring", "--v8-pool-size=1", "dist/api/main.js"]

@@ -8,7 +8,12 @@ import type { Program } from './supervised-child.ts';
  * they do when a process starts under load, V8 would allocate all later ones of that place among the old objects: each would keep
  * what its request can reach until the next full collection, and small collections would take several times as long (see also build.mjs).
  */
-const processFlags = ['--max-semi-space-size=16', '--no-minor-gc-task', '--no-allocation-site-pretenuring'];
+const processFlags = [
+  '--max-semi-space-size=16',
+  '--no-minor-gc-task',
+  '--no-allocation-site-pretenuring',
+  '--v8-pool-size=1',
+];
 
 /** Paths of the modules that run as children, and of the lock of their build. */
 export interface Programs {

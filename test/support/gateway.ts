@@ -85,6 +85,8 @@ export interface GatewayOptions {
   aof?: boolean;
   /** Folder of the build to run, instead of the usual one; or `sourceProduct`. */
   product?: string;
+  /** Node's flags for its processes; left out: none. */
+  nodeFlags?: readonly string[];
 }
 
 /** Writes the operator's file into a gateway's data folder, and answers the setting that names it. */
@@ -126,6 +128,7 @@ export class TestGateway {
   product: string;
   readonly #ownRedis: TestRedis | TestRedisCluster | undefined;
   readonly #settings: Record<string, string>;
+  readonly #nodeFlags: readonly string[];
 
   private constructor(parts: {
     ownRedis: TestRedis | TestRedisCluster | undefined;
@@ -134,6 +137,7 @@ export class TestGateway {
     database: DatabaseSettings;
     settings: Record<string, string>;
     product: string;
+    nodeFlags: readonly string[];
   }) {
     this.#ownRedis = parts.ownRedis;
     this.redis = isOnCluster ? undefined : (parts.ownRedis as TestRedis | undefined);
@@ -143,6 +147,7 @@ export class TestGateway {
     this.databaseUrl = parts.database.databaseUrl;
     this.#settings = parts.settings;
     this.product = parts.product;
+    this.#nodeFlags = parts.nodeFlags;
   }
 
   static async start(options: GatewayOptions = {}): Promise<TestGateway> {
@@ -158,6 +163,7 @@ export class TestGateway {
           : { dataDir, databaseUrl: options.databaseUrl },
       settings: { ...(await configurationSetting(dataDir, options.configuration)), ...options.settings },
       product: options.product ?? builtProduct,
+      nodeFlags: options.nodeFlags ?? [],
     });
     const started = await Promise.allSettled([
       ...Array.from({ length: options.apis ?? 1 }, () => gateway.startApi()),
@@ -274,7 +280,7 @@ export class TestGateway {
     const child = fork(join(this.product, program), words, {
       env: { ...this.settings(settings), ...(answersFile && { TEST_ANSWERS: answersFile }) },
       silent: true,
-      execArgv: isKept ? ['--import', keepAnswers] : [],
+      execArgv: [...this.#nodeFlags, ...(isKept ? ['--import', keepAnswers] : [])],
     });
     let output = '';
     const keep = (chunk: Buffer): void => {

@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { productFlags } from '../../support/product-flags.ts';
 import { benchChatRequest } from '../bench-requests.ts';
 import { type Child, endChild, freePort, projectRoot, startChild, untilReady } from '../children.ts';
 import type { Target, TargetKind, TargetOptions } from './target.ts';
@@ -91,8 +92,8 @@ async function startSluice({ name, root, settings }: Checkout, options: TargetOp
       started.push(child);
       return child;
     };
-    const worker = run('worker', ...nodeFlags(root, 'worker'), workerFile, 'chat', 'embedding', 'image');
-    const api = run('api', ...nodeFlags(root, 'api'), apiFile);
+    const worker = run('worker', ...productFlags(root, 'worker'), workerFile, 'chat', 'embedding', 'image');
+    const api = run('api', ...productFlags(root, 'api'), apiFile);
     const target = {
       name,
       origin: `http://127.0.0.1:${port}`,
@@ -116,15 +117,6 @@ async function startSluice({ name, root, settings }: Checkout, options: TargetOp
     await close();
     throw error;
   }
-}
-
-/** Node's flags with which that checkout starts a role. */
-function nodeFlags(root: string, role: 'api' | 'worker'): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  return String(scripts[role])
-    .split(' ')
-    .slice(1)
-    .filter((word) => word.startsWith('--'));
 }
 
 /** A key of a prepaid account, with limits for a minute, on tokens too, and with a budget: all are far away. */
