@@ -1,8 +1,10 @@
 import type { ClaimCall, ClaimedQueue, QueueEntry } from '../../shared/queue/claimed-queue.ts';
 import type { JobConsumerOptions } from './consumer.ts';
 
-/** How often it looks: while jobs wait, and while none did when the queue was asked last. */
-const lookMs = { more: 3, none: 25 };
+/** How often it looks: after it has found jobs, while jobs wait, and while none did when the queue was asked last. */
+const lookMs = { found: 1, more: 3, none: 25 };
+/** For how long after it has found jobs: an account that sends few sends the next of them when it has its answer. */
+const foundMs = 250;
 
 /**
  * Claims for the extra slots of a worker without a free slot: jobs of other accounts than the one that has most slots. Without them they
@@ -14,6 +16,7 @@ export class ExtraClaims {
   readonly #options: Pick<JobConsumerOptions, 'slots' | 'redis'>;
   readonly #queue: ClaimedQueue;
   #lookAt = 0;
+  #foundAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: Pick<JobConsumerOptions, 'slots' | 'redis'>, queue: ClaimedQueue) {
     this.#options = options;
@@ -28,7 +31,9 @@ export class ExtraClaims {
   /** Looks once. Each job that it returns has an extra slot, for `giveExtra` once it has ended. */
   async claim(call: Omit<ClaimCall, 'wanted' | 'beside' | 'ended'>): Promise<readonly QueueEntry[]> {
     const { slots, redis } = this.#options;
-    this.#lookAt = performance.now() + (this.isMore ? lookMs.more : lookMs.none);
+    const now = performance.now();
+    const ms = now - this.#foundAt < foundMs ? lookMs.found : this.isMore ? lookMs.more : lookMs.none;
+    this.#lookAt = now + ms;
     const beside = slots.dominant();
     const wanted = beside === undefined ? 0 : slots.offerExtra();
     if (wanted === 0) return [];
@@ -37,6 +42,7 @@ export class ExtraClaims {
       const { isMore, entries } = await this.#queue.claim(redis, { ...call, wanted, beside, ended: [] });
       this.isMore = isMore;
       used = entries.length;
+      if (used > 0) this.#foundAt = performance.now();
       return entries;
     } finally {
       slots.giveExtra(wanted - used);
