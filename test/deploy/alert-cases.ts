@@ -37,6 +37,11 @@ const waits = (good: number, all: number, steps: number): CaseSeries =>
 /** A gauge that stays at a value from the beginning on. */
 const steady = (name: string, value: number): CaseSeries => ({ [name]: `${value}x40` });
 
+/** A gauge of two values, in turns. */
+const inTurns = (name: string, one: number, other: number): CaseSeries => ({
+  [name]: Array<string>(50).fill(`${one} ${other}`).join(' '),
+});
+
 const hour = { at: '65m' };
 const day = { interval: '15m', at: '25h' };
 
@@ -131,9 +136,10 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     silent: steady('sluice_database_lag_seconds{instance="a:1"}', 0.5),
   },
   SluiceDatabaseBusy: {
-    fires: steady('sluice_database_waiting{instance="a:1"}', 30),
+    interval: '15s',
+    fires: inTurns('sluice_database_waiting{instance="a:1"}', 50, 10),
     labels: { instance: 'a:1' },
-    silent: steady('sluice_database_waiting{instance="a:1"}', 10),
+    silent: inTurns('sluice_database_waiting{instance="a:1"}', 30, 5),
   },
   SluiceLedgerBehind: {
     fires: steady('sluice_outbox_oldest_seconds{instance="a:1"}', 90),
