@@ -7,6 +7,9 @@ import type { Program } from './supervised-child.ts';
  * costs an api a seventh more, and open streams take no less. Where most objects of a place in the code survived a collection, as
  * they do when a process starts under load, V8 would allocate all later ones of that place among the old objects: each would keep
  * what its request can reach until the next full collection, and small collections would take several times as long (see also build.mjs).
+ *
+ * One thread helps to collect garbage, not four: those took all cores of a small machine from the threads that answer, whenever the
+ * thread of large bodies collected. On two cores a large prompt costs a tenth less CPU.
  */
 const processFlags = [
   '--max-semi-space-size=16',

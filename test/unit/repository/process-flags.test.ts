@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { productFlags } from '../../support/product-flags.ts';
 
-const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** What starts an api or a worker. */
 const starters = [
@@ -11,10 +15,9 @@ const starters = [
 ];
 
 test('whatever starts an api or a worker gives Node the same flags', () => {
-  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<'api' | 'worker', string> };
-  const flags = scripts.api.match(/--\S+/g) ?? [];
+  const flags = productFlags(root, 'api');
   assert.ok(flags.length > 0);
-  assert.deepEqual(scripts.worker.match(/--\S+/g), flags);
+  assert.deepEqual(productFlags(root, 'worker'), flags);
   for (const file of starters) {
     const text = read(file);
     const [first, ...others] = flags.map((flag) => text.split(flag).length - 1);
