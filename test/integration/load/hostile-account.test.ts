@@ -8,6 +8,8 @@ import { queueKeysPrefix } from '../../../shared/redis/keys.ts';
 import { held } from '../../support/chat-requests.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Attack, attacks } from '../../support/faults/attacks.ts';
+import { endlessConfiguration } from '../../support/faults/endless-vendor.ts';
+import { freePort } from '../../support/free-port.ts';
 import { sourceProduct, TestGateway } from '../../support/gateway.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { makeApiKey } from '../../support/make-api-key.ts';
@@ -30,6 +32,8 @@ interface Phase {
 
 let gateway: TestGateway;
 let victim: string;
+/** Of the vendor of the hostile process. */
+let vendorPort: number;
 /** Times of all calm phases, in ms; and the p95 during each attack. */
 const calmTimes: number[] = [];
 const hurtBy = new Map<string, number>();
@@ -42,7 +46,8 @@ before(async () => {
   const settings = { ...few, SLUICE_BODIES_MIB: '64', TRUST_PROXY: '1' };
   // As operators start it: who waits for whom depends on how garbage is collected.
   const nodeFlags = productFlags(sourceProduct, 'api');
-  gateway = await TestGateway.start({ settings, nodeFlags });
+  vendorPort = await freePort();
+  gateway = await TestGateway.start({ settings, nodeFlags, configuration: endlessConfiguration(vendorPort) });
   victim = await makeApiKey(gateway, { accountId: 'victim' });
 });
 after(() => gateway?.stop());
@@ -86,7 +91,7 @@ function p95(times: readonly number[]): number {
 
 /** Starts the attack in a process of its own: in this one its work would be the victim's time. Returns what ends it. */
 async function startAttack({ name }: Attack, key: string): Promise<() => Promise<void>> {
-  const args = [name, String(width), gateway.url, key];
+  const args = [name, String(width), gateway.url, key, String(vendorPort)];
   const child = fork(new URL('../../support/faults/hostile-process.ts', import.meta.url), args, {
     execArgv: [...typescriptFlags],
   });

