@@ -39,6 +39,7 @@ import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
 import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
+import { StreamBandwidth } from './run/stream-bandwidth.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -161,6 +162,7 @@ async function start(): Promise<void> {
     parking: parking.of,
     running,
     journal: redis.isCluster ? undefined : closers.use(new AnswerJournal(redis.client, workerId, log)),
+    bandwidth: new StreamBandwidth(config.streamBandwidth),
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,

@@ -14,6 +14,7 @@ import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
+import type { StreamBandwidth } from './run/stream-bandwidth.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */
@@ -31,6 +32,7 @@ export interface WorkerContext extends EndJobContext {
   readonly running: RunningJobs;
   /** What readers of this worker's streams get before their logs do; undefined on a Cluster. */
   readonly journal: AnswerJournal | undefined;
+  readonly bandwidth: StreamBandwidth;
   /** Deadlines and ledger times use Redis's clock: this host's may be minutes off. */
   readonly clock: Pick<RedisClock, 'now'>;
   readonly settler: Settler;

@@ -96,6 +96,7 @@ const settings = z.object({
   WORKER_CONCURRENCY_TRANSCRIPTION: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_SPEECH: whole(1, 100_000).default(50),
   WORKER_CONCURRENCY_VIDEO: whole(1, 100_000).default(50),
+  WORKER_STREAM_MIB: whole(1, 100_000).default(8),
   ...accountSettings,
   ...boundsSettings,
   ...processSettings,
@@ -147,6 +148,8 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly sandbox: boolean;
   /** Maximum number of concurrent jobs per worker process, per capability. */
   readonly workerConcurrency: Readonly<Record<Capability, number>>;
+  /** What large frames of an account's streams may take of a worker that others use too, in characters a second. */
+  readonly streamBandwidth: number;
   /** Maximum number of waiting jobs in a queue; further ones get a 503. */
   readonly queueLimit: number;
   /** Shards of each capability's queue; undefined: the default for the kind of Redis. */
@@ -229,6 +232,7 @@ export function readConfig(
       speech: env.WORKER_CONCURRENCY_SPEECH,
       video: env.WORKER_CONCURRENCY_VIDEO,
     },
+    streamBandwidth: env.WORKER_STREAM_MIB * 1024 * 1024,
     queueLimit: env.SLUICE_QUEUE_LIMIT,
     queueShards: env.SLUICE_QUEUE_SHARDS,
     queueWaitMs: env.SLUICE_QUEUE_WAIT_SECONDS * 1000,

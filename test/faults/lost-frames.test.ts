@@ -52,6 +52,7 @@ class Running {
     this.run.attempt = 1;
     this.writer = new FrameWriter({
       ...{ redis: jobs.redis, blobs: {} as never, isCluster: false, jobId: job.id, attempt: 1, lastSeq: 0 },
+      ...{ account: job.account, bandwidth: { take: () => 0 } },
       ...{ lifetimeMs: 60_000, onConfirmed: () => undefined, onLost: (reason) => this.run.stop(reason) },
       ...options,
     });

@@ -4,7 +4,9 @@ import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '.
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
+import { Backpressure } from './backpressure.ts';
 import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
+import type { StreamBandwidth } from './stream-bandwidth.ts';
 
 /**
  * Batch window for frames after the first: one batch per job and tick, not per token. All writers of a process share its ticks, so
@@ -17,9 +19,6 @@ function tick(): void {
   const writers = due.splice(0);
   for (const writer of writers) writer.flushDue();
 }
-
-/** Characters that may wait to be appended before the vendor is paused. */
-const pendingLimit = 256 * 1024;
 
 /** The frames that are written together with the end of an answer. */
 export interface LastFrames {
@@ -36,6 +35,9 @@ export interface LastFrames {
 export interface FrameWriterOptions extends FrameLogOptions {
   /** Takes frames over 64 KiB, as the job's account's. */
   readonly blobs: Pick<AccountBlobs, 'put'>;
+  /** What the job's account may take of this worker. */
+  readonly bandwidth: Pick<StreamBandwidth, 'take'>;
+  readonly account: string;
   /** The log has confirmed that this attempt owns the job. */
   readonly onConfirmed: () => void;
   /** This attempt no longer owns the job, or its log cannot be written. */
@@ -59,8 +61,8 @@ export class FrameWriter implements FrameSink, Lacking {
   served = '';
   readonly #options: FrameWriterOptions;
   readonly #log: FrameLog;
+  readonly #pressure: Backpressure;
   #lines: (string | Promise<string>)[] = [];
-  #pendingSize = 0;
   #writtenSize = 0;
   #hasDelta = false;
   #isDue = false;
@@ -68,7 +70,6 @@ export class FrameWriter implements FrameSink, Lacking {
   /** The next frames go into the log, and all that it lacks with them. */
   #mustLog = false;
   #onAppended: (() => void)[] = [];
-  #onDrained: (() => void)[] = [];
   #isClosed = false;
   #failure: ApiError | undefined;
 
@@ -76,6 +77,7 @@ export class FrameWriter implements FrameSink, Lacking {
     this.#options = options;
     this.jobId = options.jobId;
     this.#log = new FrameLog(options, this);
+    this.#pressure = new Backpressure(options);
   }
 
   /** Whether a delta was passed in: from then on the answer cannot be restarted. */
@@ -99,12 +101,11 @@ export class FrameWriter implements FrameSink, Lacking {
     } else {
       this.#scheduleFlush();
     }
-    return this.#pendingSize < pendingLimit;
+    return !this.#pressure.isFull;
   }
 
   drained(): Promise<void> {
-    if (this.#pendingSize < pendingLimit || this.#isClosed) return Promise.resolve();
-    return new Promise((resolve) => this.#onDrained.push(resolve));
+    return this.#pressure.drained();
   }
 
   /** Resolves when the log has every frame written so far, or cannot take them. */
@@ -147,7 +148,7 @@ export class FrameWriter implements FrameSink, Lacking {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isDue = false;
-    this.#drain();
+    this.#pressure.close();
     if (this.#isAppending) await this.#appended();
   }
 
@@ -198,7 +199,7 @@ export class FrameWriter implements FrameSink, Lacking {
   #add(type: FrameType, text: string): void {
     this.frames++;
     this.#lines.push(this.#line(type, text));
-    this.#pendingSize += text.length;
+    this.#pressure.add(text.length);
   }
 
   #line(type: FrameType, text: string): string | Promise<string> {
@@ -248,7 +249,7 @@ export class FrameWriter implements FrameSink, Lacking {
       this.#append([], 0);
       return;
     }
-    const size = this.#pendingSize;
+    const size = this.#pressure.pending;
     const lines = resolveLines(this.#lines);
     this.#lines = [];
     if (Array.isArray(lines)) this.#append(lines, size);
@@ -274,21 +275,16 @@ export class FrameWriter implements FrameSink, Lacking {
   }
 
   #commit(size: number, isConfirmed: boolean): void {
-    this.#pendingSize -= size;
     this.#writtenSize += size;
     if (isConfirmed) this.#options.onConfirmed();
     // Those in blobs, too: neither log nor blobs are trimmed while the job runs.
     if (this.#writtenSize > maxFrames) this.#fail(tooLong());
-    else if (this.#pendingSize < pendingLimit) this.#drain();
+    this.#pressure.remove(size);
   }
 
   /** Resolves when the call under way has its verdict. */
   #appended(): Promise<void> {
     return new Promise((resolve) => this.#onAppended.push(resolve));
-  }
-
-  #drain(): void {
-    for (const resolve of this.#onDrained.splice(0)) resolve();
   }
 
   /** Later frames would hide the gap that lost frames leave. */
@@ -301,7 +297,7 @@ export class FrameWriter implements FrameSink, Lacking {
   #stop(reason: Exclude<Ownership, 'ok'> | ApiError): void {
     this.#isClosed = true;
     this.#lines = [];
-    this.#drain();
+    this.#pressure.close();
     this.#options.onLost(reason);
   }
 }

@@ -84,7 +84,7 @@ class Stream {
     this.job = job;
     this.writer = new FrameWriter({
       ...{ redis: handle.client, isCluster: false, journal, blobs: {} as never, jobId: job.id, attempt: 1, lastSeq: 0 },
-      lifetimeMs: 60_000,
+      ...{ lifetimeMs: 60_000, account: job.account, bandwidth: { take: () => 0 } },
       onConfirmed: () => this.confirmations++,
       onLost: (reason) => {
         this.lost = String(reason);

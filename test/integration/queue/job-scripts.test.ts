@@ -351,7 +351,10 @@ describe('finishRun', () => {
     await jobs.expireLease(job);
     await jobs.take(job);
     const { redis } = jobs;
-    const fixed = { redis, blobs: {} as never, isCluster: false, jobId: job.id, lastSeq: 0, lifetimeMs: 60_000 };
+    const fixed = {
+      ...{ redis, blobs: {} as never, isCluster: false, jobId: job.id, lastSeq: 0, lifetimeMs: 60_000 },
+      ...{ account: job.account, bandwidth: { take: () => 0 } },
+    };
     for (const stopped of [undefined, 'requeued', 'overdue'] as const) {
       const run = new JobRun(job);
       run.attempt = 1;
