@@ -13,6 +13,7 @@ import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-
 import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts';
 import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
+import { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import type { Closers } from '../shared/runtime/closers.ts';
 import type { Logger } from '../shared/runtime/log.ts';
 import {
@@ -204,12 +205,16 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   };
 }
 
+/** What an account may read of its answers' logs beside other accounts, in characters a second. */
+const replayBandwidth = 32 * 1024 * 1024;
+
 /** As many bytes as request bodies may have; how many there are is bounded with their sockets. */
 function openReaders(
   { redis, isCluster, blobs, processId }: Pick<Services, 'redis' | 'isCluster' | 'blobs' | 'processId'>,
   log: Logger,
 ): AnswerReaders {
-  return new AnswerReaders({ redis, blobs, log, readerId: isCluster ? undefined : readerOf(processId) });
+  const bandwidth = new AccountBandwidth(replayBandwidth);
+  return new AnswerReaders({ redis, blobs, bandwidth, log, readerId: isCluster ? undefined : readerOf(processId) });
 }
 
 function openConversations({ bodyBytes, keySockets }: Config): BodyShares {

@@ -16,6 +16,7 @@ import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts
 import { connectRedis, type RedisClient } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
+import { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
@@ -39,7 +40,6 @@ import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
 import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
-import { StreamBandwidth } from './run/stream-bandwidth.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -162,7 +162,7 @@ async function start(): Promise<void> {
     parking: parking.of,
     running,
     journal: redis.isCluster ? undefined : closers.use(new AnswerJournal(redis.client, workerId, log)),
-    bandwidth: new StreamBandwidth(config.streamBandwidth),
+    bandwidth: new AccountBandwidth(config.streamBandwidth),
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,

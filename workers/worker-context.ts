@@ -7,6 +7,7 @@ import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
 import type { Settler } from '../shared/jobs/settlement/settle.ts';
 import type { ShardedQueue } from '../shared/queue/sharded-queue.ts';
 import type { RedisClock } from '../shared/redis/redis-clock.ts';
+import type { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import type { Logger } from '../shared/runtime/log.ts';
 import type { Tracer } from '../shared/tracing/tracer.ts';
 import type { Parking } from './queue/parking.ts';
@@ -14,7 +15,6 @@ import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
-import type { StreamBandwidth } from './run/stream-bandwidth.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */
@@ -32,7 +32,7 @@ export interface WorkerContext extends EndJobContext {
   readonly running: RunningJobs;
   /** What readers of this worker's streams get before their logs do; undefined on a Cluster. */
   readonly journal: AnswerJournal | undefined;
-  readonly bandwidth: StreamBandwidth;
+  readonly bandwidth: AccountBandwidth;
   /** Deadlines and ledger times use Redis's clock: this host's may be minutes off. */
   readonly clock: Pick<RedisClock, 'now'>;
   readonly settler: Settler;

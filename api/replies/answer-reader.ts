@@ -189,6 +189,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#storedAnswer?.close();
     this.#onClose(this);
   }
 

@@ -2,18 +2,22 @@ import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
-import type { Batch } from '../../shared/jobs/append.ts';
+import { type Batch, isTerminal } from '../../shared/jobs/append.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { AccountBandwidth } from '../../shared/runtime/account-bandwidth.ts';
+import { Backpressure } from '../../shared/runtime/backpressure.ts';
 import { bytesInBlob, withBlobs } from './blob-frame.ts';
 
 /** Dependencies of `StoredAnswer`. */
 export interface StoredAnswerDependencies {
   readonly redis: RedisClient;
   readonly blobs: Blobs;
+  /** What an account may read of its logs. */
+  readonly bandwidth: Pick<AccountBandwidth, 'see' | 'take'>;
   /** This process's name as a reader; left out if logs lack nothing that was published, as on a Cluster. */
   readonly readerId?: string | undefined;
 }
@@ -30,6 +34,7 @@ const askingMs = 50;
 export class StoredAnswer {
   readonly #job: Pick<JobIdentity, 'id' | 'account'>;
   readonly #services: StoredAnswerDependencies;
+  readonly #pressure: Backpressure;
   /** Batches read at a time: few for a reader that accepts few, as the rest is read again. */
   #page = maxPage;
   /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
@@ -42,11 +47,15 @@ export class StoredAnswer {
   constructor(job: Pick<JobIdentity, 'id' | 'account'>, services: StoredAnswerDependencies) {
     this.#job = job;
     this.#services = services;
+    this.#pressure = new Backpressure({ account: job.account, bandwidth: services.bandwidth });
   }
 
-  /** A page of the log after a cursor, as texts of batches. */
+  /** A page of the log after a cursor, as texts of batches, once the account may read more. */
   async read(cursor: number): Promise<LogPage> {
-    return await readLogText(this.#services.redis, this.#job.id, cursor, this.#page);
+    await this.#pressure.drained();
+    const page = await readLogText(this.#services.redis, this.#job.id, cursor, this.#page);
+    for (const entry of page.entries) this.#pressure.count(entry.length);
+    return page;
   }
 
   /** Adapts the next page to how many batches of the last one were accepted; left out: all. */
@@ -55,19 +64,31 @@ export class StoredAnswer {
   }
 
   /**
-   * A batch with the data of its blobs; undefined if one of them is gone.
+   * A batch with the data of its blobs, once the account may read more; undefined if one of them is gone.
    * @param expect called with the bytes of each before it is read; what it throws to refuse them is returned
    */
   async whole(batch: Batch, expect: (bytes: number) => void): Promise<Batch | ApiError | undefined> {
     if (!batch.frames.some(({ isBlob }) => isBlob)) return batch;
     try {
       for (const frame of batch.frames) expect(bytesInBlob(frame));
+      await this.#mayRead(batch);
       return await withBlobs(batch, this.#services.blobs.ofRecords(this.#job.account));
     } catch (error) {
       if (error instanceof ApiError) return error;
       if (!(error instanceof MissingBlobError)) throw error;
       return undefined;
     }
+  }
+
+  /** Nothing more is read. */
+  close(): void {
+    this.#pressure.close();
+  }
+
+  /** The end of an answer waits for nothing: held answers are of one frame, and come as often as their requests. */
+  async #mayRead({ frames }: Batch): Promise<void> {
+    await this.#pressure.drained();
+    for (const frame of frames) if (!isTerminal(frame)) this.#pressure.count(bytesInBlob(frame));
   }
 
   /**

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { Redis } from 'ioredis';
+import type { ReaderContext } from '../../api/replies/answer-reader.ts';
 import type { FrameReceiver } from '../../api/replies/frame-receiver.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
@@ -18,6 +19,7 @@ const { AnswerReader } =
 const { AnswerReaders } =
   await loadProduct<typeof import('../../api/replies/answer-readers.ts')>('api/replies/answer-readers');
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
+
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
 const { servedText } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { frameLine } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
@@ -31,6 +33,12 @@ before(async () => {
 });
 
 after(() => jobs?.stop());
+
+/** Dependencies of readers, whose accounts may read as fast as they can. */
+function contextOf(more: Partial<ReaderContext> = {}): ReaderContext {
+  const bandwidth = { see: () => undefined, take: () => 0 };
+  return { redis: jobs.redis, blobs: undefined as never, bandwidth, log: console as never, ...more };
+}
 
 /** Gathers the frames of an answer; `whole` resolves with them once the last has come. */
 function openSink(isFull: () => boolean = () => false) {
@@ -58,7 +66,7 @@ function sequence(frames: readonly Frame[]): number[] {
 describe('AnswerReader', () => {
   function openReader(job: JobIdentity, isFull?: () => boolean, hasBegun = true) {
     const { sink, frames, whole } = openSink(isFull);
-    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const context = contextOf();
     const served: Served[] = [];
     const onServed = (who: Served): void => void served.push(who);
     const reader = new AnswerReader(job, context, { sink, ...unheard, onServed });
@@ -131,7 +139,7 @@ describe('AnswerReader', () => {
     const { sink } = openSink();
     const ticks: number[] = [];
     const pinged = { ...sink, tick: (now: number) => void ticks.push(now) };
-    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const context = contextOf();
     const reader = new AnswerReader(job, context, { sink: pinged, ...unheard });
     reader.tick(1);
     reader.begin();
@@ -177,7 +185,7 @@ describe('AnswerReader', () => {
       },
     });
     const { sink, frames, whole } = openSink(() => true);
-    const context = { redis, blobs: undefined as never, log: console as never };
+    const context = contextOf({ redis });
     const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.begin();
     reader.catchUp();
@@ -243,11 +251,7 @@ describe('AnswerReader of a log that lacks the last moment', () => {
     await jobs.write(job, 1, 1, ['a']);
     const { sink, frames, whole } = openSink();
     const { redis, calls, letGo } = holding('sluice:read-progress');
-    const reader = new AnswerReader(
-      job,
-      { redis, blobs: undefined as never, log: console as never },
-      { sink, ...unheard },
-    );
+    const reader = new AnswerReader(job, contextOf({ redis }), { sink, ...unheard });
     reader.begin();
     reader.receive('1 1\nd"a"', 0);
     const asked = once(calls, 'call');
@@ -276,7 +280,7 @@ describe('AnswerReader of a log that lacks the last moment', () => {
     const messages: string[] = [];
     await told.subscribe(channel);
     told.on('message', (_, message) => messages.push(message));
-    const context = { redis, blobs: undefined as never, log: console as never, readerId: 'api+' };
+    const context = contextOf({ redis, readerId: 'api+' });
     const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.begin();
     reader.receive('1 1\nd"a"', 0);
@@ -302,7 +306,7 @@ describe('AnswerReader of a log that lacks the last moment', () => {
     const { sink, frames } = openSink();
     let reads = 0;
     const { redis, calls, letGo } = holding('xrange', () => ++reads === 2);
-    const context = { redis, blobs: undefined as never, log: console as never, readerId: 'api+' };
+    const context = contextOf({ redis, readerId: 'api+' });
     const reader = new AnswerReader(job, context, { sink, ...unheard });
     const second = once(calls, 'call');
     reader.begin();
@@ -320,7 +324,7 @@ describe('AnswerReader of a log that lacks the last moment', () => {
     const job = await jobs.create();
     await jobs.take(job);
     const { sink, whole } = openSink();
-    const context = { redis: jobs.redis, blobs: undefined as never, log: console as never };
+    const context = contextOf();
     const reader = new AnswerReader(job, context, { sink, ...unheard });
     reader.begin();
     reader.receive('1 1\nd"a"', 0);
@@ -351,7 +355,7 @@ describe('AnswerReader with blobs', () => {
       tick: () => undefined,
       fail: ({ code }) => heard.emit('outcome', code),
     };
-    const reader = new AnswerReader(job, { redis: jobs.redis, blobs, log: console as never }, { sink, ...unheard });
+    const reader = new AnswerReader(job, contextOf({ blobs }), { sink, ...unheard });
     reader.begin();
     reader.catchUp();
     const [result] = await outcome;
@@ -397,7 +401,7 @@ describe('AnswerReader with an answer that cannot be shown', () => {
     const counted = { reads: 0 };
     const reader = new AnswerReader(
       job,
-      { redis: countReads(counted), blobs: blobs as never, log: { error: () => undefined } as never },
+      contextOf({ redis: countReads(counted), blobs: blobs as never, log: { error: () => undefined } as never }),
       {
         sink: {
           ...{ frame: () => undefined, flush: () => true, tick: () => undefined },
@@ -544,7 +548,7 @@ describe('AnswerReaders', () => {
   ): Promise<number[]> {
     t.mock.timers.enable({ apis: ['setInterval', 'Date'], now: Date.now() });
     const job = await jobs.create();
-    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    const readers = new AnswerReaders(contextOf());
     try {
       const { sink, whole } = openSink();
       readers.open(job, sink).begin();
@@ -584,7 +588,7 @@ describe('AnswerReaders before the job exists', () => {
   test('AnswerReaders waits while a job does not exist yet, and fails when an existing job has no log', {
     timeout: 10_000,
   }, async () => {
-    const readers = new AnswerReaders({ redis: jobs.redis, blobs: undefined as never, log: console as never });
+    const readers = new AnswerReaders(contextOf());
     try {
       const losses = new EventEmitter();
       const lost = once(losses, 'lost');

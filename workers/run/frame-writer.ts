@@ -2,11 +2,11 @@ import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
+import type { AccountBandwidth } from '../../shared/runtime/account-bandwidth.ts';
+import { Backpressure } from '../../shared/runtime/backpressure.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
-import { Backpressure } from './backpressure.ts';
 import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
-import type { StreamBandwidth } from './stream-bandwidth.ts';
 
 /**
  * Batch window for frames after the first: one batch per job and tick, not per token. All writers of a process share its ticks, so
@@ -36,7 +36,7 @@ export interface FrameWriterOptions extends FrameLogOptions {
   /** Takes frames over 64 KiB, as the job's account's. */
   readonly blobs: Pick<AccountBlobs, 'put'>;
   /** What the job's account may take of this worker. */
-  readonly bandwidth: Pick<StreamBandwidth, 'take'>;
+  readonly bandwidth: Pick<AccountBandwidth, 'take'>;
   readonly account: string;
   /** The log has confirmed that this attempt owns the job. */
   readonly onConfirmed: () => void;

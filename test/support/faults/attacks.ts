@@ -98,6 +98,23 @@ const watchers: Attack['run'] = async (target, signal) => {
   });
 };
 
+/** The job whose answer is read again and again: as long as answers may be. */
+let longJob: Promise<string> | undefined;
+
+async function makeLongJob(target: Target): Promise<string> {
+  const made = await post(target, endless, { headers: { prefer: 'respond-async' } });
+  return ((await made.json()) as { id: string }).id;
+}
+
+const replays: Attack['run'] = async (target, signal) => {
+  longJob ??= makeLongJob(target);
+  const url = `${target.url}/v1/jobs/${await longJob}/events`;
+  await repeat(signal, largeRestMs, async () => {
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${target.key}` }, signal });
+    for await (const _ of answer.body ?? []);
+  });
+};
+
 /** Requests whose answers are for later. */
 const later = (text: string, restMs: number): Attack['run'] => {
   const body = JSON.stringify(held(text, { max_tokens: 30 }));
@@ -129,6 +146,7 @@ export const attacks: readonly Attack[] = [
         for await (const _ of answer.body ?? []);
       }),
   },
+  { name: 'replays of a long answer', credit: 1, run: replays },
   { name: 'unfinished bodies, without credit', credit: 0, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished bodies', credit: 1, run: unfinished(json, 18_000_000, '{') },
   { name: 'unfinished forms', credit: 1, run: unfinished(form, 20_000_000, part) },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Backpressure } from '../../../../workers/run/backpressure.ts';
+import { Backpressure } from '../../../../shared/runtime/backpressure.ts';
 
 /** One whose account may take more from the next of these times on, in ms of `performance.now()`. */
 function pressure(...resumeAt: number[]): Backpressure {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { StreamBandwidth } from '../../../../workers/run/stream-bandwidth.ts';
+import { AccountBandwidth } from '../../../../shared/runtime/account-bandwidth.ts';
 
 const free = 4096;
 const rate = 1_000_000;
 
 /** A worker that serves `a` and `b`. */
-function shared(): StreamBandwidth {
-  const bandwidth = new StreamBandwidth(rate);
+function shared(): AccountBandwidth {
+  const bandwidth = new AccountBandwidth(rate);
   bandwidth.see('a');
   bandwidth.see('b');
   return bandwidth;
@@ -26,7 +26,7 @@ test('large frames of an account are paid for by its rate while the worker serve
 });
 
 test('an account that has a worker to itself is not paused', () => {
-  const bandwidth = new StreamBandwidth(rate);
+  const bandwidth = new AccountBandwidth(rate);
   for (let frame = 0; frame < 10; frame++) assert.equal(bandwidth.take('a', 10 * rate), 0);
 });
 
@@ -45,7 +45,7 @@ test('what an account has taken does not pause another one', () => {
 });
 
 test('debts that are paid are forgotten', async () => {
-  const bandwidth = new StreamBandwidth(1e9);
+  const bandwidth = new AccountBandwidth(1e9);
   bandwidth.see('other');
   for (let account = 0; account < 500; account++) {
     bandwidth.take(`account-${account}`, free + 1);

@@ -2,15 +2,15 @@
 const freeCharacters = 4096;
 /** What an account may take at once before its vendors are paused, in ms of its rate: events with whole images come together. */
 const burstMs = 1000;
-/** How long an account counts after its last frame, or the start of its last job, in ms. */
+/** How long an account counts after it was seen last, in ms. */
 const presentMs = 5000;
 
 /**
- * What the frames of an account's streams may take of one worker, in characters a second, while the worker serves other accounts.
- * Without a bound a vendor that sends to one account as fast as it can takes the machine's time and disk from all others. Only
- * frames larger than any token count.
+ * What the frames of an account's streams may take of one process, in characters a second, while the process serves other accounts.
+ * Without a bound a vendor that sends to one account as fast as it can, or a client that reads a long answer again and again, takes
+ * the machine's time and disk from all others. Only frames larger than any token count.
  */
-export class StreamBandwidth {
+export class AccountBandwidth {
   readonly #charactersPerMs: number;
   /** The account that was seen last, and the one before it, with the times in ms of `performance.now()`. */
   #latest = { account: '', at: Number.NEGATIVE_INFINITY };
@@ -27,7 +27,7 @@ export class StreamBandwidth {
     return this.#paidAt.size;
   }
 
-  /** A job of the account starts. */
+  /** The process works for the account. */
   see(account: string): void {
     if (account !== this.#latest.account) {
       const seen = this.#other;
@@ -40,7 +40,7 @@ export class StreamBandwidth {
 
   /**
    * Counts a frame.
-   * @returns when the vendor that has sent it may be read on, in ms of `performance.now()`; it may have passed
+   * @returns when the account's next one may be read, in ms of `performance.now()`; it may have passed
    */
   take(account: string, characters: number): number {
     this.see(account);

@@ -1,14 +1,14 @@
-import type { StreamBandwidth } from './stream-bandwidth.ts';
+import type { AccountBandwidth } from './account-bandwidth.ts';
 
-/** Characters that may wait to be appended before the vendor is paused. */
+/** Characters that may wait to be written. */
 const pendingLimit = 256 * 1024;
 
 /**
- * When the vendor of a stream must pause: while too much of its answer waits to be written, and until its account may take more of
- * this worker.
+ * When the reading of an answer must pause: while too much of it waits to be written, and until its account may take more of this
+ * process.
  */
 export class Backpressure {
-  readonly #bandwidth: Pick<StreamBandwidth, 'take'>;
+  readonly #bandwidth: Pick<AccountBandwidth, 'take'>;
   readonly #account: string;
   /** Characters that wait to be written. */
   #pending = 0;
@@ -18,7 +18,10 @@ export class Backpressure {
   #onDrained: (() => void)[] = [];
   #isClosed = false;
 
-  constructor({ bandwidth, account }: { readonly bandwidth: Pick<StreamBandwidth, 'take'>; readonly account: string }) {
+  constructor({
+    bandwidth,
+    account,
+  }: { readonly bandwidth: Pick<AccountBandwidth, 'take'>; readonly account: string }) {
     this.#bandwidth = bandwidth;
     this.#account = account;
   }
@@ -27,14 +30,19 @@ export class Backpressure {
     return this.#pending;
   }
 
-  /** Whether the vendor must pause. */
+  /** Whether the reading must pause. */
   get isFull(): boolean {
     return this.#pending >= pendingLimit || (this.#resumeAt > 0 && this.#resumeAt > performance.now());
   }
 
-  /** A frame waits to be written. */
+  /** A frame was read, and waits to be written. */
   add(characters: number): void {
     this.#pending += characters;
+    this.count(characters);
+  }
+
+  /** A frame was read. */
+  count(characters: number): void {
     this.#resumeAt = Math.max(this.#resumeAt, this.#bandwidth.take(this.#account, characters));
   }
 
@@ -44,7 +52,7 @@ export class Backpressure {
     this.#drain();
   }
 
-  /** Resolves when the vendor may go on, or the stream has been closed. */
+  /** Resolves when reading may go on, or has ended. */
   drained(): Promise<void> {
     if (this.#isClosed || !this.isFull) return Promise.resolve();
     this.#rest();

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { JobFixture } from '../support/faults/job-fixture.ts';
+import { loadProduct } from '../support/gateway.ts';
+
+const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
+const { parseBatch } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
+const { StoredAnswer } =
+  await loadProduct<typeof import('../../api/replies/stored-answer.ts')>('api/replies/stored-answer');
+
+let jobs: JobFixture;
+let folder: string;
+let blobs: Awaited<ReturnType<typeof Blobs.open>>;
+
+before(async () => {
+  jobs = await JobFixture.start();
+  folder = await mkdtemp(join(tmpdir(), 'sluice-test-replays-'));
+  blobs = await Blobs.open(folder);
+});
+
+after(async () => {
+  await jobs?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A bandwidth that notes what it is asked for, and lets the account go on at that time, in ms of `performance.now()`. */
+function noted(resumeAt = 0) {
+  const taken: [account: string, characters: number][] = [];
+  const take = (account: string, characters: number): number => {
+    taken.push([account, characters]);
+    return resumeAt;
+  };
+  return { taken, see: () => undefined, take };
+}
+
+test('a page of a log is read once its account may read more, or the reader has left', {
+  timeout: 10_000,
+}, async () => {
+  const job = await jobs.create();
+  await jobs.take(job);
+  for (let seq = 1; seq <= 20; seq++) await jobs.write(job, 1, seq, ['x'.repeat(100)]);
+  const bandwidth = noted(performance.now() + 20_000);
+  const stored = new StoredAnswer(job, { redis: jobs.redis, blobs, bandwidth });
+  const first = await stored.read(0);
+  const characters = first.entries.reduce((sum, entry) => sum + entry.length, 0);
+  assert.equal(
+    bandwidth.taken.reduce((sum, [account, each]) => sum + (account === job.account ? each : 0), 0),
+    characters,
+  );
+  const next = stored.read(16);
+  let isRead = false;
+  void next.then(() => {
+    isRead = true;
+  });
+  await delay(50);
+  assert.equal(isRead, false);
+  stored.close();
+  assert.equal((await next).entries.length, 4);
+});
+
+test('frames in files count as far as they are not the end of an answer', { timeout: 10_000 }, async () => {
+  const text = JSON.stringify('x'.repeat(100_000));
+  const record = JSON.stringify({ blob: await blobs.of('account').put(text), bytes: text.length });
+  const bandwidth = noted();
+  const stored = new StoredAnswer({ id: '1'.repeat(32), account: 'account' }, { redis: jobs.redis, blobs, bandwidth });
+  const expected: number[] = [];
+  const batch = parseBatch(`1 2 vendor\nD${record}\nE${record}`);
+  const whole = await stored.whole(batch, (bytes) => expected.push(bytes));
+  assert.ok(whole !== undefined && 'frames' in whole);
+  assert.deepEqual(
+    whole.frames.map((frame) => frame.text),
+    [text, text],
+  );
+  assert.deepEqual(expected, [text.length, text.length]);
+  assert.deepEqual(bandwidth.taken, [['account', text.length]]);
+});
