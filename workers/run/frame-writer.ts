@@ -61,7 +61,8 @@ export class FrameWriter implements FrameSink, Lacking {
   served = '';
   readonly #options: FrameWriterOptions;
   readonly #log: FrameLog;
-  readonly #pressure: Backpressure;
+  /** Held answers have one frame, their end, and need none. */
+  #pressure: Backpressure | undefined;
   #lines: (string | Promise<string>)[] = [];
   #writtenSize = 0;
   #hasDelta = false;
@@ -77,7 +78,6 @@ export class FrameWriter implements FrameSink, Lacking {
     this.#options = options;
     this.jobId = options.jobId;
     this.#log = new FrameLog(options, this);
-    this.#pressure = new Backpressure(options);
   }
 
   /** Whether a delta was passed in: from then on the answer cannot be restarted. */
@@ -101,11 +101,11 @@ export class FrameWriter implements FrameSink, Lacking {
     } else {
       this.#scheduleFlush();
     }
-    return !this.#pressure.isFull;
+    return this.#pressure?.isFull !== true;
   }
 
   drained(): Promise<void> {
-    return this.#pressure.drained();
+    return this.#pressure?.drained() ?? Promise.resolve();
   }
 
   /** Resolves when the log has every frame written so far, or cannot take them. */
@@ -148,7 +148,7 @@ export class FrameWriter implements FrameSink, Lacking {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isDue = false;
-    this.#pressure.close();
+    this.#pressure?.close();
     if (this.#isAppending) await this.#appended();
   }
 
@@ -199,6 +199,7 @@ export class FrameWriter implements FrameSink, Lacking {
   #add(type: FrameType, text: string): void {
     this.frames++;
     this.#lines.push(this.#line(type, text));
+    this.#pressure ??= new Backpressure(this.#options);
     this.#pressure.add(text.length);
   }
 
@@ -249,7 +250,7 @@ export class FrameWriter implements FrameSink, Lacking {
       this.#append([], 0);
       return;
     }
-    const size = this.#pressure.pending;
+    const size = this.#pressure?.pending ?? 0;
     const lines = resolveLines(this.#lines);
     this.#lines = [];
     if (Array.isArray(lines)) this.#append(lines, size);
@@ -279,7 +280,7 @@ export class FrameWriter implements FrameSink, Lacking {
     if (isConfirmed) this.#options.onConfirmed();
     // Those in blobs, too: neither log nor blobs are trimmed while the job runs.
     if (this.#writtenSize > maxFrames) this.#fail(tooLong());
-    this.#pressure.remove(size);
+    this.#pressure?.remove(size);
   }
 
   /** Resolves when the call under way has its verdict. */
@@ -297,7 +298,7 @@ export class FrameWriter implements FrameSink, Lacking {
   #stop(reason: Exclude<Ownership, 'ok'> | ApiError): void {
     this.#isClosed = true;
     this.#lines = [];
-    this.#pressure.close();
+    this.#pressure?.close();
     this.#options.onLost(reason);
   }
 }
