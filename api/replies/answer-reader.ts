@@ -175,8 +175,9 @@ export class AnswerReader implements JobItem<AnswerReader> {
       this.#fail(error);
       return;
     }
-    if (this.#isBehind) {
-      if (this.#isPaused) this.#stored.keep(now).catch((error) => this.#readLater(error));
+    const isResting = this.#isReadingLog && this.#stored.isResting;
+    if (this.#isBehind || isResting) {
+      if (this.#isPaused || isResting) this.#stored.keep(now).catch((error) => this.#readLater(error));
       this.catchUp();
       return;
     }

@@ -50,6 +50,11 @@ export class StoredAnswer {
     this.#pressure = new Backpressure({ account: job.account, bandwidth: services.bandwidth });
   }
 
+  /** Whether the account may read no more for now: other accounts are served. */
+  get isResting(): boolean {
+    return this.#pressure.isFull;
+  }
+
   /** A page of the log after a cursor, as texts of batches, once the account may read more. */
   async read(cursor: number): Promise<LogPage> {
     await this.#pressure.drained();
@@ -92,8 +97,8 @@ export class StoredAnswer {
   }
 
   /**
-   * Called while the client does not accept what the log has: that of an ended job would expire meanwhile. A client that reads nothing
-   * at all is disconnected, and one that reads forever gets no more than some minutes.
+   * Called while the client does not accept what the log has, or may not read it yet: that of an ended job would expire meanwhile. A
+   * client that reads nothing at all is disconnected, and one that reads forever gets no more than some minutes.
    */
   async keep(now: number): Promise<void> {
     if (now < this.#keepAt || this.#keepings >= maxKeeping) return;

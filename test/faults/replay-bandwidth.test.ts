@@ -4,11 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct } from '../support/gateway.ts';
 
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
 const { parseBatch } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');
+const { AnswerReader } =
+  await loadProduct<typeof import('../../api/replies/answer-reader.ts')>('api/replies/answer-reader');
+const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { StoredAnswer } =
   await loadProduct<typeof import('../../api/replies/stored-answer.ts')>('api/replies/stored-answer');
 
@@ -60,6 +64,27 @@ test('a page of a log is read once its account may read more, or the reader has 
   assert.equal(isRead, false);
   stored.close();
   assert.equal((await next).entries.length, 4);
+});
+
+test('the log of an ended answer stays while its reader may read no more of it', { timeout: 10_000 }, async (t) => {
+  const job = await jobs.create();
+  await jobs.take(job);
+  for (let seq = 1; seq <= 20; seq++) await jobs.write(job, 1, seq, [`${seq}`]);
+  await jobs.end(job, { attempt: 1 });
+  const bandwidth = noted(performance.now() + 20_000);
+  const context = { redis: jobs.redis, blobs, bandwidth, log: console as never };
+  let frames = 0;
+  const sink = { frame: () => void frames++, flush: () => true, tick: () => undefined, fail: assert.fail };
+  const reader = new AnswerReader(job, context, { sink, onClose: () => undefined });
+  t.after(() => reader.close());
+  reader.begin();
+  reader.catchUp();
+  await eventually(async () => assert.equal(frames, 16, 'a page'));
+  const log = jobKeys.log(job.id);
+  assert.equal(await jobs.redis.pexpire(log, 5000), 1);
+  reader.tick(Date.now());
+  await eventually(async () => assert.ok((await jobs.redis.pttl(log)) > 40_000, 'it is not kept'));
+  assert.equal(frames, 16);
 });
 
 test('frames in files count as far as they are not the end of an answer', { timeout: 10_000 }, async () => {
