@@ -106,7 +106,7 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   return { receiver, canBeResumed: () => false, finished };
 }
 
-/** The body of a held answer; as bytes if they need no decoding. The frames are not read again. */
+/** The body of a held answer; as bytes if they need no decoding. The frames are not read again: their memory may be the body's. */
 function heldBody(view: View, viewed: ViewedJob, frames: readonly Frame[]): string | Buffer {
   const end = frames.at(-1)?.bytes;
   const body = (end && view.heldBytes?.(viewed, end)) ?? view.held(viewed, frames);

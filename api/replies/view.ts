@@ -34,7 +34,7 @@ export interface View<ViewOptions extends object = object> {
   stream(job: ViewedJob<ViewOptions>): (frame: Frame) => string[];
   /** The body of a held answer, from all frames of a completed job. */
   held(job: ViewedJob<ViewOptions>, frames: readonly Frame[]): string;
-  /** The same from an end frame that came as bytes, without decoding it; undefined if it must be decoded. */
+  /** The same from an end frame that came as bytes, whose memory it may take, without decoding it; undefined if it must be decoded. */
   heldBytes?(job: ViewedJob<ViewOptions>, end: Buffer): Buffer | undefined;
   /** Whether `held` needs the end frame only: then no other is kept for it. */
   readonly heldFromEnd?: boolean;

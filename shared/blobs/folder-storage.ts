@@ -1,5 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ConfigError } from '../config/config.ts';
@@ -62,8 +75,13 @@ export class FolderStorage implements BlobStorage {
     return bytes;
   }
 
-  readBytes(id: string): Promise<Buffer> {
-    return orMissing(readFile(join(this.location, id)));
+  async readBytes(id: string): Promise<Buffer> {
+    const file = await orMissing(open(join(this.location, id)));
+    try {
+      return await readWhole(file);
+    } finally {
+      await file.close();
+    }
   }
 
   async read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }> {
@@ -107,6 +125,18 @@ async function syncFolder(path: string): Promise<void> {
   } finally {
     await folder.close();
   }
+}
+
+/** Reads a file in one step of the thread pool, where `readFile` takes one for each half of a mebibyte. */
+async function readWhole(file: FileHandle): Promise<Buffer> {
+  const content = Buffer.allocUnsafeSlow((await file.stat()).size);
+  let read = 0;
+  while (read < content.length) {
+    const { bytesRead } = await file.read(content, read, content.length - read);
+    if (bytesRead === 0) break;
+    read += bytesRead;
+  }
+  return read < content.length ? content.subarray(0, read) : content;
 }
 
 /** Writes a file; parts in one system call, which may be short on a full disk. */

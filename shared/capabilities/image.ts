@@ -177,10 +177,12 @@ export function wireBodyOf(text: string): string | undefined {
   return text.startsWith(wireMark) ? `{${text.slice(wireMark.length)}` : undefined;
 }
 
-/** The same of an `end` frame in UTF-8. */
+/** The same of an `end` frame in UTF-8, which is changed: the body lies in its memory, as a copy of megabytes costs as much as sending them. */
 export function wireBytesOf(bytes: Buffer): Buffer | undefined {
   if (bytes.toString('latin1', 0, wireMark.length) !== wireMark) return undefined;
-  return Buffer.concat([Buffer.from('{'), bytes.subarray(wireMark.length)]);
+  const body = bytes.subarray(wireMark.length - 1);
+  body[0] = '{'.charCodeAt(0);
+  return body;
 }
 
 /** Parses the output of `formatImageEnd`. */

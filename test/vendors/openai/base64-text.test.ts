@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { isBase64 } from '../../../workers/vendors/openai/base64-text.ts';
+import { isBase64 as isBase64Text } from '../../../workers/vendors/openai/base64-text.ts';
+
+/** Whether it is base64, which its bytes are asked, too. */
+function isBase64(text: string): boolean {
+  const found = isBase64Text(text);
+  assert.equal(isBase64Text(Buffer.from(text)), found, JSON.stringify(text.slice(0, 100)));
+  return found;
+}
 
 it('base64 in either alphabet is told from anything else, wherever that stands in a long text', () => {
   assert.ok(isBase64(''));

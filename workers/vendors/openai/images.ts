@@ -119,6 +119,8 @@ async function openUploads(
   }
 }
 
+const quote = 0x22;
+
 /** An answer without streaming, its images checked. Their base64, megabytes of it, is passed on as it came, and never parsed. */
 function readAnswer(answerReader: OpenAiAnswerReader, bytes: Buffer): JsonObject & { data: JsonObject[] } {
   const { found, rest } = takeValues(bytes, 'b64_json', readBase64);
@@ -131,6 +133,6 @@ function readAnswer(answerReader: OpenAiAnswerReader, bytes: Buffer): JsonObject
 
 /** The base64 of a string, without its quotes; undefined for anything else, such as a data URL. */
 function readBase64(value: Buffer): Buffer | undefined {
-  const text = value.toString('latin1');
-  return text.startsWith('"') && isBase64(text.slice(1, -1)) ? value.subarray(1, -1) : undefined;
+  const inside = value.subarray(1, -1);
+  return value[0] === quote && isBase64(inside) ? inside : undefined;
 }
