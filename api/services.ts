@@ -19,6 +19,7 @@ import type { Logger } from '../shared/runtime/log.ts';
 import {
   type ApiMetrics,
   createApiMetrics,
+  createPacedFrames,
   createRegistry,
   type Registry,
   startAtZero,
@@ -168,7 +169,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     load,
     payingKeys: new PayingKeys(),
     accounts,
-    readers: closers.use(openReaders(own, log)),
+    readers: closers.use(openReaders(own, createPacedFrames(registry), log)),
     delivered: closers.use(new DeliveredLogs(redis.client, log)),
     leftJobs: new LeftJobs(own),
     sharedJobs: new SharedJobs(own),
@@ -211,9 +212,10 @@ const replayBandwidth = 32 * 1024 * 1024;
 /** As many bytes as request bodies may have; how many there are is bounded with their sockets. */
 function openReaders(
   { redis, isCluster, blobs, processId }: Pick<Services, 'redis' | 'isCluster' | 'blobs' | 'processId'>,
+  onPaced: () => void,
   log: Logger,
 ): AnswerReaders {
-  const bandwidth = new AccountBandwidth(replayBandwidth);
+  const bandwidth = new AccountBandwidth(replayBandwidth, onPaced);
   return new AnswerReaders({ redis, blobs, bandwidth, log, readerId: isCluster ? undefined : readerOf(processId) });
 }
 

@@ -19,7 +19,7 @@ import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
-import { createFaultCounter, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
+import { createFaultCounter, createPacedFrames, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import { reloadOnHangup } from '../shared/runtime/reload.ts';
@@ -162,7 +162,7 @@ async function start(): Promise<void> {
     parking: parking.of,
     running,
     journal: redis.isCluster ? undefined : closers.use(new AnswerJournal(redis.client, workerId, log)),
-    bandwidth: new AccountBandwidth(config.streamBandwidth),
+    bandwidth: new AccountBandwidth(config.streamBandwidth, createPacedFrames(registry)),
     settler: closers.use(new Settler(redis.client, log)),
     metrics: routing.metrics,
     log,

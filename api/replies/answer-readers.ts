@@ -35,7 +35,7 @@ export class AnswerReaders implements InboxListener {
     sink: FrameReceiver,
     options: Pick<ReaderOptions, 'onServed' | 'isCreator'> = {},
   ): AnswerReader {
-    this.#context.bandwidth.see(job.account);
+    this.#context.bandwidth.accounts.see(job.account);
     const reader = new AnswerReader(job, this.#context, { ...options, sink, onClose: this.#onClose });
     this.#readers.add(reader);
     return reader;

@@ -8,8 +8,7 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import type { AccountBandwidth } from '../../shared/runtime/account-bandwidth.ts';
-import { Backpressure } from '../../shared/runtime/backpressure.ts';
+import { type AccountBandwidth, AccountPace } from '../../shared/runtime/account-bandwidth.ts';
 import { bytesInBlob, withBlobs } from './blob-frame.ts';
 
 /** Dependencies of `StoredAnswer`. */
@@ -17,7 +16,7 @@ export interface StoredAnswerDependencies {
   readonly redis: RedisClient;
   readonly blobs: Blobs;
   /** What an account may read of its logs. */
-  readonly bandwidth: Pick<AccountBandwidth, 'see' | 'take'>;
+  readonly bandwidth: Pick<AccountBandwidth, 'accounts' | 'take'>;
   /** This process's name as a reader; left out if logs lack nothing that was published, as on a Cluster. */
   readonly readerId?: string | undefined;
 }
@@ -34,7 +33,7 @@ const askingMs = 50;
 export class StoredAnswer {
   readonly #job: Pick<JobIdentity, 'id' | 'account'>;
   readonly #services: StoredAnswerDependencies;
-  readonly #pressure: Backpressure;
+  readonly #pace: AccountPace;
   /** Batches read at a time: few for a reader that accepts few, as the rest is read again. */
   #page = maxPage;
   /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
@@ -47,19 +46,19 @@ export class StoredAnswer {
   constructor(job: Pick<JobIdentity, 'id' | 'account'>, services: StoredAnswerDependencies) {
     this.#job = job;
     this.#services = services;
-    this.#pressure = new Backpressure({ account: job.account, bandwidth: services.bandwidth });
+    this.#pace = new AccountPace(services.bandwidth, job.account);
   }
 
   /** Whether the account may read no more for now: other accounts are served. */
   get isResting(): boolean {
-    return this.#pressure.isFull;
+    return this.#pace.isResting;
   }
 
   /** A page of the log after a cursor, as texts of batches, once the account may read more. */
   async read(cursor: number): Promise<LogPage> {
-    await this.#pressure.drained();
+    await this.#pace.rested();
     const page = await readLogText(this.#services.redis, this.#job.id, cursor, this.#page);
-    for (const entry of page.entries) this.#pressure.count(entry.length);
+    for (const entry of page.entries) this.#pace.take(entry.length);
     return page;
   }
 
@@ -87,13 +86,13 @@ export class StoredAnswer {
 
   /** Nothing more is read. */
   close(): void {
-    this.#pressure.close();
+    this.#pace.close();
   }
 
   /** The end of an answer waits for nothing: held answers are of one frame, and come as often as their requests. */
   async #mayRead({ frames }: Batch): Promise<void> {
-    await this.#pressure.drained();
-    for (const frame of frames) if (!isTerminal(frame)) this.#pressure.count(bytesInBlob(frame));
+    await this.#pace.rested();
+    for (const frame of frames) if (!isTerminal(frame)) this.#pace.take(bytesInBlob(frame));
   }
 
   /**

@@ -1,6 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RecentAccounts } from './collections.ts';
+
 /** Characters of a frame that are free: a token, with the probabilities of twenty others, has fewer. */
-const freeCharacters = 4096;
-/** What an account may take at once before its vendors are paused, in ms of its rate: events with whole images come together. */
+export const freeCharacters = 4096;
+/** What an account may take at once before it is paced, in ms of its rate: events with whole images come together. */
 const burstMs = 1000;
 /** How long an account counts after it was seen last, in ms. */
 const presentMs = 5000;
@@ -11,15 +14,17 @@ const presentMs = 5000;
  * the machine's time and disk from all others. Only frames larger than any token count.
  */
 export class AccountBandwidth {
+  /** Those that the process serves. Tokens are not taken, only seen. */
+  readonly accounts = new RecentAccounts();
   readonly #charactersPerMs: number;
-  /** The account that was seen last, and the one before it, with the times in ms of `performance.now()`. */
-  #latest = { account: '', at: Number.NEGATIVE_INFINITY };
-  #other = { account: '', at: Number.NEGATIVE_INFINITY };
-  /** When the rate has paid for what an account has taken; the latest to be changed is the last. */
+  readonly #onPaced: () => void;
+  /** When the rate has paid for what an account has taken; the latest to be changed is the last. In ms of `performance.now()`. */
   readonly #paidAt = new Map<string, number>();
 
-  constructor(charactersPerSecond: number) {
+  /** @param onPaced called for each frame after which its account may not take the next at once */
+  constructor(charactersPerSecond: number, onPaced: () => void = () => undefined) {
     this.#charactersPerMs = charactersPerSecond / 1000;
+    this.#onPaced = onPaced;
   }
 
   /** Accounts of which a debt is kept. */
@@ -27,32 +32,21 @@ export class AccountBandwidth {
     return this.#paidAt.size;
   }
 
-  /** The process works for the account. */
-  see(account: string): void {
-    if (account !== this.#latest.account) {
-      const seen = this.#other;
-      this.#other = this.#latest;
-      this.#latest = seen;
-      seen.account = account;
-    }
-    this.#latest.at = performance.now();
-  }
-
   /**
    * Counts a frame.
    * @returns when the account's next one may be read, in ms of `performance.now()`; it may have passed
    */
   take(account: string, characters: number): number {
-    this.see(account);
-    const now = this.#latest.at;
-    const isShared = now - this.#other.at < presentMs;
-    if (characters <= freeCharacters || !isShared) return 0;
+    this.accounts.see(account);
+    if (characters <= freeCharacters || !this.accounts.hasOthers(account, presentMs)) return 0;
+    const now = performance.now();
     this.#forgetPaid(now);
     const paidAt =
       Math.max(this.#paidAt.get(account) ?? 0, now) + (characters - freeCharacters) / this.#charactersPerMs;
     // Deleted first, so that it becomes the last.
     this.#paidAt.delete(account);
     this.#paidAt.set(account, paidAt);
+    if (paidAt - burstMs > now) this.#onPaced();
     return paidAt - burstMs;
   }
 
@@ -61,5 +55,41 @@ export class AccountBandwidth {
       if (paidAt > now) return;
       this.#paidAt.delete(account);
     }
+  }
+}
+
+/** What one answer takes of its account's bandwidth, and when it may be read on. */
+export class AccountPace {
+  readonly #bandwidth: Pick<AccountBandwidth, 'take'>;
+  readonly #account: string;
+  readonly #closing = new AbortController();
+  /** In ms of `performance.now()`. */
+  #resumeAt = 0;
+
+  constructor(bandwidth: Pick<AccountBandwidth, 'take'>, account: string) {
+    this.#bandwidth = bandwidth;
+    this.#account = account;
+  }
+
+  /** A frame was read. */
+  take(characters: number): void {
+    this.#resumeAt = Math.max(this.#resumeAt, this.#bandwidth.take(this.#account, characters));
+  }
+
+  /** Whether the next frame must wait. */
+  get isResting(): boolean {
+    return this.#resumeAt > performance.now() && !this.#closing.signal.aborted;
+  }
+
+  /** Resolves when the next frame may be read, or nobody will read it. */
+  async rested(): Promise<void> {
+    const { signal } = this.#closing;
+    while (this.isResting) {
+      await delay(Math.ceil(this.#resumeAt - performance.now()), undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  close(): void {
+    this.#closing.abort();
   }
 }

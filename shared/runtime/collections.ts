@@ -141,6 +141,28 @@ export class GatheredChunks {
   }
 }
 
+/** The accounts that a process serves. Of the two seen last is known when, which tells each whether it has the process to itself. */
+export class RecentAccounts {
+  #latest = { account: '', at: Number.NEGATIVE_INFINITY };
+  #other = { account: '', at: Number.NEGATIVE_INFINITY };
+
+  see(account: string): void {
+    if (account !== this.#latest.account) {
+      const seen = this.#other;
+      this.#other = this.#latest;
+      this.#latest = seen;
+      seen.account = account;
+    }
+    this.#latest.at = performance.now();
+  }
+
+  /** Whether another account was seen within `ms`. */
+  hasOthers(account: string, ms: number): boolean {
+    const { at } = account === this.#latest.account ? this.#other : this.#latest;
+    return performance.now() - at < ms;
+  }
+}
+
 /** Whether bytes fill the memory that they lie in: nothing else is lost when it is moved or released. */
 export function isAlone(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
   return bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;

@@ -123,6 +123,16 @@ export function createFaultCounter(registry: Registry): Counter<'kind'> {
   });
 }
 
+/** Returns what counts a frame of an account that has taken its rate, see `AccountBandwidth`. */
+export function createPacedFrames(registry: Registry): () => void {
+  const paced = new Counter({
+    name: 'sluice_frames_paced_total',
+    help: 'Large frames, or pages of logs, of an account that had taken its rate while the process served others: the next one waited.',
+    registers: [registry],
+  });
+  return () => paced.inc();
+}
+
 /** Seconds of a PING's round trip, or -1 after `ms` without a reply. */
 export async function redisLag(redis: RedisClient, ms = readMs): Promise<number> {
   const started = performance.now();

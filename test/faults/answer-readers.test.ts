@@ -13,6 +13,7 @@ import type { JobIdentity, Served } from '../../shared/jobs/job-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct, TestGateway } from '../support/gateway.ts';
+import { unlimitedBandwidth } from '../support/unlimited-bandwidth.ts';
 
 const { AnswerReader } =
   await loadProduct<typeof import('../../api/replies/answer-reader.ts')>('api/replies/answer-reader');
@@ -36,8 +37,13 @@ after(() => jobs?.stop());
 
 /** Dependencies of readers, whose accounts may read as fast as they can. */
 function contextOf(more: Partial<ReaderContext> = {}): ReaderContext {
-  const bandwidth = { see: () => undefined, take: () => 0 };
-  return { redis: jobs.redis, blobs: undefined as never, bandwidth, log: console as never, ...more };
+  return {
+    redis: jobs.redis,
+    blobs: undefined as never,
+    bandwidth: unlimitedBandwidth,
+    log: console as never,
+    ...more,
+  };
 }
 
 /** Gathers the frames of an answer; `whole` resolves with them once the last has come. */

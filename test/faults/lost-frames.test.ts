@@ -12,6 +12,7 @@ import type { WorkerContext } from '../../workers/worker-context.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct } from '../support/gateway.ts';
+import { unlimitedBandwidth } from '../support/unlimited-bandwidth.ts';
 
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
@@ -52,7 +53,7 @@ class Running {
     this.run.attempt = 1;
     this.writer = new FrameWriter({
       ...{ redis: jobs.redis, blobs: {} as never, isCluster: false, jobId: job.id, attempt: 1, lastSeq: 0 },
-      ...{ account: job.account, bandwidth: { take: () => 0 } },
+      ...{ account: job.account, bandwidth: unlimitedBandwidth },
       ...{ lifetimeMs: 60_000, onConfirmed: () => undefined, onLost: (reason) => this.run.stop(reason) },
       ...options,
     });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { RecentAccounts } from '../../shared/runtime/collections.ts';
 import { eventually } from '../support/eventually.ts';
 import { JobFixture } from '../support/faults/job-fixture.ts';
 import { loadProduct } from '../support/gateway.ts';
@@ -38,7 +39,7 @@ function noted(resumeAt = 0) {
     taken.push([account, characters]);
     return resumeAt;
   };
-  return { taken, see: () => undefined, take };
+  return { taken, accounts: new RecentAccounts(), take };
 }
 
 test('a page of a log is read once its account may read more, or the reader has left', {

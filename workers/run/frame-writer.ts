@@ -2,8 +2,7 @@ import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
-import type { AccountBandwidth } from '../../shared/runtime/account-bandwidth.ts';
-import { Backpressure } from '../../shared/runtime/backpressure.ts';
+import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/runtime/account-bandwidth.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
 import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
@@ -19,6 +18,9 @@ function tick(): void {
   const writers = due.splice(0);
   for (const writer of writers) writer.flushDue();
 }
+
+/** Characters that may wait to be appended before the vendor is paused. */
+const pendingLimit = 256 * 1024;
 
 /** The frames that are written together with the end of an answer. */
 export interface LastFrames {
@@ -36,7 +38,7 @@ export interface FrameWriterOptions extends FrameLogOptions {
   /** Takes frames over 64 KiB, as the job's account's. */
   readonly blobs: Pick<AccountBlobs, 'put'>;
   /** What the job's account may take of this worker. */
-  readonly bandwidth: Pick<AccountBandwidth, 'take'>;
+  readonly bandwidth: Pick<AccountBandwidth, 'accounts' | 'take'>;
   readonly account: string;
   /** The log has confirmed that this attempt owns the job. */
   readonly onConfirmed: () => void;
@@ -61,9 +63,10 @@ export class FrameWriter implements FrameSink, Lacking {
   served = '';
   readonly #options: FrameWriterOptions;
   readonly #log: FrameLog;
-  /** Held answers have one frame, their end, and need none. */
-  #pressure: Backpressure | undefined;
   #lines: (string | Promise<string>)[] = [];
+  #pendingSize = 0;
+  /** Of large frames, which few streams have. */
+  #pace: AccountPace | undefined;
   #writtenSize = 0;
   #hasDelta = false;
   #isDue = false;
@@ -71,6 +74,7 @@ export class FrameWriter implements FrameSink, Lacking {
   /** The next frames go into the log, and all that it lacks with them. */
   #mustLog = false;
   #onAppended: (() => void)[] = [];
+  #onDrained: (() => void)[] = [];
   #isClosed = false;
   #failure: ApiError | undefined;
 
@@ -101,11 +105,14 @@ export class FrameWriter implements FrameSink, Lacking {
     } else {
       this.#scheduleFlush();
     }
-    return this.#pressure?.isFull !== true;
+    return this.#pendingSize < pendingLimit && this.#pace?.isResting !== true;
   }
 
-  drained(): Promise<void> {
-    return this.#pressure?.drained() ?? Promise.resolve();
+  async drained(): Promise<void> {
+    if (this.#pendingSize >= pendingLimit && !this.#isClosed) {
+      await new Promise<void>((resolve) => this.#onDrained.push(resolve));
+    }
+    await this.#pace?.rested();
   }
 
   /** Resolves when the log has every frame written so far, or cannot take them. */
@@ -148,7 +155,8 @@ export class FrameWriter implements FrameSink, Lacking {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isDue = false;
-    this.#pressure?.close();
+    this.#pace?.close();
+    this.#drain();
     if (this.#isAppending) await this.#appended();
   }
 
@@ -199,8 +207,12 @@ export class FrameWriter implements FrameSink, Lacking {
   #add(type: FrameType, text: string): void {
     this.frames++;
     this.#lines.push(this.#line(type, text));
-    this.#pressure ??= new Backpressure(this.#options);
-    this.#pressure.add(text.length);
+    this.#pendingSize += text.length;
+    const { bandwidth, account } = this.#options;
+    if (text.length > freeCharacters) {
+      this.#pace ??= new AccountPace(bandwidth, account);
+      this.#pace.take(text.length);
+    } else bandwidth.accounts.see(account);
   }
 
   #line(type: FrameType, text: string): string | Promise<string> {
@@ -250,7 +262,7 @@ export class FrameWriter implements FrameSink, Lacking {
       this.#append([], 0);
       return;
     }
-    const size = this.#pressure?.pending ?? 0;
+    const size = this.#pendingSize;
     const lines = resolveLines(this.#lines);
     this.#lines = [];
     if (Array.isArray(lines)) this.#append(lines, size);
@@ -276,16 +288,21 @@ export class FrameWriter implements FrameSink, Lacking {
   }
 
   #commit(size: number, isConfirmed: boolean): void {
+    this.#pendingSize -= size;
     this.#writtenSize += size;
     if (isConfirmed) this.#options.onConfirmed();
     // Those in blobs, too: neither log nor blobs are trimmed while the job runs.
     if (this.#writtenSize > maxFrames) this.#fail(tooLong());
-    this.#pressure?.remove(size);
+    else if (this.#pendingSize < pendingLimit) this.#drain();
   }
 
   /** Resolves when the call under way has its verdict. */
   #appended(): Promise<void> {
     return new Promise((resolve) => this.#onAppended.push(resolve));
+  }
+
+  #drain(): void {
+    for (const resolve of this.#onDrained.splice(0)) resolve();
   }
 
   /** Later frames would hide the gap that lost frames leave. */
@@ -298,7 +315,8 @@ export class FrameWriter implements FrameSink, Lacking {
   #stop(reason: Exclude<Ownership, 'ok'> | ApiError): void {
     this.#isClosed = true;
     this.#lines = [];
-    this.#pressure?.close();
+    this.#pace?.close();
+    this.#drain();
     this.#options.onLost(reason);
   }
 }

@@ -184,7 +184,7 @@ function logRun({ log, workerId }: WorkerContext, run: JobRun, outcome: RunOutco
 /** Calls the vendor and writes its answer into the log, to the end. */
 async function relay(context: WorkerContext, run: JobRun, attempt: number, lastSeq: number): Promise<RunOutcome> {
   const { job } = run;
-  context.bandwidth.see(job.account);
+  context.bandwidth.accounts.see(job.account);
   const writer = new FrameWriter({
     redis: context.redis,
     blobs: { put: (data) => context.blobs.of(job.account).put(data) },

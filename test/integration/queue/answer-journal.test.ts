@@ -4,6 +4,7 @@ import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
+import { unlimitedBandwidth } from '../../support/unlimited-bandwidth.ts';
 
 const { jobKeys, journalKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { createJobState, readJobState } =
@@ -84,7 +85,7 @@ class Stream {
     this.job = job;
     this.writer = new FrameWriter({
       ...{ redis: handle.client, isCluster: false, journal, blobs: {} as never, jobId: job.id, attempt: 1, lastSeq: 0 },
-      ...{ lifetimeMs: 60_000, account: job.account, bandwidth: { take: () => 0 } },
+      ...{ lifetimeMs: 60_000, account: job.account, bandwidth: unlimitedBandwidth },
       onConfirmed: () => this.confirmations++,
       onLost: (reason) => {
         this.lost = String(reason);

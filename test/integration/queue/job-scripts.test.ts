@@ -8,6 +8,7 @@ import { admission, knowCaller } from '../../support/admission.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
+import { unlimitedBandwidth } from '../../support/unlimited-bandwidth.ts';
 
 const { accountKeys, jobKeys } = await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
 const { createJobState, readJobState } =
@@ -353,7 +354,7 @@ describe('finishRun', () => {
     const { redis } = jobs;
     const fixed = {
       ...{ redis, blobs: {} as never, isCluster: false, jobId: job.id, lastSeq: 0, lifetimeMs: 60_000 },
-      ...{ account: job.account, bandwidth: { take: () => 0 } },
+      ...{ account: job.account, bandwidth: unlimitedBandwidth },
     };
     for (const stopped of [undefined, 'requeued', 'overdue'] as const) {
       const run = new JobRun(job);
