@@ -17,6 +17,7 @@ import { accountKeys } from '../../../shared/redis/keys.ts';
 import {
   createApiMetrics,
   createFaultCounter,
+  createPacedFrames,
   createRegistry,
   type Registry,
 } from '../../../shared/runtime/metrics.ts';
@@ -72,6 +73,7 @@ describe('the cost of a scrape', () => {
     const registry = createRegistry('api', redis);
     createApiMetrics(registry);
     createFaultCounter(registry);
+    createPacedFrames(registry);
     createLedgerMetrics(registry, { backlog, unreadable: { size: 0 }, spool: { records: 0, bytes: 0 } });
     addSharedGauges(registry, { redis, load, queues });
     addProcessGauges(registry, {
