@@ -14,6 +14,8 @@ const { parseBatch } = await loadProduct<typeof import('../../shared/jobs/append
 const { AnswerReader } =
   await loadProduct<typeof import('../../api/replies/answer-reader.ts')>('api/replies/answer-reader');
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
+const { FrameWriter } =
+  await loadProduct<typeof import('../../workers/run/frame-writer.ts')>('workers/run/frame-writer');
 const { StoredAnswer } =
   await loadProduct<typeof import('../../api/replies/stored-answer.ts')>('api/replies/stored-answer');
 
@@ -41,6 +43,28 @@ function noted(resumeAt = 0) {
   };
   return { taken, accounts: new RecentAccounts(), take };
 }
+
+test('tokens of an account tell that it is served, and are not taken of its bandwidth', {
+  timeout: 10_000,
+}, async (t) => {
+  const job = await jobs.create();
+  await jobs.take(job);
+  const bandwidth = noted();
+  const writer = new FrameWriter({
+    ...{ redis: jobs.redis, blobs: blobs.of(job.account), isCluster: false, jobId: job.id, attempt: 1, lastSeq: 0 },
+    ...{ lifetimeMs: 60_000, onConfirmed: () => undefined, onLost: () => undefined, account: job.account, bandwidth },
+  });
+  t.after(() => writer.close());
+  assert.equal(bandwidth.accounts.hasOthers('another', 5000), false);
+  assert.equal(writer.write({ type: 'delta', text: '"token"' }), true);
+  assert.equal(bandwidth.accounts.hasOthers('another', 5000), true);
+  assert.equal(bandwidth.accounts.hasOthers(job.account, 5000), false);
+  assert.deepEqual(bandwidth.taken, []);
+  const large = JSON.stringify('x'.repeat(5000));
+  writer.write({ type: 'delta', text: large });
+  assert.deepEqual(bandwidth.taken, [[job.account, large.length]]);
+  await writer.flushed();
+});
 
 test('a page of a log is read once its account may read more, or the reader has left', {
   timeout: 10_000,
