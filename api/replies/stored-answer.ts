@@ -74,8 +74,13 @@ export class StoredAnswer {
   async whole(batch: Batch, expect: (bytes: number) => void): Promise<Batch | ApiError | undefined> {
     if (!batch.frames.some(({ isBlob }) => isBlob)) return batch;
     try {
-      for (const frame of batch.frames) expect(bytesInBlob(frame));
-      await this.#mayRead(batch);
+      await this.#pace.rested();
+      for (const frame of batch.frames) {
+        const bytes = bytesInBlob(frame);
+        expect(bytes);
+        // The end of an answer is not taken: held answers have no other frame, and come as often as their requests.
+        if (!isTerminal(frame)) this.#pace.take(bytes);
+      }
       return await withBlobs(batch, this.#services.blobs.ofRecords(this.#job.account));
     } catch (error) {
       if (error instanceof ApiError) return error;
@@ -87,12 +92,6 @@ export class StoredAnswer {
   /** Nothing more is read. */
   close(): void {
     this.#pace.close();
-  }
-
-  /** The end of an answer waits for nothing: held answers are of one frame, and come as often as their requests. */
-  async #mayRead({ frames }: Batch): Promise<void> {
-    await this.#pace.rested();
-    for (const frame of frames) if (!isTerminal(frame)) this.#pace.take(bytesInBlob(frame));
   }
 
   /**

@@ -125,11 +125,10 @@ export function createFaultCounter(registry: Registry): Counter<'kind'> {
 
 /** Returns what counts a frame of an account that has taken its rate, see `AccountBandwidth`. */
 export function createPacedFrames(registry: Registry): () => void {
-  const paced = new Counter({
-    name: 'sluice_frames_paced_total',
-    help: 'Large frames, or pages of logs, of an account that had taken its rate while the process served others: the next one waited.',
-    registers: [registry],
-  });
+  const paced = metricMakers(registry).counter(
+    'sluice_frames_paced_total',
+    'Large frames, or pages of logs, of an account that had taken its rate while the process served others: the next one waited.',
+  );
   return () => paced.inc();
 }
 

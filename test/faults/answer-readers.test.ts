@@ -20,7 +20,6 @@ const { AnswerReader } =
 const { AnswerReaders } =
   await loadProduct<typeof import('../../api/replies/answer-readers.ts')>('api/replies/answer-readers');
 const { jobKeys } = await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
-
 const { Blobs } = await loadProduct<typeof import('../../shared/blobs/blobs.ts')>('shared/blobs/blobs');
 const { servedText } = await loadProduct<typeof import('../../shared/jobs/job-state.ts')>('shared/jobs/job-state');
 const { frameLine } = await loadProduct<typeof import('../../shared/jobs/append.ts')>('shared/jobs/append');

@@ -3,8 +3,9 @@ const pieceLength = 64 * 1024;
 const scratch = Buffer.allocUnsafeSlow((pieceLength / 4) * 3);
 
 /**
- * Whether a text, or its bytes, is base64, in either alphabet, and nothing else, so that it can stand in JSON as it is. It is decoded for that:
- * what does not belong to it is left out and makes the result shorter, and decoding takes a tenth of a regular expression's time.
+ * Whether a text, or its bytes, is base64, in either alphabet, and nothing else, so that it can stand in JSON as it is. It is decoded
+ * for that: what does not belong to it is left out and makes the result shorter, and decoding takes a tenth of a regular expression's
+ * time.
  */
 export function isBase64(text: string | Buffer): boolean {
   for (let from = 0; from < text.length; from += pieceLength) {

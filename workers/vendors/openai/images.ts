@@ -12,7 +12,7 @@ import type { CallFiles, ImageMethod, VendorCall } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { isBase64 } from './base64-text.ts';
 import { OpenAiImageStream } from './image-stream.ts';
-import { takeValues } from './take-values.ts';
+import { quote, takeValues } from './take-values.ts';
 
 const paths: Record<ImageTask, string> = {
   generation: '/images/generations',
@@ -118,8 +118,6 @@ async function openUploads(
     throw error;
   }
 }
-
-const quote = 0x22;
 
 /** An answer without streaming, its images checked. Their base64, megabytes of it, is passed on as it came, and never parsed. */
 function readAnswer(answerReader: OpenAiAnswerReader, bytes: Buffer): JsonObject & { data: JsonObject[] } {

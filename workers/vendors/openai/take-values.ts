@@ -1,4 +1,6 @@
-const [quote, openingBracket, closingBracket, colon, space] = [0x22, 0x5b, 0x5d, 0x3a, 0x20];
+/** The byte with which a string starts and ends. */
+export const quote = 0x22;
+const [openingBracket, closingBracket, colon, space] = [0x5b, 0x5d, 0x3a, 0x20];
 
 /**
  * Takes the values of a key out of JSON in UTF-8 where they stand, so that megabytes need not be parsed. In the rest each is replaced
