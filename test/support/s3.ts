@@ -1,11 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { eventually } from './eventually.ts';
 
+interface S3Store {
+  putObject(object: { bucket: string; key: string }): Promise<{ size: number; md5: string }>;
+  getResourcePath(bucket: string, key: string, resource: 'object'): string;
+}
 /** As much of s3rver as is used here; it comes without types. */
 interface S3Server {
+  readonly store: S3Store;
   run(): Promise<{ port: number }>;
   close(): Promise<void>;
 }
@@ -28,6 +35,17 @@ export interface TestBucket {
   stop(): Promise<void>;
 }
 
+/** s3rver confirms a PUT once it has read the content, before its file has it: a GET soon after could answer nothing. */
+function confirmOnceWritten(store: S3Store): void {
+  const put = store.putObject.bind(store);
+  store.putObject = async (object) => {
+    const stored = await put(object);
+    const path = store.getResourcePath(object.bucket, object.key, 'object');
+    await eventually(async () => assert.equal((await stat(path)).size, stored.size));
+    return stored;
+  };
+}
+
 /** Starts the store on a free port, with one empty bucket. */
 export async function startBucket(): Promise<TestBucket> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-test-s3-'));
@@ -35,6 +53,7 @@ export async function startBucket(): Promise<TestBucket> {
     ...{ port: 0, address: '127.0.0.1', silent: true, directory },
     configureBuckets: [{ name: 'sluice' }],
   });
+  confirmOnceWritten(server.store);
   const { port } = await server.run();
   const client = new S3Client({
     ...{ region: 'us-east-1', endpoint: `http://127.0.0.1:${port}`, forcePathStyle: true },
