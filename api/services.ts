@@ -53,7 +53,7 @@ import { RefusedRequests } from './refused-requests/refused-requests.ts';
 import { AnswerReaders } from './replies/answer-readers.ts';
 import { Handover } from './replies/client-connection.ts';
 import { LeftJobs } from './replies/left-jobs.ts';
-import { DeliveredLogs } from './replies/open-reply.ts';
+import { DeliveredAnswers } from './replies/open-reply.ts';
 import { SharedJobs } from './replies/shared/shared-jobs.ts';
 import { ResultLinks } from './results/result-links.ts';
 
@@ -71,7 +71,7 @@ export interface Services extends EndJobContext {
   readonly payingKeys: PayingKeys;
   readonly accounts: AccountLoader;
   readonly readers: AnswerReaders;
-  readonly delivered: DeliveredLogs;
+  readonly delivered: DeliveredAnswers;
   readonly leftJobs: LeftJobs;
   readonly sharedJobs: SharedJobs;
   readonly refused: RefusedRequests;
@@ -170,7 +170,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     payingKeys: new PayingKeys(),
     accounts,
     readers: closers.use(openReaders(own, createPacedFrames(registry), log)),
-    delivered: closers.use(new DeliveredLogs(redis.client, log)),
+    delivered: closers.use(new DeliveredAnswers(own, log)),
     leftJobs: new LeftJobs(own),
     sharedJobs: new SharedJobs(own),
     refused: closers.use(new RefusedRequests(redis.client, log)),

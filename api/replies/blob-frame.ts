@@ -7,12 +7,14 @@ export class BlobFrame implements StoredFrame {
   readonly type: FrameType;
   readonly isBlob = false;
   readonly bytes: Buffer;
+  readonly blob: string;
   #text: string | undefined;
 
-  constructor({ seq, type }: StoredFrame, bytes: Buffer) {
+  constructor({ seq, type }: StoredFrame, bytes: Buffer, blob: string) {
     this.seq = seq;
     this.type = type;
     this.bytes = bytes;
+    this.blob = blob;
   }
 
   get text(): string {
@@ -34,7 +36,7 @@ export async function withBlobs(batch: Batch, blobs: AccountBlobs): Promise<Batc
   const readFrame = async (frame: StoredFrame): Promise<StoredFrame> => {
     if (!frame.isBlob) return frame;
     const { blob } = JSON.parse(frame.text) as { blob: string };
-    return new BlobFrame(frame, await blobs.bytes(blob));
+    return new BlobFrame(frame, await blobs.bytes(blob), blob);
   };
   return { ...batch, frames: await Promise.all(batch.frames.map(readFrame)) };
 }

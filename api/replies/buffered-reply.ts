@@ -9,6 +9,8 @@ export class BufferedReply<Body> implements FrameReceiver {
   readonly body: Promise<Body>;
   /** When the first frame arrived, in ms since 1970. */
   firstFrameAt: number | undefined;
+  /** The blobs that frames came from. */
+  readonly blobs: string[] = [];
   readonly #compose: (frames: readonly Frame[]) => Body;
   readonly #fromEnd: boolean;
   readonly #takesErrors: boolean;
@@ -49,6 +51,7 @@ export class BufferedReply<Body> implements FrameReceiver {
 
   frame(frame: Frame): void {
     this.firstFrameAt ??= Date.now();
+    if (frame.blob !== undefined) this.blobs.push(frame.blob);
     if (this.#share !== undefined && !this.#isCounted(frame)) return;
     if (frame.type === 'error' && !this.#takesErrors) {
       this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));

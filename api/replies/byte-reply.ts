@@ -40,7 +40,7 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
 
   frame(frame: Frame): void {
     if (this.isEnded) return;
-    this.countFrame();
+    this.countFrame(frame);
     if (frame.type === 'error') {
       this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
       return;

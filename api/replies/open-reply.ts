@@ -1,10 +1,10 @@
+import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
 import { type JobIdentity, readJobState } from '../../shared/jobs/job-state.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
-import { releaseMemory } from '../../shared/runtime/collections.ts';
 import { groupBy } from '../../shared/runtime/group-by.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { ApiMetrics } from '../../shared/runtime/metrics.ts';
@@ -19,10 +19,11 @@ import { BufferedReply } from './buffered-reply.ts';
 import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
+import { type HeldBody, heldBody, releaseOnceSent } from './held-body.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
-import { type BytesView, type View, type ViewedJob, type ViewJobDependencies, viewJob } from './view.ts';
+import { type BytesView, type View, type ViewJobDependencies, viewJob, viewOptionsBlob } from './view.ts';
 
 /** Dependencies of a reply, whatever its form. */
 export interface OpenReplyDependencies extends ViewJobDependencies {
@@ -31,7 +32,7 @@ export interface OpenReplyDependencies extends ViewJobDependencies {
   readonly baseUrls: BaseUrls;
   readonly connections: Connections;
   readonly bodies: BodyShares;
-  readonly delivered: DeliveredLogs;
+  readonly delivered: DeliveredAnswers;
   readonly metrics: ApiMetrics;
 }
 
@@ -86,12 +87,13 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
   // No other request is refused for it: its answer is paid, or would be made again.
   const share = context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
-  const compose = (frames: readonly Frame[]): string | Buffer => heldBody(view, viewed, frames);
+  const compose = (frames: readonly Frame[]): HeldBody => heldBody(view, viewed, frames);
   const receiver = new BufferedReply(compose, view.heldFromEnd, false, share);
   const finished = async (): Promise<boolean> => {
     const waited = patienceMs === undefined ? receiver.body : withTimeout(receiver.body, patienceMs);
-    const body = await connection.wait(waited);
-    if (body === undefined) return false;
+    const held = await connection.wait(waited);
+    if (held === undefined) return false;
+    const { body, memory } = held;
     ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
     ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
     // Images are compressed already.
@@ -99,19 +101,12 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
     const sent = isText ? await compressed(ctx, body) : body;
     if (sent.length > largeAnswer) services.connections.expect(sent.length);
     ctx.body = sent;
+    if (sent === body && memory !== undefined) releaseOnceSent(ctx.res, memory);
     observeFirstFrame(context, receiver.firstFrameAt);
-    if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job.id));
+    if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job, receiver.blobs));
     return true;
   };
   return { receiver, canBeResumed: () => false, finished };
-}
-
-/** The body of a held answer; as bytes if they need no decoding. The frames are not read again: their memory may be the body's. */
-function heldBody(view: View, viewed: ViewedJob, frames: readonly Frame[]): string | Buffer {
-  const end = frames.at(-1)?.bytes;
-  const body = (end && view.heldBytes?.(viewed, end)) ?? view.held(viewed, frames);
-  if (end !== undefined && (typeof body === 'string' || body.buffer !== end.buffer)) releaseMemory(end);
-  return body;
 }
 
 /** The job's events as they arrive. */
@@ -164,7 +159,7 @@ export async function sendStreamed(
   if (reply.missingBytes > 0) ctx.state.facts.missing_bytes = reply.missingBytes;
   services.metrics.frames.inc(reply.frames);
   observeFirstFrame(context, reply.firstFrameAt);
-  if (isDelivery(context) && ctx.state.streamError === undefined) services.delivered.add(job.id);
+  if (isDelivery(context) && ctx.state.streamError === undefined) services.delivered.add(job, reply.blobs);
   return true;
 }
 
@@ -232,26 +227,44 @@ function observeFirstFrame({ services, ctx, job, isCreator }: ReplyContext, firs
 const graceMs = 5000;
 const roundMs = 1000;
 
+/** What is stored of the answers that were delivered within one round: the jobs whose logs they are, and blobs by account. */
+interface DeliveredRound {
+  readonly at: number;
+  readonly jobIds: readonly string[];
+  readonly blobs: ReadonlyMap<string, readonly string[]>;
+}
+
 /**
- * Deletes the logs of plain jobs some time after their delivery, many in one command: at a thousand answers per second their
- * logs would otherwise fill Redis. Those of a dead process expire on their own.
+ * Deletes what is stored of plain jobs' answers some time after their delivery, many in one command: at a thousand answers per
+ * second their logs would otherwise fill Redis, and their blobs the disk. What a dead process leaves expires, or is swept.
  */
-export class DeliveredLogs {
+export class DeliveredAnswers {
   readonly #redis: RedisClient;
+  readonly #blobs: Blobs;
   readonly #log: Logger;
   readonly #timer: NodeJS.Timeout;
-  #recent: string[] = [];
-  readonly #rounds: { at: number; jobIds: string[] }[] = [];
+  #recentJobs: string[] = [];
+  #recentBlobs = new Map<string, string[]>();
+  readonly #rounds: DeliveredRound[] = [];
+  #isDeleting = false;
 
-  constructor(redis: RedisClient, log: Logger) {
+  constructor({ redis, blobs }: { readonly redis: RedisClient; readonly blobs: Blobs }, log: Logger) {
     this.#redis = redis;
+    this.#blobs = blobs;
     this.#log = log;
     this.#timer = setInterval(() => this.#round(Date.now()), roundMs);
     this.#timer.unref();
   }
 
-  add(jobId: string): void {
-    this.#recent.push(jobId);
+  /** @param blobs those that its frames came from */
+  add({ id, account, viewOptions }: JobIdentity, blobs: readonly string[]): void {
+    this.#recentJobs.push(id);
+    const optionsBlob = viewOptionsBlob(viewOptions);
+    if (blobs.length === 0 && optionsBlob === undefined) return;
+    const known = this.#recentBlobs.get(account);
+    const added = optionsBlob === undefined ? blobs : [...blobs, optionsBlob];
+    if (known === undefined) this.#recentBlobs.set(account, [...added]);
+    else known.push(...added);
   }
 
   close(): void {
@@ -259,20 +272,27 @@ export class DeliveredLogs {
   }
 
   #round(now: number): void {
-    if (this.#recent.length > 0) {
-      this.#rounds.push({ at: now, jobIds: this.#recent });
-      this.#recent = [];
+    if (this.#recentJobs.length > 0) {
+      this.#rounds.push({ at: now, jobIds: this.#recentJobs, blobs: this.#recentBlobs });
+      this.#recentJobs = [];
+      this.#recentBlobs = new Map();
     }
     while (this.#rounds[0] !== undefined && now - this.#rounds[0].at >= graceMs) {
-      this.#remove((this.#rounds.shift() as { jobIds: string[] }).jobIds);
+      const round = this.#rounds.shift() as DeliveredRound;
+      this.#remove(round).catch((error) => this.#log.warn({ err: error }, 'removing delivered answers failed'));
     }
   }
 
-  #remove(jobIds: string[]): void {
-    for (const group of groupBy(jobIds, jobKeys.tag).values()) {
-      this.#redis
-        .unlink(...group.map((jobId) => jobKeys.log(jobId)))
-        .catch((error) => this.#log.warn({ err: error }, 'removing delivered logs failed'));
+  async #remove({ jobIds, blobs }: DeliveredRound): Promise<void> {
+    const groups = [...groupBy(jobIds, jobKeys.tag).values()];
+    await Promise.all(groups.map((group) => this.#redis.unlink(...group.map((jobId) => jobKeys.log(jobId)))));
+    // After the logs that refer to them. A storage too slow for one round a second has the rest swept.
+    if (blobs.size === 0 || this.#isDeleting) return;
+    this.#isDeleting = true;
+    try {
+      for (const [account, ids] of blobs) await this.#blobs.ofRecords(account).deleteAll(ids);
+    } finally {
+      this.#isDeleting = false;
     }
   }
 }

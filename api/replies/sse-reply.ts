@@ -135,7 +135,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
   frame(frame: Frame): void {
     if (this.isEnded) return;
     this.begin();
-    this.countFrame();
+    this.countFrame(frame);
     const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
     if (error !== undefined && !(this.isOpen && this.#options.view.showsErrors)) {
       this.fail(error, frame.seq);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from '../../shared/errors.ts';
+import type { Frame } from '../../shared/jobs/append.ts';
 
 /** The common part of all streamed answers: their start, their end, and their counters. */
 export abstract class StreamedReply {
@@ -13,6 +14,8 @@ export abstract class StreamedReply {
   /** When the first frame arrived, in ms since 1970. */
   firstFrameAt: number | undefined;
   frames = 0;
+  /** The blobs that frames came from. An answer of a bounded size has few. */
+  readonly blobs: string[] = [];
   /** Bytes of the body passed to the response, without HTTP's framing. */
   bytes = 0;
   /** Bytes of the body that never reached the connection although the response reports completion; normally 0. */
@@ -59,9 +62,10 @@ export abstract class StreamedReply {
     return this.#isHeadSent;
   }
 
-  protected countFrame(): void {
+  protected countFrame({ blob }: Frame): void {
     this.firstFrameAt ??= Date.now();
     this.frames++;
+    if (blob !== undefined) this.blobs.push(blob);
   }
 
   protected markOpen(): void {

@@ -130,6 +130,11 @@ export class AccountBlobs {
     if (this.#isOwn(id)) await this.#storage.remove(id);
   }
 
+  /** Deletes many blobs as `delete` does one. */
+  async deleteAll(ids: readonly string[]): Promise<void> {
+    await this.#storage.removeAll(ids.filter((id) => this.#isOwn(id)));
+  }
+
   get #ownTag(): string {
     this.#tag ??= accountTag(this.#account);
     return this.#tag;

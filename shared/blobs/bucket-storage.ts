@@ -4,7 +4,13 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { GetObjectCommand, HeadObjectCommand, S3Client, S3ServiceException } from '@aws-sdk/client-s3';
+import {
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from '@aws-sdk/client-s3';
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
 import { ConfigError } from '../config/config.ts';
@@ -20,6 +26,9 @@ const requestMs = 120_000;
 const silenceMs = 300_000;
 /** Maximum number of concurrent downloads; a slow reader holds its connection. */
 const connections = 1000;
+
+/** Objects that one request deletes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html). */
+const maxDeleted = 1000;
 
 /** Age at which a spool file counts as left behind by a killed process. */
 const abandonedMs = 3_600_000;
@@ -135,6 +144,14 @@ export class BucketStorage implements BlobStorage {
 
   remove(id: string): Promise<void> {
     return this.#disk.delete(this.#key(id));
+  }
+
+  async removeAll(ids: readonly string[]): Promise<void> {
+    const Bucket = this.#settings.bucket;
+    for (let from = 0; from < ids.length; from += maxDeleted) {
+      const Objects = ids.slice(from, from + maxDeleted).map((id) => ({ Key: this.#key(id) }));
+      await this.#client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }));
+    }
   }
 
   async hours(): Promise<string[]> {

@@ -107,6 +107,11 @@ export class FolderStorage implements BlobStorage {
     });
   }
 
+  async removeAll(ids: readonly string[]): Promise<void> {
+    // One at a time: nobody waits for it, and others need the thread pool.
+    for (const id of ids) await this.remove(id);
+  }
+
   async hours(): Promise<string[]> {
     return await readdir(this.location);
   }

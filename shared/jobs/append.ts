@@ -90,6 +90,8 @@ export interface Frame {
   readonly text: string;
   /** The same in UTF-8, of a frame that was read from a blob: `text` decodes it when it is first used. */
   readonly bytes?: Buffer;
+  /** The blob that it was read from. */
+  readonly blob?: string;
 }
 
 /** A frame as stored in a batch: its data may be a blob reference. */

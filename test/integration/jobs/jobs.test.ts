@@ -31,6 +31,9 @@ interface JobObject {
   result: OpenAI.Chat.ChatCompletion | null;
 }
 
+/** `<hour>/<name>`. */
+const isBlobName = (path: string): boolean => /^\d{10}\/./.test(path);
+
 const words = (count: number): string => Array.from({ length: count }, (_, index) => `word${index + 1}`).join(' ');
 
 describe('jobs', () => {
@@ -339,6 +342,30 @@ describe('jobs', () => {
     // From here on the database alone knows it.
     await assertErrorAnswer(await gateway.fetch(`/v1/jobs/${jobId}/events`), 410, 'resume_expired');
     assert.equal((await read(jobId)).status, 'completed');
+  });
+
+  it('the files of a large answer, and of its tools, are deleted with the log of a delivered job, and those of a kept one stay', async () => {
+    const files = async () => (await readdir(join(gateway.dataDir, 'blobs'), { recursive: true })).filter(isBlobName);
+    const before = new Set(await files());
+    const added = async () => (await files()).filter((name) => !before.has(name));
+    const long = held('WORDS:20000');
+    const kept = await post(long, { 'idempotency-key': 'kept' });
+    assert.equal(kept.status, 200);
+    await kept.text();
+    const ofKept = await added();
+    assert.ok(ofKept.length > 0);
+    const plain = await post(long);
+    assert.ok((await plain.text()).length > 64 * 1024);
+    const description = 'x'.repeat(70_000);
+    const tool = { type: 'function', name: 'tool', description, parameters: { type: 'object', properties: {} } };
+    const withTools = { model: 'sandbox-chat', input: 'WORDS:5', store: false, tools: [tool] };
+    const response = await gateway.fetch('/v1/responses', { method: 'POST', body: JSON.stringify(withTools) });
+    assert.equal(response.status, 200);
+    await response.text();
+    assert.equal((await added()).length, ofKept.length + 2, 'they can still be resumed');
+    await eventually(async () => assert.deepEqual((await added()).sort(), ofKept.sort()), 15_000);
+    const again = await post(long, { 'idempotency-key': 'kept' });
+    assert.ok((await again.text()).length > 64 * 1024);
   });
 });
 

@@ -17,7 +17,7 @@ const job: ViewedJob = {
 
 /** The body that a view makes of an end frame in a blob: of its bytes, and of its text. */
 function bodies(view: View, text: string): { ofBytes: string | undefined; ofText: string } {
-  const frame = new BlobFrame({ seq: 1, type: 'end', text: '', isBlob: true }, Buffer.from(text));
+  const frame = new BlobFrame({ seq: 1, type: 'end', text: '', isBlob: true }, Buffer.from(text), 'blob');
   // Its own, as the view may take its memory.
   const ofBytes = view.heldBytes?.(job, Buffer.from(text))?.toString();
   return { ofBytes, ofText: view.held(job, [frame]) };

@@ -117,6 +117,18 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assert.rejects(blobs.size(id), MissingBlobError);
     });
 
+    test('Blobs deletes many blobs, some of which are gone, and none of another account', async () => {
+      const others = await opened.blobs.of('other').put('kept');
+      const ids = await Promise.all(Array.from({ length: 5 }, (_, index) => blobs.put(`blob ${index}`)));
+      const [kept = '', ...deleted] = ids;
+      await blobs.delete(deleted[0] as string);
+      await blobs.deleteAll([...deleted, others, '..', '']);
+      for (const id of deleted) await assert.rejects(blobs.text(id), MissingBlobError);
+      assert.equal(await blobs.text(kept), 'blob 0');
+      assert.equal(await opened.blobs.of('other').text(others), 'kept');
+      await blobs.deleteAll([]);
+    });
+
     test('Blobs looks for nothing that is not the id of a blob', async () => {
       const id = await blobs.put('here');
       for (const wrong of [
