@@ -35,8 +35,8 @@ export function bytesInBlob({ isBlob, text }: StoredFrame): number {
 export async function withBlobs(batch: Batch, blobs: AccountBlobs): Promise<Batch> {
   const readFrame = async (frame: StoredFrame): Promise<StoredFrame> => {
     if (!frame.isBlob) return frame;
-    const { blob } = JSON.parse(frame.text) as { blob: string };
-    return new BlobFrame(frame, await blobs.bytes(blob), blob);
+    const { blob, bytes } = JSON.parse(frame.text) as { blob: string; bytes: number };
+    return new BlobFrame(frame, await blobs.bytes(blob, bytes), blob);
   };
   return { ...batch, frames: await Promise.all(batch.frames.map(readFrame)) };
 }

@@ -81,10 +81,11 @@ export class AccountBlobs {
 
   /**
    * Returns a blob's content.
+   * @param size in bytes, if it is known
    * @throws MissingBlobError
    */
-  async bytes(id: string): Promise<Buffer> {
-    return await this.#storage.readBytes(this.#checked(id));
+  async bytes(id: string, size?: number): Promise<Buffer> {
+    return await this.#storage.readBytes(this.#checked(id), size);
   }
 
   /**

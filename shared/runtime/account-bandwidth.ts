@@ -62,7 +62,9 @@ export class AccountBandwidth {
 export class AccountPace {
   readonly #bandwidth: Pick<AccountBandwidth, 'take'>;
   readonly #account: string;
-  readonly #closing = new AbortController();
+  /** Of what rests: most answers never do, and it would cost each of them a hundredth of its time. */
+  #closing: AbortController | undefined;
+  #isClosed = false;
   /** In ms of `performance.now()`. */
   #resumeAt = 0;
 
@@ -78,18 +80,20 @@ export class AccountPace {
 
   /** Whether the next frame must wait. */
   get isResting(): boolean {
-    return this.#resumeAt > performance.now() && !this.#closing.signal.aborted;
+    return this.#resumeAt > performance.now() && !this.#isClosed;
   }
 
   /** Resolves when the next frame may be read, or nobody will read it. */
   async rested(): Promise<void> {
-    const { signal } = this.#closing;
     while (this.isResting) {
+      this.#closing ??= new AbortController();
+      const { signal } = this.#closing;
       await delay(Math.ceil(this.#resumeAt - performance.now()), undefined, { signal }).catch(() => undefined);
     }
   }
 
   close(): void {
-    this.#closing.abort();
+    this.#isClosed = true;
+    this.#closing?.abort();
   }
 }

@@ -73,6 +73,8 @@ export type AnswerBody = string | readonly Buffer[];
 export interface VendorAnswer<Body extends AnswerBody = string> {
   /** The `end` frame: the answer, or, if the deltas contain it all, the rest: `{"usage": …}`. */
   readonly body: Body;
+  /** What the bytes of the body lie in: released when the body is stored. Left out: nothing, or what others read, too. */
+  readonly memory?: Buffer;
   readonly usage: VendorUsage;
   /** Other billed quantities; omitted if only tokens are billed. */
   readonly quantities?: Quantities;

@@ -160,8 +160,9 @@ describe('images of the OpenAI dialect', () => {
     const painted = { b64_json: png.toString('base64'), revised_prompt: 'A “tall” lighthouse' };
     const said = { created: 7, data: [painted, { b64_json: 'QUJDRA', is_wire: true }], output_format: 'png' };
     server.answer((response) => sendJson(response, 200, JSON.stringify(said, null, 2)));
-    const { body, quantities } = await ask({ responseFormat: false });
+    const { body, quantities, memory } = await ask({ responseFormat: false });
     assert.deepEqual(JSON.parse(wireBodyOf(body) ?? ''), said);
+    assert.ok(memory?.includes(painted.b64_json), 'what may be released once it is stored');
     assert.equal(body.includes('\n'), false);
     assert.equal(quantities?.images, 2);
     const { files, saved } = memoryFiles();

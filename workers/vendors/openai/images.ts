@@ -32,8 +32,10 @@ export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader,
     const stream = new OpenAiImageStream(answerReader, sink, count);
     try {
       const request = { path, body, signal, silenceMs };
-      if (!call.stream)
-        return await deliverImages(readAnswer(answerReader, await http.postForBytes(request)), delivery);
+      if (!call.stream) {
+        const bytes = await http.postForBytes(request);
+        return { ...(await deliverImages(readAnswer(answerReader, bytes), delivery)), memory: bytes };
+      }
       const post = http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
       const text = await post.catch((error) => stream.keepMade(error, signal));
       const answer = text === null ? stream.end() : readAnswer(answerReader, Buffer.from(text));
