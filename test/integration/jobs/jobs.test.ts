@@ -364,6 +364,9 @@ describe('jobs', () => {
     await response.text();
     assert.equal((await added()).length, ofKept.length + 2, 'they can still be resumed');
     await eventually(async () => assert.deepEqual((await added()).sort(), ofKept.sort()), 15_000);
+    const job = await read(response.headers.get('x-request-id') as string);
+    assert.deepEqual([job.status, job.result], ['completed', null]);
+    await assertErrorAnswer(await gateway.fetch(`/v1/jobs/${job.id}/events`), 410, 'resume_expired');
     const again = await post(long, { 'idempotency-key': 'kept' });
     assert.ok((await again.text()).length > 64 * 1024);
   });
