@@ -290,7 +290,7 @@ export class DeliveredAnswers {
     if (blobs.size === 0 || this.#isDeleting) return;
     this.#isDeleting = true;
     try {
-      for (const [account, ids] of blobs) await this.#blobs.ofRecords(account).deleteAll(ids);
+      await this.#blobs.deleteAll(blobs);
     } finally {
       this.#isDeleting = false;
     }

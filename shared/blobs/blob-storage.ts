@@ -60,7 +60,7 @@ export interface BlobStorage {
   size(id: string): Promise<number>;
   /** Removes a blob; a missing one is no error. */
   remove(id: string): Promise<void>;
-  /** Removes many blobs, in as few calls as the storage allows. */
+  /** Removes many blobs, in as few calls as the storage allows. @throws BlobStorageError if it refuses one of them */
   removeAll(ids: readonly string[]): Promise<void>;
   /** The hours that have blobs, as in their ids. */
   hours(): Promise<string[]>;

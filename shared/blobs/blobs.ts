@@ -131,11 +131,6 @@ export class AccountBlobs {
     if (this.#isOwn(id)) await this.#storage.remove(id);
   }
 
-  /** Deletes many blobs as `delete` does one. */
-  async deleteAll(ids: readonly string[]): Promise<void> {
-    await this.#storage.removeAll(ids.filter((id) => this.#isOwn(id)));
-  }
-
   get #ownTag(): string {
     this.#tag ??= accountTag(this.#account);
     return this.#tag;
@@ -209,6 +204,16 @@ export class Blobs {
    */
   ofRecords(account: string): AccountBlobs {
     return new AccountBlobs(this.#storage, this.#writes, account, true);
+  }
+
+  /**
+   * Deletes blobs that the gateway's own records name, by account, as `ofRecords` of each would, in as few calls as the storage
+   * allows.
+   * @throws BlobStorageError if the storage refuses one of them; the others are gone.
+   */
+  async deleteAll(ids: ReadonlyMap<string, readonly string[]>): Promise<void> {
+    const own = [...ids].flatMap(([account, named]) => named.filter((id) => isOwnBlob(account, id)));
+    await this.#storage.removeAll(own);
   }
 
   /** Reads the file of a signed link: the link is sufficient authorization, and the caller has verified it. */

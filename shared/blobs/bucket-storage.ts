@@ -148,10 +148,15 @@ export class BucketStorage implements BlobStorage {
 
   async removeAll(ids: readonly string[]): Promise<void> {
     const Bucket = this.#settings.bucket;
+    let refused: string | undefined;
     for (let from = 0; from < ids.length; from += maxDeleted) {
       const Objects = ids.slice(from, from + maxDeleted).map((id) => ({ Key: this.#key(id) }));
-      await this.#client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } }));
+      const command = new DeleteObjectsCommand({ Bucket, Delete: { Objects, Quiet: true } });
+      const { Errors: [first] = [] } = await orMissing(this.#client.send(command));
+      refused ??= first?.Code;
     }
+    // The answer is a 200 all the same.
+    if (refused !== undefined) throw new BlobStorageError(new Error(`the store answers ${refused}`));
   }
 
   async hours(): Promise<string[]> {

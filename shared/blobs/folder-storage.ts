@@ -109,7 +109,11 @@ export class FolderStorage implements BlobStorage {
 
   async removeAll(ids: readonly string[]): Promise<void> {
     // One at a time: nobody waits for it, and others need the thread pool.
-    for (const id of ids) await this.remove(id);
+    try {
+      for (const id of ids) await this.remove(id);
+    } catch (error) {
+      throw new BlobStorageError(error);
+    }
   }
 
   async hours(): Promise<string[]> {

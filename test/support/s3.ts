@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { eventually } from './eventually.ts';
 
+/** As much of s3rver as is used here; it comes without types. */
 interface S3Store {
   putObject(object: { bucket: string; key: string }): Promise<{ size: number; md5: string }>;
   getResourcePath(bucket: string, key: string, resource: 'object'): string;
 }
-/** As much of s3rver as is used here; it comes without types. */
 interface S3Server {
   readonly store: S3Store;
   run(): Promise<{ port: number }>;

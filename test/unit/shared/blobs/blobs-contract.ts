@@ -122,11 +122,17 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       const ids = await Promise.all(Array.from({ length: 5 }, (_, index) => blobs.put(`blob ${index}`)));
       const [kept = '', ...deleted] = ids;
       await blobs.delete(deleted[0] as string);
-      await blobs.deleteAll([...deleted, others, '..', '']);
+      const more = await opened.blobs.of('third').put('gone, too');
+      const named = new Map([
+        ['own', [...deleted, others, '..', '']],
+        ['third', [more, kept]],
+      ]);
+      await opened.blobs.deleteAll(named);
+      await assert.rejects(opened.blobs.of('third').text(more), MissingBlobError);
       for (const id of deleted) await assert.rejects(blobs.text(id), MissingBlobError);
       assert.equal(await blobs.text(kept), 'blob 0');
       assert.equal(await opened.blobs.of('other').text(others), 'kept');
-      await blobs.deleteAll([]);
+      await opened.blobs.deleteAll(new Map());
     });
 
     test('Blobs looks for nothing that is not the id of a blob', async () => {

@@ -181,6 +181,25 @@ describe('the blob bucket', () => {
     });
   });
 
+  test('a bucket that refuses to delete one of many blobs answers 200, and is an error all the same', async () => {
+    let deleted = 0;
+    const handle = (request: IncomingMessage, response: ServerResponse): void => {
+      request.resume();
+      const refused = '<DeleteResult><Error><Key>k</Key><Code>AccessDenied</Code></Error></DeleteResult>';
+      const isDelete = request.method === 'POST' && ++deleted === 1;
+      response.writeHead(200, { 'content-type': 'application/xml' });
+      response.end(request.method === 'GET' ? '<ListBucketResult/>' : isDelete ? refused : '<DeleteResult/>');
+    };
+    await withStore(handle, async (blobs) => {
+      const ids = Array.from({ length: 1001 }, () => `2026010100/${randomUUID()}`);
+      await assert.rejects(blobs.deleteAll(new Map([['own', ids]])), {
+        name: 'BlobStorageError',
+        cause: new Error('the store answers AccessDenied'),
+      });
+      assert.equal(deleted, 2, 'a thousand at a time, and the rest after a refusal');
+    });
+  });
+
   test('a bucket keeps no spool file of a rejected upload, and sweeps those of killed processes', async () => {
     const handle = (request: IncomingMessage, response: ServerResponse): void => {
       request.resume();
