@@ -16,10 +16,10 @@ import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before
 import { installValkey } from './valkey/valkey.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
-/** More than there are cores where there are two: most suites wait for a process that dies, or for time, longer than they work. */
+/** Suites at a time, more than there are cores where there are two: most wait for a process that dies, or for time, longer than they work. */
 const concurrency = 6;
-/** Processes that suites share, at a time. */
-const concurrentParts = 6;
+/** Of each of the runs that are under way together. */
+const besideOthers = 2;
 /** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
@@ -52,9 +52,14 @@ const nodeSuites = [
   ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
   ...['integration/http/drain', 'integration/http/large-forms', 'integration/http/large-request-bodies'],
   ...['integration/messages/messages.test', 'integration/responses/responses.test'],
-  ...['integration/responses/response-socket', 'integration/responses/response-session'],
-  ...['integration/audio/speech', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
-  ...['integration/jobs/jobs.test', 'integration/jobs/job-socket', 'integration/jobs/idempotency'],
+  ...['integration/responses/response-socket.test', 'integration/responses/response-session'],
+  ...['integration/audio/speech.test', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
+  ...['integration/jobs/jobs.test', 'integration/jobs/job-socket.test', 'integration/jobs/job-socket-handshake'],
+  'integration/jobs/idempotency',
+  // What they do with slow readers and broken connections takes as long as half of those above.
+  ...(process.env.SLUICE_SOAK
+    ? ['integration/responses/response-socket', 'integration/audio/speech', 'integration/jobs/job-socket']
+    : []),
 ];
 
 /** Of a version that is yet to become the one that counts: streams. */
@@ -177,13 +182,24 @@ const longSuites = [
   ...['api/pipeline/request-extent', 'api/replies/bounded-answers'],
 ].map((name) => `unit/${name}`);
 
+/** Those that take a minute or more, most of it waiting. They begin first: the machine would wait for one that begins last. */
+const slowSuites = [
+  ...['integration/accounts/usage-of-cut-answers', 'faults/video-faults', 'launcher/launcher', 'clients/python'],
+  ...['integration/responses/response-socket-limits', 'integration/chat/unread-answers', 'deploy/rules-and-dashboards'],
+  ...['integration/load/hostile-account', 'console/accounts', 'console/passwords', 'launcher/start'],
+  ...['integration/pacing/vendor-limits', 'faults/faults.test', 'faults/stored-responses'],
+];
+
 const running = new Set();
 
 /**
  * Runs suites with one version of Node: first those that share processes, then those with a browser, then the others. Returns
  * whether all their tests passed.
+ * @param on what it is said to run on where a test fails
+ * @param atATime suites at a time
  */
-async function run(version, files, settings = {}) {
+async function run({ version, files, settings = {}, on = '' }, atATime = concurrency) {
+  const runFiles = (files, atATime) => runTogether({ version, files, settings, on }, atATime);
   let rest = files;
   const parts = [];
   for (const [start, count] of files.length === 1 ? [] : Object.entries(sharing)) {
@@ -196,20 +212,20 @@ async function run(version, files, settings = {}) {
   let passed = true;
   const runParts = async () => {
     for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
-      passed = (await runInOne(version, part, settings)) && passed;
+      passed = (await runInOne({ version, files: part, settings, on })) && passed;
     }
   };
-  await Promise.all(Array.from({ length: concurrentParts }, runParts));
+  await Promise.all(Array.from({ length: atATime }, runParts));
   const isBrowsers = (path) => path.endsWith('.browser.test.ts');
   const browsers = rest.filter(isBrowsers);
-  const others = rest.filter((path) => !isBrowsers(path));
-  if (browsers.length > 0) passed = (await runTogether(version, browsers, browserConcurrency, settings)) && passed;
-  if (others.length > 0) passed = (await runTogether(version, others, concurrency, settings)) && passed;
+  const others = [...new Set([...among(slowSuites, rest), ...rest])].filter((path) => !isBrowsers(path));
+  if (browsers.length > 0) passed = (await runFiles(browsers, browserConcurrency)) && passed;
+  if (others.length > 0) passed = (await runFiles(others, atATime)) && passed;
   return passed;
 }
 
 /** One run of `node --test`: so many files at a time, or `none` apart. Returns whether all its tests passed. */
-async function runTogether(version, files, concurrency, settings) {
+async function runTogether({ version, files, settings, on }, concurrency) {
   const node = await findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
@@ -236,7 +252,7 @@ async function runTogether(version, files, concurrency, settings) {
   if (code !== 0 && failed.length === 0) {
     failed.push(`✖ node --test ended with ${code}, and named no test that failed. The last:\n${lastNamed(report)}`);
   }
-  failures.push(...failed);
+  failures.push(...failed.map((failure) => on + failure));
   const missing = count(report, 'skipped') + count(report, 'todo');
   if (code === 0 && missing !== 0) {
     console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
@@ -245,12 +261,12 @@ async function runTogether(version, files, concurrency, settings) {
 }
 
 /** The same in one process. An older Node gets one file that loads the others all at once, so that each has declared its tests and hooks when the first test runs. */
-async function runInOne(version, files, settings) {
-  if (version >= sharingSince) return await runTogether(version, files, 'none', settings);
+async function runInOne({ version, files, settings, on }) {
+  if (version >= sharingSince) return await runTogether({ version, files, settings, on }, 'none');
   const directory = mkdtempSync(join(tmpdir(), 'sluice-test-loader-'));
   const loader = join(directory, 'suites.test.mjs');
   writeFileSync(loader, files.map((file) => `import ${JSON.stringify(pathToFileURL(file).href)};\n`).join(''));
-  const passed = await runTogether(version, [loader], 1, settings);
+  const passed = await runTogether({ version, files: [loader], settings, on }, 1);
   rmSync(directory, { recursive: true, force: true });
   return passed;
 }
@@ -291,24 +307,26 @@ function among(suites, of = files) {
 }
 
 const version = Number(process.env.SLUICE_TEST_NODE ?? mainVersion);
-let passed = await run(version, files);
+let passed = await run({ version, files });
 const onPostgres = process.env.SLUICE_TEST_DATABASE === undefined ? among(databaseSuites) : [];
-if (passed && onPostgres.length > 0) {
-  console.log('\nOn Postgres:');
-  passed = await run(version, onPostgres, { SLUICE_TEST_DATABASE: 'postgres' });
-}
 const isClusterToo = process.env.SLUICE_SOAK && process.env.SLUICE_TEST_REDIS === undefined;
 const onCluster = isClusterToo ? among(clusterSuites) : [];
-if (passed && onCluster.length > 0) {
-  console.log('\nOn a Redis Cluster:');
-  passed = await run(version, onCluster, { SLUICE_TEST_REDIS: 'cluster' });
-}
 // Who names suites wants to see them quickly.
 const isWhole = parts.length === 0;
-for (const other of process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : []) {
-  if (!passed) break;
-  console.log(`\nOn Node ${other}:`);
-  passed = await run(other, among(other > mainVersion ? newestSuites : nodeSuites), { SLUICE_TEST_OTHER_NODE: '1' });
+const others = process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : [];
+const further = [
+  { on: 'On Postgres: ', version, files: onPostgres, settings: { SLUICE_TEST_DATABASE: 'postgres' } },
+  { on: 'On a Redis Cluster: ', version, files: onCluster, settings: { SLUICE_TEST_REDIS: 'cluster' } },
+  ...others.map((other) => ({
+    ...{ on: `On Node ${other}: `, version: other, settings: { SLUICE_TEST_OTHER_NODE: '1' } },
+    files: among(other > mainVersion ? newestSuites : nodeSuites),
+  })),
+].filter(({ files }) => files.length > 0);
+if (passed && further.length > 0) {
+  console.log(`\n${further.map(({ on }) => on).join('')}`);
+  // The soak's figures are those of suites that have the machine to themselves.
+  if (process.env.SLUICE_SOAK) for (const each of further) passed = (await run(each)) && passed;
+  else passed = (await Promise.all(further.map((each) => run(each, besideOthers)))).every(Boolean);
 }
 passed = (await checkAnswers(isWhole)) && passed;
 if (failures.length > 0) {
