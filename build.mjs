@@ -81,6 +81,19 @@ function escapeCode(code) {
 }
 
 /**
+ * An `import` of a module of Node reads all that it exports, and one export of `node:http` (`WebSocket`) loads Node's own HTTP client,
+ * which nothing here needs: a twentieth of a start, and some megabytes.
+ */
+const httpByName = changeBundles('http-by-name', importHttpByName);
+
+function importHttpByName(code) {
+  const imports = /^import (\w+|\{[^}]*\}) from "(?:node:)?http";$/gm;
+  return code.replace(imports, (_, names) => {
+    return `const ${names.replaceAll(' as ', ': ')} = process.getBuiltinModule("node:http");`;
+  });
+}
+
+/**
  * Since Node 22, V8 allocates a function that is assigned to a property (`command.reject = (error) => …`) among the old objects
  * (`CheckAssigningFunctionLiteralToProperty` in its parser), and so keeps all that the function can reach until the next full
  * collection. Libraries do so for each command and request: a held request of 20 KB survived each small collection, which took
@@ -128,7 +141,7 @@ async function bundlePrograms() {
     root,
     logLevel: 'warn',
     publicDir: false,
-    plugins: [placesOfModules, functionsAmongYoungObjects, codeOfOneByte],
+    plugins: [placesOfModules, httpByName, functionsAmongYoungObjects, codeOfOneByte],
     // CommonJS packages know their folder by a name that modules lack.
     define: { __dirname: 'import.meta.dirname', __filename: 'import.meta.filename' },
     ssr: { noExternal: true, external: unbundled },

@@ -46,14 +46,18 @@ function nextShard(count: number, now: number): number {
   return shard;
 }
 
-/** Random bytes are drawn in blocks of 4 KiB because one system call per request shows in a profile. */
-function drawId(now: number): string {
-  if (offset + 10 > pool.length) {
+/** So many random bytes, at most 4090, in hexadecimal. They are drawn in blocks because one system call per request shows in a profile. */
+export function randomHex(bytes: number): string {
+  if (offset + bytes > pool.length) {
     pool = randomBytes(4090);
     offset = 0;
   }
-  const random = pool.toString('hex', offset, offset + 10);
-  offset += 10;
+  offset += bytes;
+  return pool.toString('hex', offset - bytes, offset);
+}
+
+function drawId(now: number): string {
+  const random = randomHex(10);
   const variant = '89ab'[Number.parseInt(random[3] as string, 16) & 3];
   return `${now.toString(16).padStart(12, '0')}7${random.slice(0, 3)}${variant}${random.slice(4, 19)}`;
 }

@@ -182,12 +182,15 @@ const longSuites = [
   ...['api/pipeline/request-extent', 'api/replies/bounded-answers'],
 ].map((name) => `unit/${name}`);
 
-/** Those that take a minute or more, most of it waiting. They begin first: the machine would wait for one that begins last. */
+/**
+ * Those that take half a minute or more, most of it waiting. Node runs files in the order of their names: these are a run of their
+ * own beside that of all others, which would wait for those of them that begin last.
+ */
 const slowSuites = [
   ...['integration/accounts/usage-of-cut-answers', 'faults/video-faults', 'launcher/launcher', 'clients/python'],
   ...['integration/responses/response-socket-limits', 'integration/chat/unread-answers', 'deploy/rules-and-dashboards'],
-  ...['integration/load/hostile-account', 'console/accounts', 'console/passwords', 'launcher/start'],
-  ...['integration/pacing/vendor-limits', 'faults/faults.test', 'faults/stored-responses'],
+  ...['console/accounts', 'console/passwords', 'integration/jobs/single-flight', 'integration/pacing/vendor-limits'],
+  ...['faults/faults.test', 'faults/stored-responses', 'launcher/unusable-start', 'integration/videos', 'sandbox/'],
 ];
 
 const running = new Set();
@@ -199,7 +202,8 @@ const running = new Set();
  * @param atATime suites at a time
  */
 async function run({ version, files, settings = {}, on = '' }, atATime = concurrency) {
-  const runFiles = (files, atATime) => runTogether({ version, files, settings, on }, atATime);
+  const runFiles = async (files, atATime) =>
+    files.length === 0 || (await runTogether({ version, files, settings, on }, atATime));
   let rest = files;
   const parts = [];
   for (const [start, count] of files.length === 1 ? [] : Object.entries(sharing)) {
@@ -218,10 +222,12 @@ async function run({ version, files, settings = {}, on = '' }, atATime = concurr
   await Promise.all(Array.from({ length: atATime }, runParts));
   const isBrowsers = (path) => path.endsWith('.browser.test.ts');
   const browsers = rest.filter(isBrowsers);
-  const others = [...new Set([...among(slowSuites, rest), ...rest])].filter((path) => !isBrowsers(path));
-  if (browsers.length > 0) passed = (await runFiles(browsers, browserConcurrency)) && passed;
-  if (others.length > 0) passed = (await runFiles(others, atATime)) && passed;
-  return passed;
+  passed = (await runFiles(browsers, browserConcurrency)) && passed;
+  const others = rest.filter((path) => !isBrowsers(path));
+  const slow = atATime > besideOthers ? among(slowSuites, others) : [];
+  const quick = others.filter((path) => !slow.includes(path));
+  const both = [runFiles(slow, besideOthers), runFiles(quick, slow.length === 0 ? atATime : atATime - besideOthers)];
+  return (await Promise.all(both)).every(Boolean) && passed;
 }
 
 /** One run of `node --test`: so many files at a time, or `none` apart. Returns whether all its tests passed. */

@@ -1,5 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { randomHex } from '../ids.ts';
 import { Slots } from '../runtime/slots.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
@@ -137,7 +138,7 @@ export class AccountBlobs {
   }
 
   #newId(extension?: string): string {
-    const random = randomBytes(12).toString('hex').slice(0, 23);
+    const random = randomHex(12).slice(0, 23);
     return `${hourOf(new Date())}/${this.#ownTag}-${random}${extension === undefined ? '' : `.${extension}`}`;
   }
 

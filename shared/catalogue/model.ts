@@ -1,13 +1,11 @@
 import { z } from 'zod';
 import { capabilities } from '../capabilities/capability.ts';
 import { speechFormats } from '../capabilities/speech.ts';
+import { modalities } from './modalities.ts';
 
 const tokens = z.int().min(1);
 /** Nano-dollars. */
 const money = z.int().min(0);
-
-/** Kinds of content. `file` is a document, such as a PDF. */
-export const modalities = ['text', 'image', 'audio', 'video', 'file', 'vector'] as const;
 
 /** Token prices, in whole nano-dollars per thousand: a single one often costs less than a nano-dollar. */
 const tokenPrices = {
@@ -184,13 +182,11 @@ export type Traits = Pick<
   'chat' | 'embedding' | 'image' | 'transcription' | 'speech' | 'video' | 'legacyCompletions' | 'responses'
 >;
 
-/** The catalogue's generated file (models.json). Compiled: every process reads it at start. */
-export const catalogueFile = z.compile(
-  z.strictObject({
-    /** When it was generated, ISO 8601. */
-    generated_at: z.iso.datetime(),
-    /** Versions of its sources, by name. */
-    sources: z.record(z.string(), z.string()),
-    models: z.array(modelRow),
-  }),
-);
+/** The catalogue's generated file (models.json). */
+export const catalogueFile = z.strictObject({
+  /** When it was generated, ISO 8601. */
+  generated_at: z.iso.datetime(),
+  /** Versions of its sources, by name. */
+  sources: z.record(z.string(), z.string()),
+  models: z.array(modelRow),
+});

@@ -16,7 +16,8 @@ export function parseSettings<Shape extends z.ZodRawShape>(
   schema: z.ZodObject<Shape>,
   given: Readonly<Record<string, unknown>>,
 ): z.output<z.ZodObject<Shape>> {
-  const parsed = schema.safeParse(given);
+  // To compile what runs once takes longer than to run it.
+  const parsed = schema.safeParse(given, { jitless: true });
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0] as z.core.$ZodIssue;
   const name = String(issue.path[0]);

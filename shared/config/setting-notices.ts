@@ -51,6 +51,8 @@ export function settingNotices(
 ): readonly SettingNotice[] {
   const isKnown = new Set([...known, ...namesInFile(environment.SLUICE_CONFIG)]);
   const notices: SettingNotice[] = [];
+  // An environment has many names of other programs: each is compared with all settings, at every start.
+  const settings = known.map(comparable);
   const isTraced = Boolean(environment.OTEL_EXPORTER_OTLP_ENDPOINT);
   for (const [name, value] of Object.entries(environment)) {
     if (value && Object.hasOwn(unheeded, name)) {
@@ -61,7 +63,7 @@ export function settingNotices(
     if (ofKubernetes.test(name) && serviceAddress.test(value)) continue;
     const isOurs = ownPrefix.test(name);
     // If the right one is also set, the other belongs to another program.
-    const nearest = nearestName(name, isOurs ? known : known.filter((other) => !environment[other]));
+    const nearest = nearestName(name, isOurs ? settings : settings.filter((other) => !environment[other.name]));
     if (!isOurs && nearest === undefined) continue;
     const hint = nearest === undefined ? '' : ` Did you mean ${nearest}?`;
     notices.push({ name, sentence: `${name} is not a setting, so it has no effect.${hint}` });
@@ -76,14 +78,26 @@ export function settingNotices(
   return notices;
 }
 
+/** A name with what it is compared by. */
+interface Comparable {
+  readonly name: string;
+  readonly letters: string;
+  readonly maxDistance: number;
+}
+
+function comparable(name: string): Comparable {
+  return { name, letters: letters(name), maxDistance: maxDistanceOf(name) };
+}
+
 /** The setting that a name is probably meant to be. */
-function nearestName(name: string, known: readonly string[]): string | undefined {
+function nearestName(name: string, settings: readonly Comparable[]): string | undefined {
+  const own = comparable(name);
   let nearest: { readonly name: string; readonly distance: number } | undefined;
-  for (const other of known) {
-    const maxDistance = Math.min(maxDistanceOf(name), maxDistanceOf(other));
-    const distance = editDistance(letters(name), letters(other), maxDistance);
+  for (const other of settings) {
+    const maxDistance = Math.min(own.maxDistance, other.maxDistance);
+    const distance = editDistance(own.letters, other.letters, maxDistance);
     if (distance <= maxDistance && (nearest === undefined || distance < nearest.distance)) {
-      nearest = { name: other, distance };
+      nearest = { name: other.name, distance };
     }
   }
   return nearest?.name;

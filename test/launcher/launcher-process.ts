@@ -83,7 +83,10 @@ export async function startLauncher({
         stream.off('data', look);
         resolve();
       };
-      const fail = (): void => reject(new Error(`not said; stdout: ${output}\nstderr: ${errors}`));
+      const fail = (): void => {
+        clearTimeout(deadline);
+        reject(new Error(`not said; stdout: ${output}\nstderr: ${errors}`));
+      };
       const deadline = setTimeout(fail, startDeadlineMs);
       stream.on('data', look);
       void exit.then(fail);

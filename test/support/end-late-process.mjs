@@ -1,5 +1,6 @@
 // Ends the process of a test file that does not end by itself: Node bounds the time of each test, but waits for the process of a
 // file for ever, and prints nothing of the files behind it. Loaded into each of them by test/run.mjs.
+import { after } from 'node:test';
 import { isMainThread } from 'node:worker_threads';
 
 const [, file] = process.argv;
@@ -12,4 +13,13 @@ if (isMainThread && seconds > 0 && /\.test\.m?[jt]s$/.test(file ?? '')) {
     process.exit(1);
   };
   setTimeout(end, seconds * 1000).unref();
+  // Others wait for its place meanwhile.
+  let testsEndedAt = Number.POSITIVE_INFINITY;
+  after(() => {
+    testsEndedAt = performance.now();
+  });
+  process.on('exit', () => {
+    const stayed = Math.round((performance.now() - testsEndedAt) / 1000);
+    if (stayed >= 3) console.error(`${file} stayed open for ${stayed} s after its last test.`);
+  });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { capabilities } from '../../capabilities/capability.ts';
 import { speechFormats } from '../../capabilities/speech.ts';
-import { modalities } from '../../catalogue/model.ts';
+import { modalities } from '../../catalogue/modalities.ts';
 import { vendorRows } from '../../vendors/vendors.ts';
 import { isPlainAddress, plainAddress } from '../vendor-settings.ts';
 import { limitBounds } from './limit-bounds.ts';
