@@ -7,12 +7,24 @@ import { fileURLToPath } from 'node:url';
 /** What is built, whatever other build the suites run. */
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
+const programFiles = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.js') && !file.startsWith('console'),
+);
+
+test('built programs import nothing of node:http, which would load all of it, and with it a client that none of them needs', () => {
+  const importing = programFiles.filter((file) => {
+    return /\bfrom ?["'](node:)?http["']/.test(readFileSync(join(dist, file), 'utf8'));
+  });
+  assert.deepEqual(importing, []);
+});
+
 test('built programs have no characters of two bytes, for which V8 would keep twice the memory of their code', () => {
-  const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(
-    (file) => file.endsWith('.js') && !file.startsWith('console'),
+  const started = ['api', 'workers'].map((part) => join(part, 'main.js'));
+  assert.ok(
+    started.every((file) => programFiles.includes(file)),
+    programFiles.join(' '),
   );
-  assert.ok(files.includes(join('api', 'main.js')) && files.includes(join('workers', 'main.js')), files.join(' '));
-  const wide = files.flatMap((file) => {
+  const wide = programFiles.flatMap((file) => {
     const found = /.{0,20}[^\0-\xff].{0,20}/.exec(readFileSync(join(dist, file), 'utf8'));
     return found === null ? [] : [`${file}: ${found[0]}`];
   });
