@@ -198,7 +198,7 @@ const running = new Set();
 /**
  * Runs suites with one version of Node: first those that share processes, then those with a browser, then the others. Returns
  * whether all their tests passed.
- * @param on what it is said to run on where a test fails
+ * @param on what it is said to run on, such as `Node 22`
  * @param atATime suites at a time
  */
 async function run({ version, files, settings = {}, on = '' }, atATime = concurrency) {
@@ -258,7 +258,7 @@ async function runTogether({ version, files, settings, on }, concurrency) {
   if (code !== 0 && failed.length === 0) {
     failed.push(`✖ node --test ended with ${code}, and named no test that failed. The last:\n${lastNamed(report)}`);
   }
-  failures.push(...failed.map((failure) => on + failure));
+  failures.push(...failed.map((failure) => (on === '' ? failure : `On ${on}: ${failure}`)));
   const missing = count(report, 'skipped') + count(report, 'todo');
   if (code === 0 && missing !== 0) {
     console.error(`\n${missing} tests were skipped or left to do: that counts as a failure here.`);
@@ -321,15 +321,15 @@ const onCluster = isClusterToo ? among(clusterSuites) : [];
 const isWhole = parts.length === 0;
 const others = process.env.SLUICE_TEST_NODE === undefined && isWhole ? otherVersions : [];
 const further = [
-  { on: 'On Postgres: ', version, files: onPostgres, settings: { SLUICE_TEST_DATABASE: 'postgres' } },
-  { on: 'On a Redis Cluster: ', version, files: onCluster, settings: { SLUICE_TEST_REDIS: 'cluster' } },
+  { on: 'Postgres', version, files: onPostgres, settings: { SLUICE_TEST_DATABASE: 'postgres' } },
+  { on: 'a Redis Cluster', version, files: onCluster, settings: { SLUICE_TEST_REDIS: 'cluster' } },
   ...others.map((other) => ({
-    ...{ on: `On Node ${other}: `, version: other, settings: { SLUICE_TEST_OTHER_NODE: '1' } },
+    ...{ on: `Node ${other}`, version: other, settings: { SLUICE_TEST_OTHER_NODE: '1' } },
     files: among(other > mainVersion ? newestSuites : nodeSuites),
   })),
 ].filter(({ files }) => files.length > 0);
 if (passed && further.length > 0) {
-  console.log(`\n${further.map(({ on }) => on).join('')}`);
+  console.log(`\nOn ${further.map(({ on }) => on).join(', ')}:`);
   // The soak's figures are those of suites that have the machine to themselves.
   if (process.env.SLUICE_SOAK) for (const each of further) passed = (await run(each)) && passed;
   else passed = (await Promise.all(further.map((each) => run(each, besideOthers)))).every(Boolean);
