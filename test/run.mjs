@@ -20,6 +20,8 @@ const folder = dirname(fileURLToPath(import.meta.url));
 const concurrency = 6;
 /** Of each of the runs that are under way together. */
 const besideOthers = 2;
+/** Slow suites at a time, and how many of the others beside them. */
+const [slowConcurrency, besideSlow] = [3, 4];
 /** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
@@ -226,7 +228,7 @@ async function run({ version, files, settings = {}, on = '' }, atATime = concurr
   const others = rest.filter((path) => !isBrowsers(path));
   const slow = atATime > besideOthers ? among(slowSuites, others) : [];
   const quick = others.filter((path) => !slow.includes(path));
-  const both = [runFiles(slow, besideOthers), runFiles(quick, slow.length === 0 ? atATime : atATime - besideOthers)];
+  const both = [runFiles(slow, slowConcurrency), runFiles(quick, slow.length === 0 ? atATime : besideSlow)];
   return (await Promise.all(both)).every(Boolean) && passed;
 }
 

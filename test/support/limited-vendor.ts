@@ -79,9 +79,10 @@ export class LimitedVendor {
     const message = { role: 'assistant', content: 'fine' };
     const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }];
     const usage = { prompt_tokens: 1, completion_tokens: tokensOfCall - 1, total_tokens: tokensOfCall };
+    // The longest are a minute: they keep no process whose server is closed.
     setTimeout(() => {
       this.running--;
       sendJson(response, 200, JSON.stringify({ ...completion, choices, usage }), headers?.() ?? {});
-    }, callMs);
+    }, callMs).unref();
   }
 }
