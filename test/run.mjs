@@ -21,7 +21,7 @@ const concurrency = 6;
 /** Of each of the runs that are under way together. */
 const besideOthers = 2;
 /** Slow suites at a time, and how many of the others beside them. */
-const [slowConcurrency, besideSlow] = [3, 4];
+const [slowConcurrency, besideSlow] = [3, 3];
 /** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
