@@ -21,7 +21,7 @@ const concurrency = 6;
 /** Of each of the runs that are under way together. */
 const besideOthers = 2;
 /** Slow suites at a time, and how many of the others beside them. */
-const [slowConcurrency, besideSlow] = [3, 3];
+const [slowConcurrency, besideSlow] = [2, 4];
 /** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
 const browserConcurrency = 2;
 /** A suite that hangs ends; the soak has its time. */
@@ -192,7 +192,7 @@ const slowSuites = [
   ...['integration/accounts/usage-of-cut-answers', 'faults/video-faults', 'launcher/launcher', 'clients/python'],
   ...['integration/responses/response-socket-limits', 'integration/chat/unread-answers', 'deploy/rules-and-dashboards'],
   ...['console/accounts', 'console/passwords', 'integration/jobs/single-flight', 'integration/pacing/vendor-limits'],
-  ...['faults/faults.test', 'faults/stored-responses', 'launcher/unusable-start', 'integration/videos', 'sandbox/'],
+  ...['faults/faults.test', 'faults/stored-responses'],
 ];
 
 const running = new Set();
