@@ -75,7 +75,7 @@ export function isRequestId(id: string): boolean {
 
 /** An id for this process, unique among all that share a Redis: channels and leases use it. */
 export function newProcessId(role: string): string {
-  return `${role}-${randomBytes(9).toString('hex')}`;
+  return `${role}-${randomHex(9)}`;
 }
 
 /** BullMQ rejects bare integers and colons in ids; the prefix keeps 32 digits from being an integer. (admit.lua builds it, too.) */

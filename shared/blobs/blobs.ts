@@ -129,7 +129,13 @@ export class AccountBlobs {
 
   /** Deletes a blob. A missing one is no error, nor is another account's, which stays. */
   async delete(id: string): Promise<void> {
-    if (this.#isOwn(id)) await this.#storage.remove(id);
+    if (this.isOwn(id)) await this.#storage.remove(id);
+  }
+
+  /** Whether an id is one of these blobs'; the account's tag is made once for all of them. */
+  isOwn(id: string): boolean {
+    const tag = idPattern.exec(id)?.[1];
+    return tag === undefined ? this.#takesOld && oldIdPattern.test(id) : tag === this.#ownTag;
   }
 
   get #ownTag(): string {
@@ -142,13 +148,8 @@ export class AccountBlobs {
     return `${hourOf(new Date())}/${this.#ownTag}-${random}${extension === undefined ? '' : `.${extension}`}`;
   }
 
-  #isOwn(id: string): boolean {
-    const tag = idPattern.exec(id)?.[1];
-    return tag === undefined ? this.#takesOld && oldIdPattern.test(id) : tag === this.#ownTag;
-  }
-
   #checked(id: string): string {
-    if (!this.#isOwn(id)) throw new MissingBlobError();
+    if (!this.isOwn(id)) throw new MissingBlobError();
     return id;
   }
 }
@@ -213,7 +214,10 @@ export class Blobs {
    * @throws BlobStorageError if the storage refuses one of them; the others are gone.
    */
   async deleteAll(ids: ReadonlyMap<string, readonly string[]>): Promise<void> {
-    const own = [...ids].flatMap(([account, named]) => named.filter((id) => isOwnBlob(account, id)));
+    const own = [...ids].flatMap(([account, named]) => {
+      const blobs = this.ofRecords(account);
+      return named.filter((id) => blobs.isOwn(id));
+    });
     await this.#storage.removeAll(own);
   }
 
