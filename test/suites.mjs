@@ -1,0 +1,58 @@
+// Which suites of test/run.mjs run where, and when: by how their paths in test/ begin.
+/** Suites about what the database does. */
+export const databaseSuites = [
+  ...[
+    'database/api-keys',
+    'integration/ledger/ledger',
+    'integration/ledger/raise-to-ledger',
+    'integration/ledger/usage-hours',
+  ],
+  ...['faults/refused-records', 'faults/lost-jobs', 'integration/load/resources', 'console/jobs-and-usage'],
+  ...['integration/jobs/job-records', 'integration/jobs/idempotency', 'integration/jobs/jobs'],
+  'integration/responses/responses-stored',
+];
+
+/** Suites about what workers and apis share through Redis and that know no single server, for a Cluster of three nodes. */
+export const clusterSuites = [
+  ...['faults/vendor-capacity', 'integration/chat/answer-cache', 'integration/chat/cache-affinity'],
+  ...['integration/jobs/client-retries', 'integration/jobs/single-flight', 'integration/jobs/low-priority'],
+  'integration/pacing/vendor-limits',
+];
+
+/** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */
+export const nodeSuites = [
+  ...['unit/', 'faults/whole-streams', 'launcher/in-memory-redis'],
+  ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
+  ...['integration/http/drain', 'integration/http/large-forms', 'integration/http/large-request-bodies'],
+  ...['integration/messages/messages.test', 'integration/responses/responses.test'],
+  ...['integration/responses/response-socket.test', 'integration/responses/response-session'],
+  ...['integration/audio/speech.test', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
+  ...['integration/jobs/jobs.test', 'integration/jobs/job-socket.test', 'integration/jobs/job-socket-handshake'],
+  'integration/jobs/idempotency',
+  // What they do with slow readers and broken connections takes as long as half of those above.
+  ...(process.env.SLUICE_SOAK
+    ? ['integration/responses/response-socket', 'integration/audio/speech', 'integration/jobs/job-socket']
+    : []),
+];
+
+/** Of a version that is yet to become the one that counts: streams. */
+export const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
+
+/** Those of `unit/` that take seconds, by work or by waiting, the longest first: dealt before all others, so that no process has more of them than the next. */
+export const longSuites = [
+  ...['api/pipeline/hostile-requests', 'shared/runtime/shutdown', 'api/pipeline/large-bodies', 'api/bounds/busy-loop'],
+  ...['shared/runtime/log', 'api/bounds/connections', 'workers/run/job-run', 'api/http/form-body'],
+  ...['api/endpoints/response-view', 'shared/blobs/blobs', 'workers/usage/token-counter', 'api/pipeline/hold-of'],
+  ...['api/pipeline/request-extent', 'api/replies/bounded-answers'],
+].map((name) => `unit/${name}`);
+
+/**
+ * Those that take half a minute or more, most of it waiting. Node runs files in the order of their names: these are a run of their
+ * own beside that of all others, which would wait for those of them that begin last.
+ */
+export const slowSuites = [
+  ...['integration/accounts/usage-of-cut-answers', 'faults/video-faults', 'launcher/launcher', 'clients/python'],
+  ...['integration/responses/response-socket-limits', 'integration/chat/unread-answers', 'deploy/rules-and-dashboards'],
+  ...['console/accounts', 'console/passwords', 'integration/jobs/single-flight', 'integration/pacing/vendor-limits'],
+  ...['faults/faults.test', 'faults/stored-responses'],
+];
