@@ -6,13 +6,15 @@ import { setTimeout as delay } from 'node:timers/promises';
  * @throws the last error of `check`, `ms` after the start.
  */
 export async function eventually<T>(check: () => T | Promise<T>, ms = 10_000): Promise<T> {
-  const deadline = Date.now() + ms;
+  const begun = Date.now();
   for (;;) {
     try {
       return await check();
     } catch (error) {
-      if (Date.now() > deadline) throw error;
-      await delay(20);
+      const waited = Date.now() - begun;
+      if (waited > ms) throw error;
+      // What comes soon is seen soon, and what takes long does not keep this process at work meanwhile.
+      await delay(Math.min(50, Math.max(10, waited / 3)));
     }
   }
 }
