@@ -13,7 +13,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { installClients, languageNames, missingTool } from './clients/languages.mjs';
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
 import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before.mjs';
-import { clusterSuites, databaseSuites, longSuites, newestSuites, nodeSuites, slowSuites } from './suites.mjs';
+import { clusterSuites, databaseSuites, longSuites, slowSuites, suitesOf } from './suites.mjs';
 import { installValkey } from './valkey/valkey.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
@@ -141,38 +141,49 @@ const sharingSince = 22;
 const running = new Set();
 
 /**
- * Runs suites with one version of Node: first those that share processes, then those with a browser, then the others. Returns
- * whether all their tests passed.
+ * Runs suites with one version of Node: first those with a browser, then all others. What shares processes comes after the slow
+ * ones, beside the rest, so that the machine has work to the end. Returns whether all their tests passed.
  * @param on what it is said to run on, such as `Node 22`
  * @param atATime suites at a time
  */
 async function run({ version, files, settings = {}, on = '' }, atATime = concurrency) {
   const runFiles = async (files, atATime) =>
     files.length === 0 || (await runTogether({ version, files, settings, on }, atATime));
-  let rest = files;
+  const runParts = async (parts, atATime) => {
+    const waiting = [...parts];
+    const runNext = async (passed = true) => {
+      const part = waiting.shift();
+      return part === undefined ? passed : runNext((await runInOne({ version, files: part, settings, on })) && passed);
+    };
+    return (await Promise.all(Array.from({ length: atATime }, () => runNext()))).every(Boolean);
+  };
+  const { parts, rest } = files.length === 1 ? { parts: [], rest: files } : dealParts(files);
+  const browsers = rest.filter((path) => path.endsWith('.browser.test.ts'));
+  const others = rest.filter((path) => !browsers.includes(path));
+  const slow = atATime > besideOthers ? among(slowSuites, others) : [];
+  const quick = others.filter((path) => !slow.includes(path));
+  const browsersPassed = await runFiles(browsers, browserConcurrency);
+  const passed =
+    slow.length === 0
+      ? [await runParts(parts, atATime), await runFiles(quick, atATime)]
+      : await Promise.all([
+          runFiles(slow, slowConcurrency).then(async (passed) => (await runParts(parts, slowConcurrency)) && passed),
+          runFiles(quick, besideSlow),
+        ]);
+  return passed.every(Boolean) && browsersPassed;
+}
+
+/** Deals the suites that share processes to these; the rest are those that have their own. */
+function dealParts(files) {
   const parts = [];
-  for (const [start, count] of files.length === 1 ? [] : Object.entries(sharing)) {
+  let rest = files;
+  for (const [start, count] of Object.entries(sharing)) {
     const long = longSuites.flatMap((suite) => among([suite], among([start], rest)));
     const shared = [...new Set([...long, ...among([start], rest)])];
     rest = rest.filter((path) => !shared.includes(path));
     for (let part = 0; part < count; part++) parts.push(shared.filter((_, index) => index % count === part));
   }
-  const waiting = parts.filter((part) => part.length > 0);
-  let passed = true;
-  const runParts = async () => {
-    for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
-      passed = (await runInOne({ version, files: part, settings, on })) && passed;
-    }
-  };
-  await Promise.all(Array.from({ length: atATime }, runParts));
-  const isBrowsers = (path) => path.endsWith('.browser.test.ts');
-  const browsers = rest.filter(isBrowsers);
-  passed = (await runFiles(browsers, browserConcurrency)) && passed;
-  const others = rest.filter((path) => !isBrowsers(path));
-  const slow = atATime > besideOthers ? among(slowSuites, others) : [];
-  const quick = others.filter((path) => !slow.includes(path));
-  const both = [runFiles(slow, slowConcurrency), runFiles(quick, slow.length === 0 ? atATime : besideSlow)];
-  return (await Promise.all(both)).every(Boolean) && passed;
+  return { parts: parts.filter((part) => part.length > 0), rest };
 }
 
 /** One run of `node --test`: so many files at a time, or `none` apart. Returns whether all its tests passed. */
@@ -270,7 +281,7 @@ const further = [
   { on: 'a Redis Cluster', version, files: onCluster, settings: { SLUICE_TEST_REDIS: 'cluster' } },
   ...others.map((other) => ({
     ...{ on: `Node ${other}`, version: other, settings: { SLUICE_TEST_OTHER_NODE: '1' } },
-    files: among(other > mainVersion ? newestSuites : nodeSuites),
+    files: among(suitesOf(other)),
   })),
 ].filter(({ files }) => files.length > 0);
 if (passed && further.length > 0) {

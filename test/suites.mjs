@@ -1,4 +1,6 @@
 // Which suites of test/run.mjs run where, and when: by how their paths in test/ begin.
+import { mainVersion, otherVersions } from './node-versions/find-node.mjs';
+
 /** Suites about what the database does. */
 export const databaseSuites = [
   ...[
@@ -20,7 +22,7 @@ export const clusterSuites = [
 ];
 
 /** Suites that depend on Node itself: every kind of stream, and what is tested module by module. Redis in memory, too, whose package promises less. */
-export const nodeSuites = [
+const nodeSuites = [
   ...['unit/', 'faults/whole-streams', 'launcher/in-memory-redis'],
   ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
   ...['integration/http/drain', 'integration/http/large-forms', 'integration/http/large-request-bodies'],
@@ -36,7 +38,20 @@ export const nodeSuites = [
 ];
 
 /** Of a version that is yet to become the one that counts: streams. */
-export const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
+const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
+
+/** Of versions between the oldest and the one that counts: one suite of each kind of body. What is missing, or is other, in them is so in the oldest. */
+const betweenSuites = [
+  ...['faults/whole-streams', 'integration/chat/chat.test', 'integration/chat/cancellation', 'integration/http/drain'],
+  ...['integration/http/large-request-bodies', 'integration/audio/transcriptions.test', 'integration/jobs/idempotency'],
+  ...['integration/images/images.test', 'integration/responses/response-socket.test', 'launcher/in-memory-redis'],
+];
+
+/** The suites for one of the versions of Node other than the one that counts. The soak has all of them for each that is older. */
+export function suitesOf(version) {
+  if (version > mainVersion) return newestSuites;
+  return version === otherVersions[0] || process.env.SLUICE_SOAK ? nodeSuites : betweenSuites;
+}
 
 /** Those of `unit/` that take seconds, by work or by waiting, the longest first: dealt before all others, so that no process has more of them than the next. */
 export const longSuites = [
