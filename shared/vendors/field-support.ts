@@ -79,7 +79,8 @@ function rowSupport({ dialect, chat }: VendorRow): ChatFieldSupport | undefined 
   if (chat === undefined) return ownWire(dialect)?.chatFields;
   const mapped = Object.keys(chat.renamed ?? {}).map((field) => [field, 'translated'] as const);
   const dropped: ChatFieldSupport = chat.streamOptions === false ? { stream_options: 'ignored' } : {};
-  return { ...dropped, ...chat.fields, ...Object.fromEntries(mapped) };
+  const inAnswers: ChatFieldSupport = chat.parallelToolCalls === false ? { parallel_tool_calls: 'translated' } : {};
+  return { ...dropped, ...inAnswers, ...chat.fields, ...Object.fromEntries(mapped) };
 }
 
 /** The support of a field of `givenMediaFields` at a vendor, with one of its models. */

@@ -56,11 +56,12 @@ export const openAiCompatible: readonly VendorDescription[] = [
     chat: {
       renamed: olderLimit,
       developerRole: false,
+      parallelToolCalls: false,
       // https://github.com/QwenLM/qwen-code/pull/2320
       textParts: false,
       fields: {
         ...each('ignored', ...hints, ...penalties, 'seed'),
-        ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema', 'parallel_tool_calls'),
+        ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema'),
         ...each('rejected', ...functions, ...extras),
       },
     },
@@ -109,11 +110,12 @@ export const openAiCompatible: readonly VendorDescription[] = [
     chat: {
       renamed: olderLimit,
       streamOptions: false,
+      parallelToolCalls: false,
       developerRole: false,
       reasoning: 'reasoning',
       fields: {
         ...each('ignored', ...hints),
-        ...each('rejected', ...logprobs, 'parallel_tool_calls', ...extras),
+        ...each('rejected', ...logprobs, ...extras),
       },
     },
   }),
@@ -201,11 +203,12 @@ export const openAiCompatible: readonly VendorDescription[] = [
     offers: ['chat', 'complete', 'embed', 'respond'],
     chat: {
       renamed: olderLimit,
+      parallelToolCalls: false,
       developerRole: false,
       reasoning: 'reasoning',
       fields: {
         ...each('ignored', ...hints),
-        ...each('rejected', 'n', 'logit_bias', 'tool_choice', 'parallel_tool_calls', ...functions, ...extras),
+        ...each('rejected', 'n', 'logit_bias', 'tool_choice', ...functions, ...extras),
       },
     },
   }),

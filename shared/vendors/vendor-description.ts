@@ -21,6 +21,8 @@ export interface ChatDeviations {
   readonly renamed?: Readonly<Record<string, string>>;
   /** `false`: it does not know `stream_options`, and counts every stream's usage unasked. */
   readonly streamOptions?: false;
+  /** `false`: it does not know `parallel_tool_calls`, so where one call at a time is wanted, the first of several is passed on. */
+  readonly parallelToolCalls?: false;
   /** `false`: it does not know the role `developer`, so those messages go as `system`. */
   readonly developerRole?: false;
   /**

@@ -111,6 +111,63 @@ describe("normalization to OpenAI's shape", () => {
     }
   });
 
+  it('of parallel calls of a vendor that cannot be told, the caller who wants one at a time gets the first, whole and streamed', async () => {
+    const vendor = createOpenAiDialect({
+      ...{ name: 'near', baseUrl: bench.server.baseUrl, apiKey },
+      deviations: { parallelToolCalls: false },
+    });
+    const call = (index: number, name: string, written: unknown) => ({
+      ...{ index, id: `call_${name}`, type: 'function', function: { name, arguments: written } },
+    });
+    const [first, second, third] = [call(0, 'f', '{"x"'), call(1, 'g', '{'), call(2, 'h', undefined)];
+    const rest = { index: 0, function: { arguments: ':1}' } };
+    const pieces = [[first], [second], [third, rest], [{ index: 1, function: { arguments: '}' } }]];
+    const chunks = [
+      chunk([{ delta: { role: 'assistant', content: 'I look.' } }]),
+      ...pieces.map((calls) => chunk([{ delta: { tool_calls: calls } as never }])),
+      chunk([{ delta: {}, finish_reason: 'tool_calls' }]),
+    ];
+    const message = {
+      role: 'assistant',
+      content: 'I look.',
+      tool_calls: [call(0, 'f', '{"x":1}'), call(1, 'g', '{}'), third],
+    };
+    for (const [wanted, names] of [
+      [{ parallel_tool_calls: false }, ['f']],
+      [{ parallel_tool_calls: true }, ['f', 'g', 'h']],
+      [{}, ['f', 'g', 'h']],
+    ] as const) {
+      const request = JSON.stringify({
+        messages: [{ role: 'user', content: '"parallel_tool_calls": false' }],
+        ...wanted,
+      });
+      for (const given of [request, Buffer.from(request)]) {
+        bench.server.answer((response) => sendStream(response, [events(chunks)]));
+        const sink = collect();
+        await vendor.chat(callOf({ request: given }), sink);
+        assert.ok(!('parallel_tool_calls' in JSON.parse(bench.server.requests.at(-1)?.body ?? '')));
+        const frames = sink.data() as Fields[];
+        const streamed = await accumulate(frames);
+        bench.server.answer((response) =>
+          sendJson(response, 200, JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })),
+        );
+        const { body } = await vendor.chat(callOf({ request: given, stream: false }), collect());
+        const [held] = (JSON.parse(body) as { choices: (typeof streamed)[] }).choices;
+        for (const said of [streamed, held]) {
+          const calls = said?.message.tool_calls?.map((made) => made.type === 'function' && made.function);
+          assert.deepEqual(calls, [
+            { name: 'f', arguments: '{"x":1}' },
+            ...names.slice(1).map((name) => ({ name, arguments: '{}' })),
+          ]);
+          assert.deepEqual([said?.message.content, said?.finish_reason], ['I look.', 'tool_calls']);
+        }
+        const isEmpty = ({ choices }: Fields) => (choices as unknown[]).length === 0;
+        assert.deepEqual([frames.filter(isEmpty).length, frames.length], [0, names.length === 1 ? 4 : 6]);
+      }
+    }
+    await vendor.close();
+  });
+
   it('a call whose name and id each piece repeats, or whose id changes with each, stays one call', async () => {
     for (const ids of [
       ['a', 'a', 'a'],

@@ -1,9 +1,8 @@
-import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { requestText } from '../request-body.ts';
+import { wantsOneCall } from '../request-body.ts';
 import { InlineMedia } from '../support/inline-media.ts';
-import type { VendorCall, VendorMethod } from '../vendor.ts';
+import type { VendorMethod } from '../vendor.ts';
 import { readConverse, toHeldConverse } from './answer.ts';
 import type { BedrockErrors } from './errors.ts';
 import { conversePath, toConverseRequest } from './request.ts';
@@ -20,7 +19,8 @@ export function bedrockChat(
     const path = conversePath(call);
     const body = await toConverseRequest(call, new InlineMedia(call, download));
     const request = { path, body, headers: await sign(path, body), signal, silenceMs };
-    const maxCalls = maxCallsOf(call);
+    // Only Claude can be told to.
+    const maxCalls = wantsOneCall(call.request) ? 1 : Number.POSITIVE_INFINITY;
     if (!call.stream) return toHeldConverse(readConverse((await http.post(request)) ?? '', maxCalls));
     const stream = new BedrockStream(errors, sink, maxCalls);
     try {
@@ -31,13 +31,4 @@ export function bedrockChat(
       throw stream.failure(error);
     }
   };
-}
-
-const oneByOne = /"parallel_tool_calls"\s*:\s*false/;
-
-/** Only Claude can be told to make one call at a time: of another model's, the first is passed on, and it makes the next afterwards. */
-function maxCallsOf({ request }: Pick<VendorCall, 'request'>): number {
-  const text = requestText(request);
-  const isOne = oneByOne.test(text) && (JSON.parse(text) as ChatRequest).parallel_tool_calls === false;
-  return isOne ? 1 : Number.POSITIVE_INFINITY;
 }

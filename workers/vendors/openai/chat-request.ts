@@ -12,10 +12,19 @@ import { withReasoningDetails } from './reasoning-details.ts';
  * The function throws an ApiError 400 for a field that the vendor rejects (the api does so earlier, for the first vendor).
  */
 export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
-  const { renamed = {}, fields = {}, developerRole, streamOptions, reasoning, signatures } = deviations;
+  const {
+    renamed = {},
+    fields = {},
+    developerRole,
+    streamOptions,
+    parallelToolCalls,
+    reasoning,
+    signatures,
+  } = deviations;
   const dropped = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
   const unknown = dropped.filter((field) => field !== nameField);
   if (streamOptions === false) unknown.push('stream_options');
+  if (parallelToolCalls === false) unknown.push('parallel_tool_calls');
   const names = [...Object.keys(renamed), ...unknown].map((field) => field.split('.', 1)[0]);
   const texts = names.map((name) => `"${name}"\\s*:`);
   if (developerRole === false) texts.push('"developer"');

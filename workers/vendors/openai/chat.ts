@@ -1,13 +1,13 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { ChatDeviations } from '../../../shared/vendors/vendor-description.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { requestText } from '../request-body.ts';
+import { requestText, wantsOneCall } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
 import { adaptRequest, withoutLongIds } from './chat-request.ts';
-import { completionMethod } from './completion-method.ts';
+import { type CompletionKind, completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
 /** Chat completions (https://platform.openai.com/docs/api-reference/chat), with a vendor's deviations from them. */
@@ -21,11 +21,19 @@ export function openAiChat(
     toChunkChoice,
     hasToken: ({ delta }) => isObject(delta) && typeof delta.content === 'string' && !hasCalls(delta),
     adaptRequest: adaptRequest(deviations),
-    shape: chatShape(adaptAnswer(deviations)),
+    shapeFor: shapeFor(deviations),
     asksUsage: deviations.streamOptions !== false,
     // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
     afterRefusal: (error, request) => (isOfLongId(error) ? withoutLongIds(requestText(request)) : undefined),
   });
+}
+
+function shapeFor(deviations: ChatDeviations): CompletionKind['shapeFor'] {
+  const adapt = adaptAnswer(deviations);
+  const shape = chatShape(adapt);
+  if (deviations.parallelToolCalls !== false) return () => shape;
+  const ofOneCall = chatShape(adapt, true);
+  return (request) => (wantsOneCall(request) ? ofOneCall : shape);
 }
 
 function isOfLongId(error: unknown): boolean {

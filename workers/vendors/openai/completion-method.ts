@@ -20,8 +20,8 @@ export interface CompletionKind {
   readonly hasToken: (choice: JsonObject) => boolean;
   /** Translates the request's text into the vendor's own fields; undefined: it passes unread. */
   readonly adaptRequest?: ((request: string) => string) | undefined;
-  /** Converts a vendor's answers to OpenAI's own shape. */
-  readonly shape: AnswerShape;
+  /** Converts a vendor's answers to OpenAI's own shape. @param request as the caller made it */
+  readonly shapeFor: (request: RequestBody) => AnswerShape;
   /** `false`: a stream's usage comes unrequested. */
   readonly asksUsage?: boolean;
   /** The request to send in place of one that the vendor has refused; undefined: there is none, as for one that this has made. */
@@ -39,10 +39,11 @@ export function completionMethod(
     const { model, stream: isStream, signal, silenceMs } = call;
     const request = kind.adaptRequest?.(requestText(call.request)) ?? call.request;
     const body = composeRequest({ model, stream: isStream, request, asksUsage: kind.asksUsage });
+    const shape = kind.shapeFor(call.request);
     let stream: ChunkStream | undefined;
     try {
-      if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), kind.shape);
-      const chunks = new ChunkStream(answerReader, sink, kind);
+      if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), shape);
+      const chunks = new ChunkStream(answerReader, sink, { kind, shape });
       stream = chunks;
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => chunks.read(bytes) });
       if (text !== null) chunks.writeCompletion(text);
@@ -88,7 +89,8 @@ class ChunkStream extends DeltaStream {
   private readonly answerReader: OpenAiAnswerReader;
   private readonly kind: CompletionKind;
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
-  private readonly shape: ChunkShape;
+  private readonly shape: AnswerShape;
+  private readonly chunks: ChunkShape;
   private usage: VendorUsage = null;
   /** What the last chunk that names a service tier has said. */
   private tier: unknown;
@@ -98,17 +100,22 @@ class ChunkStream extends DeltaStream {
   private readonly started = new Set<unknown>();
   private readonly finished = new Set<unknown>();
 
-  constructor(answerReader: OpenAiAnswerReader, sink: FrameSink, kind: CompletionKind) {
+  constructor(
+    answerReader: OpenAiAnswerReader,
+    sink: FrameSink,
+    { kind, shape }: { kind: CompletionKind; shape: AnswerShape },
+  ) {
     super(sink);
     this.answerReader = answerReader;
     this.kind = kind;
-    this.shape = kind.shape.chunks();
+    this.shape = shape;
+    this.chunks = shape.chunks();
   }
 
   /** Some vendors answer a streamed request with a whole completion: it becomes a single chunk. */
   writeCompletion(text: string): void {
     const completion = this.answerReader.completion(text);
-    this.kind.shape.whole(completion);
+    this.shape.whole(completion);
     const choices = completion.choices.map((choice, index) => {
       const changed = isObject(choice) ? this.kind.toChunkChoice(choice) : undefined;
       if (changed === undefined) {
@@ -140,7 +147,7 @@ class ChunkStream extends DeltaStream {
   private readEvent(data: string, type: string | undefined): void {
     if (this.isDone || data === '') return;
     if (data.startsWith('[DONE]')) {
-      const ends = this.shape.end();
+      const ends = this.chunks.end();
       if (ends !== undefined) this.writeChunk({ choices: ends });
       this.isDone = true;
       return;
@@ -154,7 +161,7 @@ class ChunkStream extends DeltaStream {
     if (type === 'error' || isReportedError(chunk)) this.fail(this.answerReader.reportedError(data));
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     removeIdentity(chunk);
-    this.shape.take(chunk);
+    this.chunks.take(chunk);
     this.writeChunk(chunk);
   }
 
@@ -169,7 +176,7 @@ class ChunkStream extends DeltaStream {
     const toFrame = (text: string): string => {
       const sample = parseObject(text);
       removeIdentity(sample);
-      this.shape.take(sample);
+      this.chunks.take(sample);
       sample.usage = undefined;
       return JSON.stringify(sample);
     };

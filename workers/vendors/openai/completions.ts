@@ -13,6 +13,6 @@ export function openAiCompletions(http: HttpClient, answerReader: OpenAiAnswerRe
     path: '/completions',
     toChunkChoice: (choice) => (typeof choice.text === 'string' ? choice : undefined),
     hasToken: () => false,
-    shape: completionShape,
+    shapeFor: () => completionShape,
   });
 }

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../../shared/errors.ts';
 import { cachedElsewhere } from '../../../shared/money/token-counts.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
-import { callIndex, type GrowingCall, shapeArguments, shapePiece } from './call-shape.ts';
+import { beginCall, endCalls, type GrowingCall, keepFirstCall, shapePieces } from './call-shape.ts';
 
 /** Converts a vendor's answers to OpenAI's own shape, in place. */
 export interface AnswerShape {
@@ -48,8 +47,11 @@ const otherReasons: Readonly<Record<string, string>> = {
 /** Makes, for one answer, what renames the vendor's own fields of its message, or of its deltas, to OpenAI's, in place. */
 export type AnswerAdapter = () => (message: JsonObject) => void;
 
-/** The shape of chats. */
-export function chatShape(adapt?: AnswerAdapter): AnswerShape {
+/**
+ * The shape of chats.
+ * @param isOneCall of several calls of tools in a choice the first alone is kept
+ */
+export function chatShape(adapt?: AnswerAdapter, isOneCall = false): AnswerShape {
   return {
     whole: (answer) => {
       eachChoice(answer, (choice) => {
@@ -58,23 +60,27 @@ export function chatShape(adapt?: AnswerAdapter): AnswerShape {
         adapt?.()(message);
         choice.finish_reason ??= endOf(listOf(message.tool_calls).length);
         shapeMessage(message, choice.finish_reason === 'length');
+        if (isOneCall && Array.isArray(message.tool_calls)) message.tool_calls = message.tool_calls.slice(0, 1);
         choice.message = message;
       });
     },
-    chunks: () => new ChatChunks(adapt?.()),
+    chunks: () => new ChatChunks(adapt?.(), isOneCall),
   };
 }
 
 class ChatChunks implements ChunkShape {
   readonly #adapt: ((message: JsonObject) => void) | undefined;
+  readonly #isOneCall: boolean;
   readonly #choices = new Map<unknown, GrowingChoice>();
 
-  constructor(adapt: ((message: JsonObject) => void) | undefined) {
+  constructor(adapt: ((message: JsonObject) => void) | undefined, isOneCall: boolean) {
     this.#adapt = adapt;
+    this.#isOneCall = isOneCall;
   }
 
   take(chunk: JsonObject): void {
     eachChoice(chunk, (choice) => this.#shape(choice));
+    if (this.#isOneCall && Array.isArray(chunk.choices)) chunk.choices = chunk.choices.filter(saysSomething);
   }
 
   end(): JsonObject[] | undefined {
@@ -100,8 +106,16 @@ class ChatChunks implements ChunkShape {
       growing.isFinished = true;
       if (growing.calls.size > 0) endCalls(delta, growing.calls, choice.finish_reason);
     }
+    if (this.#isOneCall) keepFirstCall(delta, growing.calls);
     choice.delta = delta;
   }
+}
+
+/** Whether more than its index is left of a chunk's choice: all its pieces may have been of calls that are left out. */
+function saysSomething({ delta, ...rest }: JsonObject): boolean {
+  return [delta, rest].some((fields) =>
+    Object.entries(fields as JsonObject).some(([name, value]) => name !== 'index' && value != null),
+  );
 }
 
 /** The shape of legacy completions, whose choices look alike in chunks and in whole answers. */
@@ -231,41 +245,6 @@ function shapeMessage(message: JsonObject, isTruncated: boolean): void {
   for (const call of message.tool_calls) {
     beginCall(call);
     if (isObject(call.function) && call.function.arguments === '' && !isTruncated) call.function.arguments = '{}';
-  }
-}
-
-/** Completes the fields that only the first piece of a call, or a whole call, has. */
-function beginCall(call: JsonObject): void {
-  if (!isText(call.id)) call.id = `call_${randomUUID().replaceAll('-', '')}`;
-  if (!isText(call.type)) call.type = isObject(call.custom) && !isObject(call.function) ? 'custom' : 'function';
-  if (call.type === 'function') call.function = shapeArguments(isObject(call.function) ? call.function : {});
-}
-
-function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
-  for (const piece of pieces as JsonObject[]) {
-    const index = callIndex(piece, calls);
-    const given = piece.index ?? index;
-    piece.index = index;
-    const known = calls.get(index);
-    if (known === undefined) beginCall(piece);
-    else shapePiece(piece, known);
-    const call = known ?? { id: piece.id, given, needsArguments: piece.type === 'function' };
-    const { arguments: written } = isObject(piece.function) ? piece.function : {};
-    if (isText(written)) call.needsArguments = false;
-    calls.set(index, call);
-  }
-}
-
-/** Missing arguments become empty ones, because clients parse them; those of a truncated call are unknown. */
-function endCalls(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>, reason: string): void {
-  for (const [index, call] of calls) {
-    if (!call.needsArguments || reason === 'length') continue;
-    call.needsArguments = false;
-    const pieces: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-    const firstPiece = pieces.find((piece) => isObject(piece) && piece.index === index);
-    if (isObject(firstPiece))
-      firstPiece.function = { ...(isObject(firstPiece.function) && firstPiece.function), arguments: '{}' };
-    else delta.tool_calls = [...pieces, { index, function: { arguments: '{}' } }];
   }
 }
 
