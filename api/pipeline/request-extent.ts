@@ -93,7 +93,7 @@ export interface ModelLimits {
   /** Path of the first image, as the caller names it (`messages[2].content[0]`), if there is one. */
   readonly image?: string;
   /** The requested maximum of tokens, and the caller's name for it, if given. */
-  readonly most?: { readonly param: string; readonly tokens: number };
+  readonly most?: { readonly param: string; readonly tokens: number } | undefined;
   /** Path of the prompt. */
   readonly param: string;
   /** Characters of the prompt's text, a run of the same one counted once: such a run may be a single token. */

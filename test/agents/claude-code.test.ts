@@ -9,10 +9,24 @@ import type { AgentRun } from './run-agent.ts';
 // The path that Anthropic's own SDK uses for what it has in beta.
 const path = 'POST /v1/messages?beta=true';
 
+/** A model with a maximum far below what Claude Code asks for of those that it does not know, 32,000 tokens. */
+const small = 'a-small-model';
+const ofSandbox = {
+  ...{
+    capability: 'chat' as const,
+    owned_by: 'me',
+    created: '2026-11-29',
+    input: ['text' as const],
+    output: ['text' as const],
+  },
+  ...{ context_window: 131_072, max_output_tokens: 4096, prices: { input: 1, output: 1 } },
+  routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }],
+};
+
 describe('@anthropic-ai/claude-code as a client', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start();
+    gateway = await TestGateway.start({ configuration: { models: { [small]: ofSandbox } } });
   });
   after(() => gateway.stop());
   const bench = new AgentBench(() => gateway);
@@ -34,7 +48,7 @@ describe('@anthropic-ai/claude-code as a client', () => {
     assert.equal(resultOf(run), 'Hello from Sluice');
   });
 
-  for (const model of ['sandbox-chat', 'sandbox-reasoning']) {
+  for (const model of ['sandbox-chat', 'sandbox-reasoning', small]) {
     it(`a text turn with ${model} ends with the model's answer`, async () => {
       const run = await bench.runClaude('Reply with exactly: Hello from Sluice', { model });
       assert.equal(resultOf(run), 'Hello from Sluice');

@@ -1,3 +1,6 @@
+import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
 import { TokenCounter } from '../usage/token-counter.ts';
 import { requestText } from '../vendors/request-body.ts';
 import { inCallersNames } from './callers-names.ts';
@@ -9,13 +12,26 @@ const counter = new TokenCounter();
 
 /** A message: a chat without the fields that its vendor or model would refuse. */
 export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
-  const request = toVendorsMessage(withoutHints(requestText(call.request), row), row);
+  const request = withinMaximum(toVendorsMessage(withoutHints(requestText(call.request), row), row), row);
   try {
     return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true }, sink);
   } catch (error) {
     throw inCallersNames(error, messageNames, (param) => pathInMessage(param, request));
   }
 };
+
+const limit = /"max_completion_tokens":(\d+)/g;
+
+/**
+ * The chat with a limit that its model can reach: every message has one, and clients such as Claude Code send the same for all models.
+ * Anthropic's own refuse a higher one. Only a request that may contain one is parsed.
+ */
+function withinMaximum(request: string, { maxOutputTokens: most, vendorRow }: RoutedModel): string {
+  if (most === undefined || acceptsAnthropicFields(vendorRow)) return request;
+  if (![...request.matchAll(limit)].some(([, tokens]) => Number(tokens) > most)) return request;
+  const chat = parseExact(request) as { max_completion_tokens?: number };
+  return stringifyExact({ ...chat, max_completion_tokens: Math.min(most, chat.max_completion_tokens ?? most) });
+}
 
 /**
  * The path of the caller's turn for that of a message of the chat, in which the system prompt is a message, and each result of a tool

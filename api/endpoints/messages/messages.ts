@@ -30,8 +30,10 @@ export const checkMessages: Check<MessageRequirements> = ({ requirements }, mode
     );
   }
   const { ignored, hints, foreign, effort, chatFields, limits, linkedDocument } = requirements;
-  if (limits) checkModelLimits(limits, model);
-  if (limits?.most?.tokens === 0 && !acceptsAnthropicFields(model.vendorRow)) {
+  const isAnthropics = acceptsAnthropicFields(model.vendorRow);
+  // Who must send a limit cannot know that of every model. Its worker lowers it to the model's maximum, beyond which there is no answer.
+  if (limits) checkModelLimits(isAnthropics ? limits : { ...limits, most: undefined }, model);
+  if (limits?.most?.tokens === 0 && !isAnthropics) {
     throw invalidParameter(
       'max_tokens',
       `Invalid 'max_tokens': expected a value >= 1 with \`${id}\`. Only Anthropic writes its prompt cache without an answer.`,
@@ -47,7 +49,7 @@ export const checkMessages: Check<MessageRequirements> = ({ requirements }, mode
   return [
     ...ignored,
     ...(chat?.hints === false ? hints : []),
-    ...(acceptsAnthropicFields(model.vendorRow) ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
+    ...(isAnthropics ? [] : [...foreign, ...(chat?.effort === false ? effort : [])]),
     ...checkChatFields({ chatFields, chatFieldNames }, model, unsupported),
   ];
 };

@@ -4,6 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk';
 import { messages } from '../../../api/endpoints/messages/messages.ts';
 import { type MessageViewOptions, parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
+import type { Model } from '../../../shared/catalogue/models.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
@@ -21,13 +22,14 @@ async function ask(
   name: string,
   request: Request,
   answer: (sent: Fields) => object,
+  facts: Pick<Model, 'maxOutputTokens'> = {},
 ): Promise<[Fields, Anthropic.Message]> {
   const server = await startFixtureVendor();
   const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
   server.answer((response, { body }) => sendJson(response, 200, JSON.stringify(answer(JSON.parse(body)))));
   const parsed = await parseMessages(Buffer.from(JSON.stringify(request)));
   const call = callOf({ model: request.model, stream: false, request: textOf(parsed.request) });
-  const row = madeUpModel({ id: request.model, capability: 'chat' }, name);
+  const row = { ...madeUpModel({ id: request.model, capability: 'chat' }, name), ...facts };
   const end = await executeChat({ vendor, row, endpoint: 'messages', keep: false, call, sink: collect() });
   await vendor.close();
   await server.close();
@@ -67,6 +69,38 @@ const request: Request = {
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 
 describe("messages at vendors with other limits than Anthropic's", () => {
+  it('a limit above the maximum of its model is lowered to that, except at Anthropic', async () => {
+    const message = { role: 'assistant', content: 'Hello.' };
+    const completion = () => ({ choices: [{ index: 0, message, finish_reason: 'stop' }], usage });
+    const asked = { '"max_completion_tokens":99999': ['x'] };
+    const said = { role: 'user' as const, content: 'Say "max_completion_tokens":99999' };
+    for (const [given, maxOutputTokens, expected] of [
+      [32_000, 8192, 8192],
+      [8192, 8192, 8192],
+      [100, 8192, 100],
+      [32_000, undefined, 32_000],
+    ] as const) {
+      const facts = maxOutputTokens === undefined ? {} : { maxOutputTokens };
+      const tool = { name: 'get', input_schema: { type: 'object' as const, properties: asked } };
+      const own = { model: 'a-model', max_tokens: given, messages: [said], tools: [tool] };
+      const [{ max_completion_tokens: sent, ...rest }] = await ask('openai', own, completion, facts);
+      assert.equal(sent, expected);
+      const [{ max_completion_tokens: _, ...unlimited }] = await ask('openai', own, completion);
+      assert.deepEqual(rest, unlimited);
+    }
+    const claude = {
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Hi' }],
+      stop_reason: 'end_turn',
+    };
+    const answer = () => ({ ...claude, usage: { input_tokens: 1, output_tokens: 1 } });
+    const [{ max_tokens: sent }] = await ask('anthropic', { ...request, max_tokens: 32_000 }, answer, {
+      maxOutputTokens: 8192,
+    });
+    assert.equal(sent, 32_000);
+  });
+
   it('a tool with a name too long for a chat is called under a shorter one, and shown under its own', async () => {
     for (const name of ['openai', 'deepseek', 'azure']) {
       const [sent, shown] = await ask(name, request, ({ tool_choice: choice }) => {

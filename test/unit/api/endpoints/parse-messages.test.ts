@@ -347,6 +347,17 @@ describe('withoutHints and checkMessages', () => {
     }
   });
 
+  it("checkMessages refuses a limit above a model's maximum at Anthropic alone: for others it is lowered", () => {
+    const most = { maxOutputTokens: 8192 };
+    const parsed = parse({ max_tokens: 8193 });
+    const at = (vendor: string) => ({ ...madeUpModel({ id: 'm', capability: 'chat' }, vendor), ...most });
+    assert.throws(() => checkMessages(parsed, at('anthropic')), { status: 400, param: 'max_tokens' });
+    assert.deepEqual(checkMessages(parse({ max_tokens: 8192 }), at('anthropic')), []);
+    for (const vendor of ['openai', 'bedrock', 'gemini', 'deepseek']) {
+      assert.deepEqual(checkMessages(parsed, at(vendor)), []);
+    }
+  });
+
   it('checkMessages returns the names of the fields that are left out', () => {
     const parsed = parse({
       ...cached,
