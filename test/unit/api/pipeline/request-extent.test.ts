@@ -99,7 +99,11 @@ describe('the check of a request against its model', () => {
     ]) {
       assert.equal(asks(fields), undefined);
     }
-    assert.equal(refusal(messages, { max_tokens: 101, messages: [user('Hello')] }, small)?.param, 'max_tokens');
+    // Of a message only Anthropic's own models reject it.
+    const claude = { ...madeUpModel({ id: 'claude', capability: 'chat' }, 'anthropic'), maxOutputTokens: 100 };
+    const message = { max_tokens: 101, messages: [user('Hello')] };
+    assert.equal(refusal(messages, message, claude)?.param, 'max_tokens');
+    assert.equal(refusal(messages, message, small), undefined);
     assert.equal(refusal(responses, { input: 'Hello', max_output_tokens: 101 }, small)?.param, 'max_output_tokens');
     assert.equal(refusal(completions, { prompt: 'Hello', max_tokens: 101 }, small)?.param, 'max_tokens');
     assert.equal(refusal(completions, { prompt: 'Hello', max_tokens: 100 }, small), undefined);
