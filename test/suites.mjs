@@ -40,7 +40,10 @@ const nodeSuites = [
 /** Of a version that is yet to become the one that counts: streams. */
 const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answers'];
 
-/** Of versions between the oldest and the one that counts: one suite of each kind of body. What is missing, or is other, in them is so in the oldest. */
+/**
+ * Of versions between the oldest and the one that counts: one suite of each kind of body. What is missing, or is other, in them is so
+ * in the oldest.
+ */
 const betweenSuites = [
   ...['faults/whole-streams', 'integration/chat/chat.test', 'integration/chat/cancellation', 'integration/http/drain'],
   ...['integration/http/large-request-bodies', 'integration/audio/transcriptions.test', 'integration/jobs/idempotency'],

@@ -12,14 +12,14 @@ const path = 'POST /v1/messages?beta=true';
 /** A model with a maximum far below what Claude Code asks for of those that it does not know, 32,000 tokens. */
 const small = 'a-small-model';
 const ofSandbox = {
-  ...{
-    capability: 'chat' as const,
-    owned_by: 'me',
-    created: '2026-11-29',
-    input: ['text' as const],
-    output: ['text' as const],
-  },
-  ...{ context_window: 131_072, max_output_tokens: 4096, prices: { input: 1, output: 1 } },
+  capability: 'chat' as const,
+  owned_by: 'me',
+  created: '2026-11-29',
+  input: ['text' as const],
+  output: ['text' as const],
+  context_window: 131_072,
+  max_output_tokens: 4096,
+  prices: { input: 1, output: 1 },
   routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }],
 };
 

@@ -6,7 +6,10 @@ export function requestText(request: RequestBody): string {
   return typeof request === 'string' ? request : request.toString();
 }
 
-/** Whether a chat asks for one call of a tool at a time. A vendor that cannot be told makes several, of which the first is passed on, and the next once that has its result. */
+/**
+ * Whether a chat asks for one call of a tool at a time. Of the several that a vendor makes that cannot be told, the first is passed on;
+ * it makes the next once that has its result.
+ */
 export function wantsOneCall(request: RequestBody): boolean {
   if (!request.includes('"parallel_tool_calls"')) return false;
   return (JSON.parse(requestText(request)) as { parallel_tool_calls?: unknown }).parallel_tool_calls === false;

@@ -85,6 +85,18 @@ const fields: readonly (readonly [field: string, value: unknown, byDefault?: unk
 ];
 
 describe('vendor rows of the OpenAI dialect', () => {
+  it('no vendor, of any dialect, that takes tools refuses or passes over a wish for one call at a time', () => {
+    const without = vendorRows.filter((row) => {
+      const support = chatFieldSupport(row) ?? {};
+      const [tools, oneCall] = [supportOf(support, 'tools'), supportOf(support, 'parallel_tool_calls')];
+      return tools !== 'rejected' && oneCall !== 'native' && oneCall !== 'translated';
+    });
+    assert.deepEqual(
+      without.map(({ name }) => name),
+      [],
+    );
+  });
+
   for (const row of rows) {
     const table = chatFieldSupport(row) ?? {};
     let server: FixtureVendor;

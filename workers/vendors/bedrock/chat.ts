@@ -19,7 +19,7 @@ export function bedrockChat(
     const path = conversePath(call);
     const body = await toConverseRequest(call, new InlineMedia(call, download));
     const request = { path, body, headers: await sign(path, body), signal, silenceMs };
-    // Only Claude can be told to.
+    // Only Claude can be told: of another model's calls the first is passed on.
     const maxCalls = wantsOneCall(call.request) ? 1 : Number.POSITIVE_INFINITY;
     if (!call.stream) return toHeldConverse(readConverse((await http.post(request)) ?? '', maxCalls));
     const stream = new BedrockStream(errors, sink, maxCalls);
