@@ -43,8 +43,26 @@ export async function validateRequest(
   const ignored = ignoredByAll(checked);
   if (ignored === undefined) ctx.state.ignored = checked.ignored;
   else if (ignored !== '') ctx.set('x-sluice-ignored', ignored);
-  const { excludedRoutes, unpriced } = checked;
-  return excludedRoutes.length === 0 && unpriced === undefined ? parsed : { ...parsed, excludedRoutes, unpriced };
+  return withCheck(parsed, checked);
+}
+
+/**
+ * The request with what its check has found. Its limit of output tokens becomes the most that one of its routes answers, which
+ * is all that it can use: a message may come with a higher one (see `execute-message.ts`).
+ */
+export function withCheck<Parsed extends ParsedRequest>(
+  parsed: Parsed,
+  { excludedRoutes, unpriced, maxOutputTokens }: CheckedRequest,
+): Parsed {
+  const { extent } = parsed;
+  const isLowered = extent?.outputTokens !== undefined && extent.outputTokens > maxOutputTokens;
+  if (excludedRoutes.length === 0 && unpriced === undefined && !isLowered) return parsed;
+  return {
+    ...parsed,
+    excludedRoutes,
+    unpriced,
+    ...(isLowered && { extent: { ...extent, outputTokens: maxOutputTokens } }),
+  };
 }
 
 /** The request with the model that is meant where it names none. @throws ApiError 400 where the operator has set none. */
@@ -93,6 +111,8 @@ interface CheckedRequest {
   readonly ignored: ReadonlyMap<string, string>;
   /** The first extra that one of the other routes would request from its vendor, which may bill it. */
   readonly unpriced: BilledExtra | undefined;
+  /** Output tokens of the longest answer that one of these routes gives; Infinity if one of them states no maximum. */
+  readonly maxOutputTokens: number;
 }
 
 /**
@@ -111,6 +131,7 @@ export function checkRequest(
   const ignored = new Map<string, string>();
   let refusal: unknown;
   let unpriced: BilledExtra | undefined;
+  let maxOutputTokens = 0;
   for (const routed of catalogue.routes(model.id, endpoint.capability)) {
     try {
       const names = endpoint.check?.(parsed, routed, caller.unsupportedParameters) ?? [];
@@ -118,6 +139,7 @@ export function checkRequest(
       const words = names.length === 0 ? '' : [...new Set(names.map(headerWord))].join(', ');
       ignored.set(serverName(routed.route.vendor, standIn), words);
       unpriced ??= findUnpriced(catalogue, parsed, routed, names);
+      maxOutputTokens = Math.max(maxOutputTokens, routed.maxOutputTokens ?? Number.POSITIVE_INFINITY);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       refusal ??= error;
@@ -126,7 +148,7 @@ export function checkRequest(
   }
   if (ignored.size === 0 && refusal !== undefined) throw refusal;
   assertVendorIds(caller, parsed.vendorIds);
-  return { excludedRoutes, ignored, unpriced };
+  return { excludedRoutes, ignored, unpriced, maxOutputTokens };
 }
 
 /** The first extra of a request that a route would request from its vendor. @param ignored fields omitted for it */

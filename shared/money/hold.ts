@@ -247,12 +247,8 @@ function maxOutput(
   routes: readonly RoutedModel[],
   { outputTokens, images = 0, fee }: RequestFacts,
 ): Pick<Hold, 'outputTokens' | 'isGiven'> {
+  if (outputTokens !== undefined) return { outputTokens, isGiven: true };
   const capability = routes[0]?.capability;
-  if (outputTokens !== undefined) {
-    // A message may come with a higher limit than its model has: its worker lowers it.
-    const mosts = capability === 'chat' ? routes.map((row) => row.maxOutputTokens ?? outputTokens) : [outputTokens];
-    return { outputTokens: Math.min(outputTokens, Math.max(...mosts)), isGiven: true };
-  }
   if (capability === 'embedding' || capability === 'video') return { outputTokens: 0, isGiven: true };
   if (capability === 'image') return { outputTokens: images * tokensOfImage(routes, fee), isGiven: true };
   const longest = Math.max(

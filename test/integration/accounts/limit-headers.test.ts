@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { assertAnthropicError } from '../../support/anthropic-errors.ts';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -15,10 +16,17 @@ function limitsOf({ headers }: Response): (string | null)[] {
   );
 }
 
+/** A model of short answers: Claude Code asks for 32,000 tokens of each that it does not know. */
+const small = 'a-small-model';
+const ofSandbox = {
+  ...{ capability: 'chat' as const, max_output_tokens: 4096, prices: { input: 1, output: 1 } },
+  routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }],
+};
+
 describe('rate limit headers of a 429', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start();
+    gateway = await TestGateway.start({ configuration: { models: { [small]: ofSandbox } } });
   });
   after(() => gateway?.stop());
 
@@ -93,6 +101,23 @@ describe('rate limit headers of a 429', () => {
     });
     const [, , , rest] = limitsOf(completed);
     assert.ok(Number(rest) > 6000 && Number(rest) <= 7000, `${rest} tokens are left`);
+  });
+
+  it("a message counts no more tokens than its model answers at most, in the key's rate and in a quote", async () => {
+    const headers = { authorization: `Bearer ${await makeApiKey(gateway, { tpm: 10_000 })}` };
+    const asked = { model: small, max_tokens: 32_000, messages: [{ role: 'user', content: 'Hi' }] };
+    const send = (body: object, prefer = ''): Promise<Response> => {
+      const own = { ...headers, ...(prefer && { prefer }) };
+      return gateway.fetch('/v1/messages', { method: 'POST', headers: own, body: JSON.stringify(body) });
+    };
+    const quote = (await (await send(asked, 'quote')).json()) as { max_output_tokens: number; max_cost: number };
+    assert.equal(quote.max_output_tokens, 4096);
+    assert.ok(quote.max_cost < 0.005, `${quote.max_cost} dollars`);
+    const answer = await send(asked);
+    assert.equal(answer.status, 200);
+    const left = Number(answer.headers.get('anthropic-ratelimit-tokens-remaining'));
+    assert.ok(left > 5500 && left <= 10_000 - 4096, `${left} tokens are left`);
+    await assertAnthropicError(await send({ ...asked, model: 'sandbox-chat' }), 429, 'rate_limit_error');
   });
 
   it('a 429 to a large body shows the limits before the body is read', async () => {

@@ -7,7 +7,7 @@ import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
 import { describeJob } from '../../../pipeline/describe-job.ts';
-import { checkByNewestKey, ignoredByAll } from '../../../pipeline/validate-request.ts';
+import { checkByNewestKey, ignoredByAll, withCheck } from '../../../pipeline/validate-request.ts';
 import type { AnswerReader } from '../../../replies/answer-reader.ts';
 import { cancelAbandoned, cancelUnreadable } from '../../../replies/cancel-job.ts';
 import { ClientConnection, WaitLimits } from '../../../replies/client-connection.ts';
@@ -120,8 +120,7 @@ export class ResponseTurn {
       const checked = await this.#waits.wait(checkByNewestKey(services, endpoint, parsed, state), readMs);
       const ignored = ignoredByAll(checked);
       if (ignored) state.facts.ignored = ignored;
-      const { excludedRoutes, unpriced } = checked;
-      if (generate) return await this.#submit({ ...parsed, excludedRoutes, unpriced }, share);
+      if (generate) return await this.#submit(withCheck(parsed, checked), share);
       await this.#warmUp(parsed);
       return undefined;
     } finally {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
-import { checkRequest, ignoredByAll } from '../../../../api/pipeline/validate-request.ts';
+import { messages } from '../../../../api/endpoints/messages/messages.ts';
+import { checkRequest, ignoredByAll, withCheck } from '../../../../api/pipeline/validate-request.ts';
 import type { UnsupportedParameters } from '../../../../shared/accounts/api-keys.ts';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../../shared/catalogue/models.ts';
@@ -65,6 +66,31 @@ describe('checkRequest', () => {
     const unknown = chatModel('m', [viaOpenAi, viaGroq], { maxOutputTokens: 100 });
     assert.deepEqual(check([unknown], { max_tokens: 150 }).excludedRoutes, ['openai/o']);
     assert.deepEqual(check([unknown], { max_tokens: 100 }).excludedRoutes, []);
+  });
+
+  it('withCheck lowers the limit of a message to the longest answer of the routes that take it', async () => {
+    const facts = {
+      anthropic: { maxOutputTokens: 16_000 },
+      bedrock: { maxOutputTokens: 4096 },
+      groq: { maxOutputTokens: 8192 },
+      mistral: {},
+    };
+    const limitOf = async (asked: number, first: keyof typeof facts, other: keyof typeof facts) => {
+      const message = { model: 'm', max_tokens: asked, messages: [{ role: 'user', content: 'Hello' }] };
+      const parsed = await messages.parse?.(Buffer.from(JSON.stringify(message)));
+      assert.ok(parsed);
+      // The facts of a model are those of its first route.
+      const routes = [first, other].map((vendor) => ({ vendor, model: vendor, ...facts[vendor] }));
+      const catalogue = createCatalogue({ vendors, models: [chatModel('m', routes, facts[first])] });
+      const caller = { unsupportedParameters: 'refuse' as const, ...everything };
+      return withCheck(parsed, checkRequest({ catalogue }, messages, parsed, caller)).extent?.outputTokens;
+    };
+    assert.equal(await limitOf(32_000, 'groq', 'bedrock'), 8192);
+    assert.equal(await limitOf(8000, 'groq', 'bedrock'), 8000);
+    assert.equal(await limitOf(32_000, 'bedrock', 'mistral'), 32_000);
+    // Anthropic refuses it, so that the other one alone is left.
+    assert.equal(await limitOf(32_000, 'anthropic', 'bedrock'), 4096);
+    assert.equal(await limitOf(10_000, 'anthropic', 'bedrock'), 10_000);
   });
 
   it('checkRequest lists the ignored fields by vendor, and for all vendors only when they agree', () => {

@@ -79,17 +79,6 @@ describe('holdOf', () => {
     assert.deepEqual([hold.outputTokens, hold.isGiven, amountOf(hold, 7)], [7, true, 1 + 3 * 7 * 2000]);
   });
 
-  it("holdOf takes no more of the caller's limit than the longest of its routes can answer", () => {
-    const most = (maxOutputTokens?: number) =>
-      madeUpModel({ id: 'm', capability: 'chat', ...(maxOutputTokens !== undefined && { maxOutputTokens }) });
-    const held = (routes: Parameters<typeof holdOf>[0], outputTokens: number) =>
-      holdOf(routes, { bytes: 1, outputTokens }).outputTokens;
-    assert.equal(held([most(8192), most(4096)], 32_000), 8192);
-    assert.equal(held([most(8192), most(4096)], 8000), 8000);
-    assert.equal(held([most(8192), most()], 32_000), 32_000);
-    assert.equal(held([], 32_000), 32_000);
-  });
-
   it('holdOf assumes a default output limit when the model has none, and no more than its context window', () => {
     const silent = madeUpModel({ id: 'silent', capability: 'chat' });
     assert.equal(holdOf([silent], { bytes: 1 }).outputTokens, 16_384);
