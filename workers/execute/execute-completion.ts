@@ -31,10 +31,12 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
   const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
-    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal }, own).catch((thrown) => {
-      const error = inCallersNames(thrown, completionNames);
-      throw own.isStarted || !output.hasFrames ? error : interrupted(error);
-    });
+    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal, run: undefined }, own).catch(
+      (thrown) => {
+        const error = inCallersNames(thrown, completionNames);
+        throw own.isStarted || !output.hasFrames ? error : interrupted(error);
+      },
+    );
     length += answer.body.length;
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };

@@ -118,6 +118,7 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     run.vendor = vendor;
     run.routed = routed;
     run.calls = calls;
+    run.openAnswer = undefined;
     run.calledAt ??= performance.now();
     run.servedModel = routed.id === run.job.model ? undefined : routed.id;
     this.sink.served = servedText({ vendor, calls: run.callsInAll, model: run.servedModel });
@@ -217,6 +218,7 @@ function executeOn(
     signal,
     silenceMs,
     files: callFiles(context.blobs, job.account),
+    run,
   };
   const passed = account.media === undefined ? asked : account.media.pass(asked);
   // Nearly every call passes synchronously, and then nothing is awaited.

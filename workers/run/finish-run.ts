@@ -3,21 +3,19 @@ import { type FinishReply, finish, releaseLease, withdrawAttempt } from '../../s
 import { type Outcome, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
-import { freeSlot, type Settlement } from '../../shared/jobs/settlement/settle.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { releaseMemory } from '../../shared/runtime/collections.ts';
 import type { Pause } from '../execute/execution.ts';
-import { type Charge, chargeFor, chargeForInterrupted, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { cutMedia } from '../usage/estimate-media.ts';
-import { estimateInterrupted, hasTokens, isChargedWhenCut, tierInLog, withEstimate } from '../usage/estimate-usage.ts';
+import { type Charge, chargeFor, countCharge, nothing, unknown } from '../usage/charge.ts';
+import { hasTokens, isChargedWhenCut, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
 import { type JobRun, type RunOutcome, vendorLabel } from './job-run.ts';
 import { pauseRun } from './pause-run.ts';
-import { type Called, logLeftOut, noteCharge, settleEnded } from './settle-ended.ts';
+import { type Called, countInterrupted, settleEnded } from './settle-ended.ts';
 
 /** How a vendor call ended. */
 export type Ending =
@@ -41,6 +39,7 @@ export async function finishRun(
     servedModel: run.servedModel,
     routed: run.routed,
     firstAt: writer.firstAt,
+    openAnswer: run.openAnswer,
   };
   if (isLost(run)) return await leaveRun(context, run, writer, called);
   if (ending.outcome === 'paused') return await pauseRun(context, run, attempt, writer, ending);
@@ -281,25 +280,4 @@ function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiErro
   if (reason === 'overdue') return new ApiError('timeout', 'The request was not answered within its deadline.');
   if (reason === 'requeued') return new ApiError('stream_interrupted', 'The answer broke off: its worker was stopped.');
   return reason instanceof ApiError ? reason : vendorError;
-}
-
-/** Counts the usage of an answer that this run interrupted. Its slot is freed without waiting for that: the caller may return first. */
-async function countInterrupted(
-  context: WorkerContext,
-  { job, routed }: JobRun,
-  end: Pick<Settlement, 'outcome' | 'errorCode'>,
-): Promise<Charge> {
-  const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
-  const counted = isChargedWhenCut(job)
-    ? cutMedia(context, job, routed?.prices)
-    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '').then((usage = null) => ({
-        usage,
-      }));
-  const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
-  const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
-  const charge = isChargedWhenCut(job)
-    ? chargeFor(routed, job, cut)
-    : chargeForInterrupted(routed, job, { ...cut, tier });
-  await noteCharge(context, job, charge);
-  return charge;
 }

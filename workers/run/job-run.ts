@@ -14,7 +14,7 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
-import type { CallFiles } from '../vendors/vendor.ts';
+import type { CallFiles, OpenAnswer } from '../vendors/vendor.ts';
 
 /** The spans of a run, see `RunTrace`. */
 export interface RunSpans {
@@ -55,6 +55,8 @@ export class JobRun implements JobItem<JobRun> {
   servedModel: string | undefined;
   /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
+  /** The answer of the last call while it comes in, of vendors that count it meanwhile. */
+  openAnswer: OpenAnswer | undefined;
   /** When the first of them began, in ms of `performance.now()`. */
   calledAt: number | undefined;
   /** The task that a vendor runs for the job, once it is stored. */

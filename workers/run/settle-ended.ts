@@ -3,7 +3,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import { readLog } from '../../shared/jobs/answer-log.ts';
 import { type FinishReply, finishWithError } from '../../shared/jobs/attempt.ts';
 import { type JobState, readJobState, readServed } from '../../shared/jobs/job-state.ts';
-import { settlementOf, settleNow } from '../../shared/jobs/settlement/settle.ts';
+import { freeSlot, type Settlement, settlementOf, settleNow } from '../../shared/jobs/settlement/settle.ts';
 import { storeUsage } from '../../shared/jobs/store-usage.ts';
 import { readTask } from '../../shared/jobs/vendor-task.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
@@ -17,10 +17,10 @@ import {
   routeServed,
 } from '../usage/charge.ts';
 import { cutMedia, isCutByCaller } from '../usage/estimate-media.ts';
-import { estimateInterrupted, tierInLog } from '../usage/estimate-usage.ts';
-import type { JobAnswer } from '../vendors/vendor.ts';
+import { estimateInterrupted, isChargedWhenCut, tierInLog } from '../usage/estimate-usage.ts';
+import type { JobAnswer, OpenAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
-import { vendorLabel } from './job-run.ts';
+import { type JobRun, vendorLabel } from './job-run.ts';
 
 /** The vendor calls of a job before it was ended from elsewhere. */
 export interface Called {
@@ -34,6 +34,8 @@ export interface Called {
   /** The model by the route that was called last, if the catalogue (still) has it. */
   readonly routed: RoutedModel | undefined;
   readonly firstAt: number | undefined;
+  /** The answer, if it was cut off while its vendor counted it. */
+  readonly openAnswer?: OpenAnswer | undefined;
 }
 
 /** Ends a job whose worker was lost in the middle of its answer; it is settled by the output so far. */
@@ -67,14 +69,14 @@ async function chargeEnded(
   context: WorkerContext,
   job: QueuedJob,
   state: JobState,
-  { vendor, answer, routed }: Called,
+  { vendor, answer, routed, openAnswer }: Called,
 ): Promise<Charge | undefined> {
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
   const late = answer && chargeForLate(routed, job, state, answer);
   if (late?.usage !== undefined) return late;
   const cut = isCutByCaller(state) ? await cutMedia(context, job, routed?.prices) : undefined;
   if (cut !== undefined) return chargeFor(routed, job, cut);
-  const estimated = await estimateInterrupted(context, job, state, vendor);
+  const estimated = await estimateInterrupted(context, job, state, vendor, openAnswer);
   if (estimated === undefined) return nothing;
   const tier = routed?.prices?.tiers && state.hasDelta ? await tierInLog(context, job.id) : undefined;
   return chargeForInterrupted(routed, job, { usage: estimated, tier });
@@ -109,4 +111,27 @@ async function calledByLog(context: WorkerContext, state: JobState): Promise<Cal
     attempts: served?.calls ?? attempt,
     ...{ servedModel: standIn, routed, firstAt: undefined },
   };
+}
+
+/** Counts the usage of an answer that its own run interrupted. Its slot is freed without waiting for that: the caller may return first. */
+export async function countInterrupted(
+  context: WorkerContext,
+  { job, routed, openAnswer }: JobRun,
+  end: Pick<Settlement, 'outcome' | 'errorCode'>,
+): Promise<Charge> {
+  const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
+  const counted = isChargedWhenCut(job)
+    ? cutMedia(context, job, routed?.prices)
+    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '', openAnswer).then(
+        (usage = null) => ({
+          usage,
+        }),
+      );
+  const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
+  const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
+  const charge = isChargedWhenCut(job)
+    ? chargeFor(routed, job, cut)
+    : chargeForInterrupted(routed, job, { ...cut, tier });
+  await noteCharge(context, job, charge);
+  return charge;
 }

@@ -3,24 +3,33 @@ import type { Exchange, TokenCounts } from './count-exchange.ts';
 
 /** In no language are tokens shorter than three bytes on average; English ones have four. */
 const bytesPerToken = 3;
-/** Data of a picture, a sound or a file in a request is not text: it counts as roughly a page of a document. */
+/**
+ * Data of a picture, a sound or a file in a request is not text: a picture counts as roughly a page of a document, another one as a
+ * page for each 50 kB, too.
+ */
 const inlineData = /"(?:data:[^"]{0,200};base64,)?[A-Za-z0-9+/=_-]{2000,}"/g;
 const tokensPerInlineData = 2000;
+const charactersPerInlineToken = 33;
 
 /**
  * An upper bound of an exchange's tokens, from its length: for an exchange that cannot be counted in time. It costs almost
  * nothing, and causing a count to time out gains a caller nothing.
  */
 export function boundExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
-  const pictures = request.match(inlineData)?.length ?? 0;
-  const text = pictures === 0 ? request : request.replace(inlineData, '');
-  const prompt = tokensOf(Buffer.byteLength(text)) + pictures * tokensPerInlineData;
+  const data = request.match(inlineData) ?? [];
+  const text = data.length === 0 ? request : request.replace(inlineData, '');
+  const prompt = tokensOf(Buffer.byteLength(text)) + data.reduce((sum, each) => sum + tokensOfData(each), 0);
   if (endpoint === 'embeddings') return { prompt, completion: 0, reasoning: 0 };
   const read = frames.reduce((sum, frame) => sum + frame.length, 0);
   const { reasoning, others, large } = textBytesIn(frames, largeLength);
   const share = length / Math.max(1, read);
   const thought = tokensOf(reasoning * share);
   return { prompt, completion: thought + tokensOf(others * share + large), reasoning: thought };
+}
+
+function tokensOfData(data: string): number {
+  const isPicture = data.startsWith('"data:image/');
+  return Math.max(tokensPerInlineData, isPicture ? 0 : Math.ceil(data.length / charactersPerInlineToken));
 }
 
 /** Bytes of the texts in frames; if they cannot be parsed, of the whole frames. */

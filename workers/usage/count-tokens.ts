@@ -21,6 +21,17 @@ const tokensPerSmallImage = 85;
  * bytes of a page are unknown without opening the file: 50 kB, which is 33 characters of base64 per token, is a guess.
  */
 const charactersPerFileToken = 33;
+/** The same for a text, of which the bytes are known: a token has three, of which each is 4/3 characters of base64. */
+const textFile = /^data:text\//i;
+const charactersPerTextToken = 4;
+/** A document that only its vendor reads, by a link or an id: ten pages, as its length is unknown. */
+const tokensPerLinkedFile = 20_000;
+/**
+ * OpenAI and Google count 10 and 32 tokens for a second of sound. Of a WAV at least 32 kB are a second of speech (16,000 samples of 16
+ * bits), of other formats 4 kB.
+ */
+const tokensPerSecond = 32;
+const [wavBytesPerSecond, soundBytesPerSecond] = [32_000, 4000];
 
 /**
  * How much of a request's text is tokenized, in characters. A longer text is sampled evenly: text without words (base64, emoji)
@@ -66,13 +77,26 @@ function readMessage(message: Fields, texts: string[]): number {
   }
   let tokens = 0;
   for (const part of objectsOf(content)) {
-    const { file_data: data } = (part.file ?? part) as Fields;
     const text = part.text ?? part.refusal;
     if (typeof text === 'string') texts.push(text);
     else if (part.type === 'image_url' || part.type === 'input_image') tokens += tokensOfImage(part);
-    else if (typeof data === 'string') tokens += Math.ceil(data.length / charactersPerFileToken);
+    else tokens += tokensOfSound(part) + tokensOfFile(part);
   }
   return tokens;
+}
+
+function tokensOfSound({ input_audio: sound }: Fields): number {
+  const { data, format } = (sound ?? {}) as Fields;
+  if (typeof data !== 'string') return 0;
+  const bytes = (data.length * 3) / 4;
+  return Math.round((bytes / (format === 'wav' ? wavBytesPerSecond : soundBytesPerSecond)) * tokensPerSecond);
+}
+
+/** A chat has the fields of a file below `file`, a Responses request beside the type. */
+function tokensOfFile(part: Fields): number {
+  const { file_data: data, file_url: url, file_id: id } = (part.file ?? part) as Fields;
+  if (typeof data !== 'string') return (url ?? id) == null ? 0 : tokensPerLinkedFile;
+  return Math.ceil(data.length / (textFile.test(data) ? charactersPerTextToken : charactersPerFileToken));
 }
 
 /** A chat's image has the detail beside the URL, one of a Responses request beside the type. */

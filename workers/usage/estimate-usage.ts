@@ -2,9 +2,10 @@ import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { framesInLog, readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
+import { hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { graceMs } from '../../shared/runtime/shutdown.ts';
-import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { JobAnswer, OpenAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
@@ -41,6 +42,7 @@ const counting = new Lanes(lanes);
 /** Bounds need no counter; they have separate lanes because they occur when those of the counts are full. */
 const bounding = new Lanes(lanes);
 
+type Usage = NonNullable<VendorUsage>;
 type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
 
 /** Whether a job's vendor counts tokens, so that the gateway counts them if the vendor does not. */
@@ -79,17 +81,33 @@ export async function withEstimate(context: EstimatedContext, job: QueuedJob, an
  * vendor read, and may charge for. A failure before any output is the vendor's, or the gateway's.
  * @param state of the job once it has ended
  * @param vendor that this run has called; '' if it has called none
+ * @param openAnswer of that vendor, whose counts replace the estimate as far as they go
  */
 export async function estimateInterrupted(
   context: EstimatedContext,
   job: QueuedJob,
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   vendor: string,
+  openAnswer?: OpenAnswer,
 ): Promise<VendorUsage | undefined> {
   const hasUsage = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
   if (!hasUsage || !hasTokens(job)) return undefined;
   const counts = await count(context, job);
-  return counts === undefined ? null : toUsage(job, counts);
+  return counts === undefined ? null : withReported(toUsage(job, counts), openAnswer?.usageSoFar() ?? {});
+}
+
+/** An estimate with what its vendor had counted: all of the input, and of the output what that is at least. */
+function withReported(estimate: Usage, reported: Usage): Usage {
+  const { prompt_tokens: prompt, completion_tokens: said, prompt_tokens_details: details } = reported;
+  if (typeof prompt !== 'number' || prompt <= 0 || hasImpossibleAmount(reported)) return estimate;
+  const isMore = Number(said ?? 0) > Number(estimate.completion_tokens);
+  const completion = Number(isMore ? said : estimate.completion_tokens);
+  return {
+    ...estimate,
+    ...{ prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+    ...(details !== undefined && { prompt_tokens_details: details }),
+    ...(isMore && { completion_tokens_details: reported.completion_tokens_details ?? {} }),
+  };
 }
 
 /** What the first frame of an answer says of its service tier, if it can be read: for an answer that did not finish. */
@@ -151,7 +169,7 @@ async function readExchange({ redis, blobs }: EstimatedContext, job: QueuedJob, 
 }
 
 /** OpenAI's `usage`, marked as an estimate. */
-function toUsage({ capability }: QueuedJob, { prompt, completion, reasoning }: TokenCounts): VendorUsage {
+function toUsage({ capability }: QueuedJob, { prompt, completion, reasoning }: TokenCounts): Usage {
   if (capability === 'embedding') return { prompt_tokens: prompt, total_tokens: prompt, estimated: true };
   return {
     prompt_tokens: prompt,

@@ -32,6 +32,14 @@ export interface VendorCall {
   readonly uploads: readonly Upload[];
   /** Opens the uploads, and stores the files of the answer. */
   readonly files: CallFiles;
+  /** Has the answer while it comes in; left out where the job has several. */
+  readonly run?: { openAnswer: OpenAnswer | undefined } | undefined;
+}
+
+/** An answer that comes in. One that is cut off is charged by what its vendor has counted until then. */
+export interface OpenAnswer {
+  /** OpenAI's `usage` with all input, and the output so far; null if the vendor has counted none yet. */
+  usageSoFar(): VendorUsage;
 }
 
 /** A file stored beside the job. */

@@ -17,6 +17,7 @@ export function anthropicChat(http: HttpClient, errors: AnthropicErrors): Vendor
       return toHeldAnswer(readMessage(errors.answer(text)));
     }
     const stream = new AnthropicStream(errors, sink, { beginsWithCounts });
+    if (call.run) call.run.openAnswer = stream;
     try {
       const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
       if (text !== null) stream.writeMessage(text);

@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { beginCall, growCall, toDelta } from '../support/chat-delta.ts';
 import { DeltaStream, SseReader, TokenTemplate } from '../support/delta-stream.ts';
 import { isObject, isText, type JsonObject, parseObject } from '../support/json-object.ts';
-import type { FrameSink, VendorAnswer, VendorUsage } from '../vendor.ts';
+import type { FrameSink, OpenAnswer, VendorAnswer, VendorUsage } from '../vendor.ts';
 import { finishOf, readMessage, serviceTierOf, toChatUsage, toThinkingBlock } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
 
@@ -26,7 +26,7 @@ const textStart = /"delta":\s*\{\s*"type":\s*"text_delta",\s*"text":\s*/;
  * One streamed message (https://docs.anthropic.com/en/docs/build-with-claude/streaming): events in, `delta` frames of a chat out.
  * The role comes with the first frame that has content, so that a call that fails earlier can be repeated.
  */
-export class AnthropicStream extends DeltaStream {
+export class AnthropicStream extends DeltaStream implements OpenAnswer {
   private readonly errors: AnthropicErrors;
   private readonly beginsWithCounts: boolean;
   private readonly events = new SseReader((data) => this.readEvent(data));
@@ -69,6 +69,11 @@ export class AnthropicStream extends DeltaStream {
     }
     const usage = this.isOutputCounted ? this.usage : null;
     return { body: JSON.stringify({ usage }), usage, tier: this.tier.service_tier };
+  }
+
+  /** Its first event counts the input, cached parts by themselves. */
+  usageSoFar(): VendorUsage {
+    return this.usage;
   }
 
   override failure(thrown: unknown): ApiError {

@@ -26,6 +26,7 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
       return toCompletion(reader.answer(text ?? ''), maxCalls);
     }
     const stream = new GeminiStream(reader, sink, maxCalls);
+    if (call.run) call.run.openAnswer = stream;
     const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
     try {
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });

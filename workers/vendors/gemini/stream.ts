@@ -3,7 +3,7 @@ import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { DeltaStream, SseReader } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
-import type { FrameSink, VendorAnswer } from '../vendor.ts';
+import type { FrameSink, OpenAnswer, VendorAnswer, VendorUsage } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';
 import { PartialCall } from './partial-call.ts';
@@ -20,7 +20,7 @@ interface GrowingChoice {
  * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in it
  * the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
  */
-export class GeminiStream extends DeltaStream {
+export class GeminiStream extends DeltaStream implements OpenAnswer {
   private readonly reader: GeminiAnswerReader;
   private readonly maxCalls: number;
   private readonly events = new SseReader((data) => this.readEvent(data));
@@ -58,9 +58,14 @@ export class GeminiStream extends DeltaStream {
     if (choices.length === 0 || choices.some(({ isFinished }) => !isFinished)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    this.addCounts(this.template?.takeCounts());
-    const usage = toUsage(this.metadata);
+    const usage = this.usageSoFar();
     return { body: JSON.stringify({ usage }), usage, tier: toTier(this.metadata).service_tier };
+  }
+
+  /** Each event has the counts until then. */
+  usageSoFar(): VendorUsage {
+    this.addCounts(this.template?.takeCounts());
+    return toUsage(this.metadata);
   }
 
   protected override take(bytes: Buffer): void {

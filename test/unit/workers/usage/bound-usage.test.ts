@@ -44,6 +44,18 @@ describe('boundExchange', () => {
     assert.ok(prompt >= 2000 && prompt < 3000, `${prompt}`);
   });
 
+  it('boundExchange counts a sound and a document by their length', () => {
+    const data = 'A'.repeat(3_300_000);
+    for (const part of [
+      { type: 'input_audio', input_audio: { data, format: 'mp3' } },
+      { type: 'file', file: { file_data: `data:application/pdf;base64,${data}` } },
+    ]) {
+      const request = JSON.stringify({ messages: [{ role: 'user', content: [part] }] });
+      const { prompt } = boundExchange({ ...exchange('', []), request });
+      assert.ok(prompt >= 100_000 && prompt < 101_000, `${prompt}`);
+    }
+  });
+
   it('boundExchange extrapolates omitted parts of a long answer, and counts unreadable frames by their length', () => {
     const part = exchange('Hi', ['word '.repeat(100)]);
     const whole = boundExchange({ ...part, length: part.length * 10 });

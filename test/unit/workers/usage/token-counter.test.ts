@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { countTexts } from '../../../../workers/usage/count-tokens.ts';
+import { countChatTokens, countTexts } from '../../../../workers/usage/count-tokens.ts';
 import { TokenCounter } from '../../../../workers/usage/token-counter.ts';
 
 const never = (): AbortSignal => new AbortController().signal;
@@ -44,6 +44,30 @@ describe('token counting', () => {
     const counted = countTexts(texts);
     assert.ok(Math.abs(counted - whole) < whole / 10, `${counted} of ${whole}`);
     assert.ok(countText('漢字かな交じり文'.repeat(250_000)) > 500_000);
+  });
+
+  it('countChatTokens counts sounds by their seconds, texts in files by their bytes, and documents that are linked as ten pages', () => {
+    const tokens = (part: object): number =>
+      countChatTokens(JSON.stringify({ messages: [{ role: 'user', content: [part] }] })) - 7;
+    const base64 = (bytes: number): string => Buffer.alloc(bytes).toString('base64');
+    const sound = (format: string, bytes: number) => tokens({ input_audio: { data: base64(bytes), format } });
+    // Ten seconds, of 32 tokens each.
+    assert.deepEqual([sound('wav', 320_000), sound('mp3', 40_000)], [320, 320]);
+    const text = base64(120_000);
+    const pdf = { file_data: `data:application/pdf;base64,${text}` };
+    const plain = { file_data: `data:text/plain;base64,${text}` };
+    for (const of of [
+      (file: object) => ({ type: 'file', file }),
+      (file: object) => ({ type: 'input_file', ...file }),
+    ]) {
+      assert.ok(Math.abs(tokens(of(pdf)) - 160_000 / 33) < 10);
+      assert.ok(Math.abs(tokens(of(plain)) - 40_000) < 10);
+      for (const link of [{ file_url: 'https://example.com/a.pdf' }, { file_id: 'file-1' }]) {
+        assert.equal(tokens(of(link)), 20_000);
+      }
+    }
+    assert.equal(tokens({ type: 'input_file', file_id: null, file_url: null }), 0);
+    assert.equal(tokens({ type: 'made_up' }), 0);
   });
 
   it('TokenCounter counts many texts at once and returns each to its caller', async () => {
