@@ -14,7 +14,7 @@ const counter = new TokenCounter();
 export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
   const request = withinMaximum(toVendorsMessage(withoutHints(requestText(call.request), row), row), row);
   try {
-    return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true }, sink);
+    return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true, isEffortTranslated: true }, sink);
   } catch (error) {
     throw inCallersNames(error, messageNames, (param) => pathInMessage(param, request));
   }

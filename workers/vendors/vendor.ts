@@ -20,6 +20,8 @@ export interface VendorCall {
   readonly request: RequestBody;
   /** Whether the first frame of a stream says what its vendor has counted so far, as `usage`, if it says so: messages begin with it. */
   readonly beginsWithCounts?: true | undefined;
+  /** Whether the effort is not in the caller's own words, as that of a message: it gives way where its vendor refuses it. */
+  readonly isEffortTranslated?: true | undefined;
   /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */
   readonly addsCacheBreakpoints?: true | undefined;
   /** Whether the catalogue has prices of the route's prompt cache. Looked up only if the adapter is to mark it. */

@@ -132,6 +132,17 @@ export function withoutLongIds(request: string): string | undefined {
   return isLong ? stringifyExact({ ...chat, messages }) : undefined;
 }
 
+/**
+ * A request that asks for no reasoning; undefined if it asks for none already, or for an effort that is the caller's own.
+ * @param isTranslated whether its effort is not the caller's own
+ */
+export function withoutEffort(request: string, isTranslated: boolean): string | undefined {
+  const chat = parseExact(request);
+  if (!isObject(chat) || chat.reasoning_effort === 'none') return undefined;
+  if (chat.reasoning_effort != null && !isTranslated) return undefined;
+  return stringifyExact({ ...chat, reasoning_effort: 'none' });
+}
+
 function hashOf(id: string): string {
   return createHash('sha256').update(id).digest('hex');
 }

@@ -3,10 +3,10 @@ import type { ChatDeviations } from '../../../shared/vendors/vendor-description.
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestText, wantsOneCall } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import type { VendorMethod } from '../vendor.ts';
+import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
-import { adaptRequest, withoutLongIds } from './chat-request.ts';
+import { adaptRequest, withoutEffort, withoutLongIds } from './chat-request.ts';
 import { type CompletionKind, completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
@@ -23,8 +23,7 @@ export function openAiChat(
     adaptRequest: adaptRequest(deviations),
     shapeFor: shapeFor(deviations),
     asksUsage: deviations.streamOptions !== false,
-    // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
-    afterRefusal: (error, request) => (isOfLongId(error) ? withoutLongIds(requestText(request)) : undefined),
+    afterRefusal: requestAfterRefusal,
   });
 }
 
@@ -36,9 +35,22 @@ function shapeFor(deviations: ChatDeviations): CompletionKind['shapeFor'] {
   return (request) => (wantsOneCall(request) ? ofOneCall : shape);
 }
 
-function isOfLongId(error: unknown): boolean {
-  if (!(error instanceof ApiError) || error.vendorCode !== 'string_above_max_length') return false;
-  return /\.(tool_calls\[\d+\]\.id|tool_call_id)$/.test(error.param ?? '');
+/** The request that OpenAI takes in place of one that it refuses for what the caller has not asked for. */
+function requestAfterRefusal(error: unknown, { request, isEffortTranslated }: VendorCall): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  // It refuses some of the ids by which other vendors have named a conversation's calls.
+  if (isOfLongId(error)) return withoutLongIds(requestText(request));
+  // Some of its models take tools only if they do not reason, which they do unasked.
+  return isOfEffort(error) ? withoutEffort(requestText(request), isEffortTranslated === true) : undefined;
+}
+
+function isOfLongId({ vendorCode, param }: ApiError): boolean {
+  if (vendorCode !== 'string_above_max_length') return false;
+  return /\.(tool_calls\[\d+\]\.id|tool_call_id)$/.test(param ?? '');
+}
+
+function isOfEffort({ param, message }: ApiError): boolean {
+  return param === 'reasoning_effort' && message.startsWith('Function tools with reasoning_effort are not supported');
 }
 
 /** The message as a single delta. */

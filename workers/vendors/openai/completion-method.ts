@@ -25,7 +25,7 @@ export interface CompletionKind {
   /** `false`: a stream's usage comes unrequested. */
   readonly asksUsage?: boolean;
   /** The request to send in place of one that the vendor has refused; undefined: there is none, as for one that this has made. */
-  readonly afterRefusal?: (error: unknown, request: RequestBody) => string | undefined;
+  readonly afterRefusal?: (error: unknown, call: VendorCall) => string | undefined;
 }
 
 /** Completions of a kind: the request passes unread, the answer without the fields that the gateway owns. */
@@ -50,7 +50,7 @@ export function completionMethod(
       return chunks.end();
     } catch (thrown) {
       const error = stream?.failure(thrown) ?? thrown;
-      const next = stream?.hasBegun ? undefined : kind.afterRefusal?.(error, call.request);
+      const next = stream?.hasBegun ? undefined : kind.afterRefusal?.(error, call);
       if (next === undefined) throw error;
       return await complete({ ...call, request: next }, sink);
     }
