@@ -227,6 +227,8 @@ describe('the chat fields of Gemini', () => {
       'gemini-3.1-pro-preview': [undefined, 'LOW', 'LOW', 'LOW', 'MEDIUM', 'HIGH', 'HIGH'],
       'gemini-4-argon': [undefined, 'LOW', 'LOW', 'LOW', 'MEDIUM', 'HIGH', 'HIGH'],
       'gemini-flash-latest': [undefined, 'LOW', 'LOW', 'LOW', 'MEDIUM', 'HIGH', 'HIGH'],
+      'gemma-4-31b-it': [undefined, 'MINIMAL', 'MINIMAL', 'HIGH', 'HIGH', 'HIGH', 'HIGH'],
+      'gemma-4-26b-a4b-it': [undefined, 'MINIMAL', 'MINIMAL', 'HIGH', 'HIGH', 'HIGH', 'HIGH'],
     };
     for (const [model, settings] of Object.entries(expected)) {
       for (const [index, effort] of efforts.entries()) {
@@ -236,6 +238,7 @@ describe('the chat fields of Gemini', () => {
         assert.deepEqual(await arriving({ reasoning_effort: effort }, model), { generationConfig: { thinkingConfig } });
       }
     }
+    await assert.rejects(arriving({ reasoning_effort: 'low' }, 'gemma-3-27b-it'), { param: 'reasoning_effort' });
     await assert.rejects(arriving({ reasoning_effort: 'much' }, 'gemini-3.8-flash'), { param: 'reasoning_effort' });
     await assert.rejects(arriving({ reasoning_effort: 'toString' }, 'gemini-3.8-flash'), { param: 'reasoning_effort' });
   });

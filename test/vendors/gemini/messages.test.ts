@@ -215,6 +215,7 @@ describe('chat messages as Gemini contents', () => {
     const foreign = 'context_engineering_is_the_way_to_go';
     assert.deepEqual(await signaturesOf('gemini-3.8-flash'), [foreign, undefined, 'own', undefined]);
     assert.deepEqual(await signaturesOf('gemini-2.5-flash'), [undefined, undefined, 'own', undefined]);
+    assert.deepEqual(await signaturesOf('gemma-4-31b-it'), [undefined, undefined, 'own', undefined]);
   });
 
   it('images, audio and files in data URLs reach Gemini unchanged', async () => {

@@ -1,16 +1,19 @@
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
+/** Those of Google's open models that think, at the levels MINIMAL and HIGH alone (https://github.com/livekit/agents/pull/7080). */
+const isGemma = /^gemma-4-/;
+
 /** How a model's thinking is controlled: the second generation by tokens, later ones by levels, older ones not at all. */
 function controlOf(model: string): 'budget' | 'level' | undefined {
   if (model.startsWith('gemini-2.5-')) return 'budget';
-  if (/^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model)) return 'level';
+  if (/^gemini-(?:[3-9]|\d\d)|^gemini-[a-z-]+-latest$/.test(model) || isGemma.test(model)) return 'level';
   return undefined;
 }
 
-/** Whether calls in the history must carry a thought signature: from the third generation on. */
+/** Whether calls in the history must carry a thought signature: from the third generation on, except to open models. */
 export function needsSignatures(model: string): boolean {
-  return controlOf(model) === 'level';
+  return controlOf(model) === 'level' && !isGemma.test(model);
 }
 
 /** Models that support the level MINIMAL. All others support none below LOW. */
@@ -58,6 +61,7 @@ export function thinkingConfig(model: string, effort: string | null | undefined)
   if (effort == null) return { includeThoughts: true };
   if (control === 'level') {
     const level = levels[effort];
+    if (isGemma.test(model)) return { includeThoughts: true, thinkingLevel: level === 'MINIMAL' ? 'MINIMAL' : 'HIGH' };
     const isTooLow = level === 'MINIMAL' && !takesMinimal.test(model);
     return { includeThoughts: true, thinkingLevel: isTooLow ? 'LOW' : level };
   }
