@@ -59,6 +59,9 @@ export const openAiCompatible: readonly VendorDescription[] = [
       parallelToolCalls: false,
       // https://github.com/QwenLM/qwen-code/pull/2320
       textParts: false,
+      // https://api-docs.deepseek.com/guides/thinking_mode; all of them: https://github.com/vercel/ai/pull/14740
+      needsReasoning: 'with_tools',
+      disablesThinking: true,
       fields: {
         ...each('ignored', ...hints, ...penalties, 'seed'),
         ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema'),
@@ -161,7 +164,12 @@ export const openAiCompatible: readonly VendorDescription[] = [
   // https://platform.kimi.ai/docs/api/quickstart; https://java.agentscope.io/v2/en/integration/model/kimi, "Compatibility notes"
   hosted('moonshot', 'https://api.moonshot.ai/v1', {
     documentation: { checkedBy: 'documents, some second-hand' },
-    chat: { renamed: { max_tokens: 'max_completion_tokens' }, developerRole: false },
+    chat: {
+      renamed: { max_tokens: 'max_completion_tokens' },
+      developerRole: false,
+      // https://github.com/MoonshotAI/kimi-agent-sdk/issues/169
+      needsReasoning: 'of_calls',
+    },
   }),
   // https://docs.bigmodel.cn; https://java.agentscope.io/v2/en/integration/model/glm, "Compatibility notes"
   hosted('zhipu', 'https://open.bigmodel.cn/api/paas/v4', {

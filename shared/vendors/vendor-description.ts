@@ -30,6 +30,13 @@ export interface ChatDeviations {
    * out: in `reasoning_content`.
    */
   readonly reasoning?: 'reasoning' | 'thinking_parts';
+  /**
+   * Which earlier answers it refuses without their reasoning while it thinks: those with calls of tools, or with tools all. Clients
+   * may drop it, so a placeholder stands for it. Left out: none.
+   */
+  readonly needsReasoning?: 'of_calls' | 'with_tools';
+  /** `true`: it is told not to think by `thinking`, of the type `disabled`, as it has no effort `none`. */
+  readonly disablesThinking?: true;
   /** Where it has Google's signatures of calls; left out: in `extra_content`, as Google's own endpoint for OpenAI's clients. */
   readonly signatures?: 'reasoning_details';
   /** `false`: it takes the content of a message as one text, not as parts, so parts that are texts are joined. */

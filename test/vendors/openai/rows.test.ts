@@ -289,7 +289,7 @@ it('the row deepseek: content in parts, which it refuses, becomes one text, unle
   assert.deepEqual(JSON.parse(server.requests.at(-1)?.body ?? '').messages, [
     { role: 'system', content: 'Be brief.\nBe kind.' },
     { role: 'user', content: 'Go.' },
-    { role: 'assistant', content: 'I look.', tool_calls: [call] },
+    { role: 'assistant', content: 'I look.', tool_calls: [call], reasoning_content: '.' },
     { role: 'tool', content: 'done\n', tool_call_id: 'call_1' },
     messages[4],
   ]);

@@ -19,6 +19,8 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
     streamOptions,
     parallelToolCalls,
     reasoning,
+    needsReasoning,
+    disablesThinking,
     signatures,
   } = deviations;
   const dropped = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
@@ -29,6 +31,8 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   const texts = names.map((name) => `"${name}"\\s*:`);
   if (developerRole === false) texts.push('"developer"');
   if (reasoning !== undefined) texts.push('"reasoning_content"\\s*:');
+  if (needsReasoning !== undefined) texts.push('"tool(?:_call)?s"\\s*:');
+  if (disablesThinking) texts.push('"reasoning_effort"\\s*:\\s*"none"');
   if (signatures !== undefined) texts.push('"extra_content"\\s*:');
   if (unknown.length < dropped.length) texts.push('"name"\\s*:');
   if (deviations.textParts === false) texts.push('"content"\\s*:\\s*\\[');
@@ -42,6 +46,8 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
     refuse(chat, fields);
     for (const field of unknown) delete chat[field];
     for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
+    if (disablesThinking) disableThinking(chat);
+    if (needsReasoning !== undefined) addReasoning(chat, needsReasoning);
     if (Array.isArray(chat.messages)) chat.messages = chat.messages.map((message) => adaptMessage(message, deviations));
     return stringifyExact(chat);
   };
@@ -63,6 +69,27 @@ function rename(chat: JsonObject, field: string, name: string): void {
   const { [field]: value } = chat;
   delete chat[field];
   if (value !== null || chat[name] === undefined) chat[name] = value;
+}
+
+/** A setting of the vendor's own is the caller's. */
+function disableThinking(chat: JsonObject): void {
+  if (chat.reasoning_effort !== 'none') return;
+  delete chat.reasoning_effort;
+  chat.thinking ??= { type: 'disabled' };
+}
+
+/** Stands for reasoning that a client has dropped: an empty text would count as none. */
+const droppedReasoning = '.';
+
+function addReasoning(chat: JsonObject, needed: ChatDeviations['needsReasoning']): void {
+  const { messages, tools } = chat;
+  if (!Array.isArray(messages)) return;
+  const ofAll = needed === 'with_tools' && Array.isArray(tools) && tools.length > 0;
+  chat.messages = messages.map((message) => {
+    if (!isObject(message) || message.role !== 'assistant' || message.reasoning_content) return message;
+    const hasCalls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
+    return ofAll || hasCalls ? { ...message, reasoning_content: droppedReasoning } : message;
+  });
 }
 
 function adaptMessage(given: unknown, deviations: ChatDeviations): unknown {

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { parseMessages } from '../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../api/pipeline/request-text.ts';
+import { executeChat } from '../../../workers/execute/execute.ts';
+import { createVendor } from '../../../workers/vendors/registry.ts';
+import { madeUpModel } from '../../support/routed-model.ts';
+import { vendorSettings } from '../../support/vendor-settings.ts';
+import { callOf, collect, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
+import { completion, errorBody } from '../recorded/recorded-openai.ts';
+
+type Fields = Record<string, unknown>;
+
+const apiKey = 'a-key-of-some-length-0123456789';
+const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }];
+const calls = [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }];
+const result = { role: 'tool', tool_call_id: 'call_1', content: 'done' };
+
+/** The index of the first answer that the vendor refuses for want of its reasoning, by its own rule. */
+function refusedAt(name: string, { messages, tools: given, thinking }: Fields): number {
+  const refuses = name === 'deepseek' || name === 'moonshot';
+  if (!refuses || (thinking as Fields | undefined)?.type === 'disabled') return -1;
+  const hasTools = Array.isArray(given) && given.length > 0;
+  return (messages as Fields[]).findIndex(({ role, tool_calls: made, reasoning_content: reasoning }) => {
+    const isNeeded = made !== undefined || (name === 'deepseek' && hasTools);
+    return role === 'assistant' && isNeeded && !reasoning;
+  });
+}
+
+/** What a vendor that thinks is sent. @throws ApiError when it refuses that */
+async function sentTo(name: string, request: string, endpoint = 'chat'): Promise<Fields> {
+  const server = await startFixtureVendor();
+  const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
+  server.answer((response, { body }) => {
+    const at = refusedAt(name, JSON.parse(body));
+    const message = `thinking is enabled but reasoning_content is missing in assistant tool call message at index ${at}`;
+    if (at >= 0) sendJson(response, 400, errorBody(message, null, 'invalid_request_error'));
+    else sendJson(response, 200, JSON.stringify(completion));
+  });
+  const row = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effort: true } }, name);
+  const call = callOf({ model: 'm', stream: false, request });
+  try {
+    await executeChat({ vendor, row, endpoint, keep: false, call, sink: collect() });
+  } finally {
+    await vendor.close();
+    await server.close();
+  }
+  return JSON.parse(server.requests[0]?.body ?? '');
+}
+
+const turns = [
+  { role: 'user', content: 'Go.' },
+  { role: 'assistant', content: null, tool_calls: calls },
+  result,
+  { role: 'assistant', content: 'Done.' },
+  { role: 'user', content: 'Once more.' },
+  { role: 'assistant', content: null, tool_calls: calls, reasoning_content: '' },
+  result,
+  { role: 'assistant', content: 'Hm.', tool_calls: calls, reasoning_content: 'So it is.' },
+  result,
+];
+const reasonings = (sent: Fields): unknown[] =>
+  (sent.messages as Fields[]).filter(({ role }) => role === 'assistant').map((each) => each.reasoning_content);
+
+describe('vendors that refuse answers without their reasoning', () => {
+  it('a client that drops the reasoning of its calls goes on at DeepSeek and Moonshot, and what it kept stays', async () => {
+    const request = JSON.stringify({ messages: turns, tools });
+    assert.deepEqual(reasonings(await sentTo('moonshot', request)), ['.', undefined, '.', 'So it is.']);
+    assert.deepEqual(reasonings(await sentTo('deepseek', request)), ['.', '.', '.', 'So it is.']);
+  });
+
+  it('answers without calls are sent as they are where there are no tools', async () => {
+    const plain = [turns[0], turns[3], turns[4]];
+    for (const name of ['deepseek', 'moonshot']) {
+      for (const given of [undefined, []]) {
+        const { messages } = await sentTo(name, JSON.stringify({ messages: plain, tools: given }));
+        assert.deepEqual(messages, plain);
+      }
+      const { messages } = await sentTo(name, JSON.stringify({ messages: turns.slice(0, 5) }));
+      assert.deepEqual(reasonings({ messages }), ['.', undefined]);
+    }
+  });
+
+  it('other vendors get no reasoning that nobody has given', async () => {
+    const request = JSON.stringify({ messages: turns.slice(0, 5), tools });
+    for (const name of ['siliconflow', 'xai', 'openai']) {
+      assert.deepEqual(reasonings(await sentTo(name, request)), [undefined, undefined]);
+    }
+  });
+
+  it('a message whose thinking was not shown goes on after its call', async () => {
+    for (const thinking of [undefined, { type: 'disabled' }]) {
+      const messages = [
+        { role: 'user', content: 'Go.' },
+        { role: 'assistant', content: [{ type: 'tool_use', id: 'call_1', name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'call_1', content: 'done' }] },
+      ];
+      const declared = [{ name: 'f', input_schema: { type: 'object' } }];
+      const body = { model: 'm', max_tokens: 100, messages, tools: declared, thinking };
+      const request = textOf((await parseMessages(Buffer.from(JSON.stringify(body)))).request);
+      for (const name of ['deepseek', 'moonshot']) {
+        assert.deepEqual(reasonings(await sentTo(name, request, 'messages')), ['.']);
+      }
+      const { thinking: sent, reasoning_effort: effort } = await sentTo('deepseek', request, 'messages');
+      assert.deepEqual([sent, effort], [thinking, undefined]);
+    }
+  });
+
+  it('no effort is no thinking at DeepSeek, unless the caller says otherwise in its own field', async () => {
+    const messages = [turns[0]];
+    for (const [fields, expected] of [
+      [{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+      [{ reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
+      [{ reasoning_effort: 'none', thinking: { type: 'enabled' } }, { thinking: { type: 'enabled' } }],
+      [{ thinking: { type: 'disabled' } }, { thinking: { type: 'disabled' } }],
+    ]) {
+      const { model: _, messages: __, ...sent } = await sentTo('deepseek', JSON.stringify({ messages, ...fields }));
+      assert.deepEqual(sent, expected);
+    }
+  });
+});
