@@ -2,12 +2,16 @@ import { Cluster } from 'ioredis';
 import { raisedKey } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
 /** Interval between checks of Redis's identity, besides one after each new connection. */
 const intervalMs = 5000;
 
 /** How long the database may take to show that it is there, before a changed Redis is not used. */
 const patienceMs = 2000;
+
+/** How long a look under way may take when the process ends. */
+const closeMs = 1000;
 
 export interface RedisWatchOptions {
   readonly redis: RedisClient;
@@ -68,7 +72,8 @@ export class RedisWatch {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#options.redis.off('ready', this.#look);
-    await this.#looking;
+    // Of a Redis that is away nothing more comes.
+    await withTimeout(Promise.resolve(this.#looking), closeMs);
   }
 
   async #compare(): Promise<void> {

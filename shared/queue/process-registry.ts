@@ -3,11 +3,14 @@ import type { RedisClient } from '../redis/redis.ts';
 import { untilAccepted } from '../redis/script.ts';
 import type { Logger } from '../runtime/log.ts';
 import { readVersions, type VersionRange, writeFor } from '../runtime/wire-version.ts';
+import { withTimeout } from '../runtime/with-timeout.ts';
 
 /** Interval of reports. */
 const everyMs = 5000;
 /** A process silent for this long is gone: three reports. */
 export const silenceMs = 15_000;
+/** How long the removal may take; a process that is not removed falls silent. */
+const closeMs = 1000;
 
 export interface ProcessReportsOptions {
   readonly redis: RedisClient;
@@ -69,9 +72,12 @@ export class ProcessReports {
   /** Removes this process from the registry. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#reporting;
-    const { redis } = this.#options;
-    await redis.zrem(processesKey, this.#member).catch(() => undefined);
+    // A report under way must not arrive after the removal. Where Redis is away, it would be waited for without end.
+    const removed = Promise.resolve(this.#reporting).then(() => this.#options.redis.zrem(processesKey, this.#member));
+    await withTimeout(
+      removed.catch(() => undefined),
+      closeMs,
+    );
   }
 
   get #member(): string {

@@ -1,10 +1,17 @@
 /** Limits how many tasks run concurrently; the others wait in order. */
 export class Slots {
+  readonly #count: number;
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
   constructor(count: number) {
+    this.#count = count;
     this.#free = count;
+  }
+
+  /** Whether no task runs. */
+  get isIdle(): boolean {
+    return this.#free === this.#count;
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { streamed } from '../support/chat-requests.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
@@ -82,4 +83,26 @@ describe('unhandled errors', () => {
       gateway.apis.splice(0);
     });
   }
+});
+
+describe('processes whose Redis is away', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await TestGateway.start({ apis: 0, workers: 0, settings: { SLUICE_SHUTDOWN_SECONDS: '10' } });
+  });
+  after(() => gateway.stop());
+
+  it('an idle api, worker and ledger end after SIGTERM: no step of closing waits for Redis without end', async () => {
+    const processes = [
+      await gateway.startApi({ SLUICE_LEDGER: 'off' }),
+      await gateway.startLedger(),
+      await gateway.startWorker(),
+    ];
+    await wordsOf(await beginStream(gateway));
+    await gateway.redis?.kill();
+    // Each looks at Redis every 5 s, and says nothing of a look that is under way.
+    await delay(6000);
+    // 1 where the time to close has run out.
+    assert.deepEqual(await Promise.all(processes.map((process) => process.stop())), [0, 0, 0]);
+  });
 });

@@ -7,6 +7,7 @@ import type { RedisHandle } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
 import { Slots } from '../../shared/runtime/slots.ts';
 import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { RunOutcome } from '../run/job-run.ts';
 import { runJob } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -28,6 +29,9 @@ const maxTaskClaims = 1000;
 
 /** How long a job of another version waits until it is claimed again, perhaps by a worker that can read it. */
 const unreadPauseMs = 2000;
+
+/** How long the consumer of tasks may take to close beside its jobs. */
+const closeMs = 2000;
 
 /** A clock that differs from Redis's by more than this (ms) is wrong. */
 const maxSkewMs = 2000;
@@ -130,7 +134,15 @@ function consumeTasks(
   worker.on('failed', (job, error) => {
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });
-  return worker;
+  return { close: () => closeTasks(worker, slots) };
+}
+
+/** BullMQ waits for Redis without end: once its jobs are over, what is left of that is not waited for. */
+async function closeTasks(worker: Worker, slots: Slots): Promise<void> {
+  const closed = worker.close().then(() => true);
+  let isClosed: boolean | undefined;
+  do isClosed = await withTimeout(closed, closeMs);
+  while (isClosed === undefined && !slots.isIdle);
 }
 
 /** Runs a job, or leaves one of another version to a worker that can read it. */

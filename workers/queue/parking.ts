@@ -7,11 +7,14 @@ import {
   type ParkReply,
 } from '../../shared/queue/parking/parked-jobs.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
 /** How often jobs are released at most, in ms. */
 const minIntervalMs = 50;
 /** How often jobs are looked for that another worker has parked, which may be gone, in ms. */
 const searchMs = 3000;
+/** How long a release under way may take when the worker closes, in ms. */
+const closeMs = 1000;
 
 /** Parks the jobs of one queue, and releases all that are due, whichever worker has parked them. */
 export class Parking {
@@ -75,7 +78,8 @@ export class Parking {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#reconsidering);
-    await this.#releasing;
+    // Where Redis is away, it would be waited for without end.
+    await withTimeout(Promise.resolve(this.#releasing), closeMs);
   }
 
   #schedule(ms: number): void {

@@ -4,6 +4,7 @@ import { journalKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { writtenVersion } from '../../shared/runtime/wire-version.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
 /** From this version on, processes know that the last frames of an answer may be in a journal only. */
 const journalVersion = 2;
@@ -14,6 +15,9 @@ const lookMs = 50;
 
 /** How long the frames of a run are kept that has not ended its job: others do once its lease is over. */
 const abandonedMs = 60_000;
+
+/** How long its removal may take; what stays in Redis expires. */
+const closeMs = 1000;
 
 /** Characters of one entry, unless one job has more. */
 const maxEntry = 1024 * 1024;
@@ -129,9 +133,10 @@ export class AnswerJournal {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     if (this.#lacking.size > 0) return;
-    await this.#redis
+    const removed = this.#redis
       .unlink(journalKeys.entries(this.name), journalKeys.head(this.name))
       .catch((error) => this.#log.warn({ err: error }, 'removing the journal of answers failed'));
+    await withTimeout(removed, closeMs);
   }
 
   async #writeAll(): Promise<void> {

@@ -7,6 +7,7 @@ import { loadScript, untilAccepted } from '../../redis/script.ts';
 import { chunksOf, groupBy } from '../../runtime/group-by.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { leaveUnread } from '../../runtime/wire-version.ts';
+import { withTimeout } from '../../runtime/with-timeout.ts';
 import { groupByTag } from '../group-by-tag.ts';
 import type { JobState, Outcome } from '../job-state.ts';
 import { recordOfState } from './outbox.ts';
@@ -15,6 +16,8 @@ import { recordOfState } from './outbox.ts';
 const maxJobs = 500;
 /** Lifetime of a settled plain job's state, so that a resent `add` or a late worker still finds that the job has ended. */
 const settledMs = 120_000;
+/** How long the last settlements of a process may take. */
+const closeMs = 4000;
 
 const script = loadScript<number[]>(new URL('./settle.lua', import.meta.url));
 const freeSlotScript = loadScript<number>(new URL('./free-slot.lua', import.meta.url));
@@ -242,11 +245,11 @@ export class Settler {
     this.#settleTimer ??= setTimeout(() => this.#settle(), settleMs);
   }
 
-  /** Settles the remaining jobs. */
+  /** Settles the remaining jobs, as far as Redis is there: other processes settle those that are left. */
   async close(): Promise<void> {
     this.#settle();
-    await this.#settling;
-    await this.#expire();
+    const settled = this.#settling.then(() => this.#expire());
+    await withTimeout(settled, closeMs);
   }
 
   #settle(): void {
