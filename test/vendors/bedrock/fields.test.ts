@@ -239,29 +239,6 @@ describe('the chat fields of Bedrock', () => {
     }
   });
 
-  it('Bedrock tools keep their description and strictness, and their cache mark when the model has a cache', async () => {
-    const { name, parameters } = { name: 'f', parameters: schema };
-    const full = {
-      type: 'function',
-      function: { name, description: 'Does it.', parameters, strict: true },
-      cache_control: { type: 'ephemeral', ttl: '1h' },
-    };
-    const blank = { type: 'function', function: { name: 'g', description: ' ' } };
-    const specs = [
-      { toolSpec: { name, description: 'Does it.', inputSchema: { json: schema }, strict: true } },
-      { toolSpec: { name: 'g', inputSchema: { json: { type: 'object', properties: {} } } } },
-    ];
-    const points: [string, Fields[]][] = [
-      [claude, [{ cachePoint: { type: 'default', ttl: '1h' } }]],
-      [nova, [{ cachePoint: { type: 'default' } }]],
-      [llama, []],
-    ];
-    for (const [model, point] of points) {
-      const { toolConfig } = await sentFor({ tools: [full, blank] }, model);
-      assert.deepEqual(toolConfig, { tools: [specs[0], ...point, specs[1]] });
-    }
-  });
-
   it("Bedrock combines a response_format with an effort, and the model's own fields with those of the chat", async () => {
     const given = {
       ...{ reasoning_effort: 'low', response_format: answerFormat, max_tokens: 9 },

@@ -8,25 +8,28 @@ type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_cal
 
 /**
  * Tools and the choice among them (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use). If only some
- * tools are allowed, only those are sent; whether calls may be parallel is part of Anthropic's choice.
+ * tools are allowed, only those are sent; whether calls may be parallel is part of Anthropic's choice. `strict: false` is the
+ * default, and not sent: Bedrock refuses the field for most models, and OpenAI's agents always set it.
+ * @param takesStrict `false` for a model that refuses `strict` of its tools
  * @throws ApiError 400 for tools other than functions.
  */
-export function toAnthropicTools({
-  tools,
-  tool_choice: choice,
-  parallel_tool_calls: parallel,
-}: ToolFields): JsonObject {
+export function toAnthropicTools(
+  { tools, tool_choice: choice, parallel_tool_calls: parallel }: ToolFields,
+  takesStrict = true,
+): JsonObject {
   if (tools === undefined || tools.length === 0) return {};
   const all = tools.map((tool, index): JsonObject => {
     if (tool.type !== 'function') throw unsupportedField(`tools[${index}].type`, 'the model takes functions only');
-    const { name, description, parameters, strict } = tool.function;
+    const { name, description, parameters } = tool.function;
+    // A hint: the call works without it.
+    const isStrict = takesStrict && tool.function.strict === true;
     // The type, which OpenAI makes optional, is required.
     const schema = { type: 'object', ...(parameters ?? { properties: {} }) };
     return {
       name,
       ...(description !== undefined && { description }),
-      input_schema: strict === true ? toAnthropicSchema(schema) : schema,
-      ...(strict != null && { strict }),
+      input_schema: isStrict ? toAnthropicSchema(schema) : schema,
+      ...(isStrict && { strict: true }),
       ...cacheMark(tool),
     };
   });

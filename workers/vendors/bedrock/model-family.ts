@@ -32,3 +32,14 @@ export function hasResultStatus(family: BedrockModelFamily): boolean {
 export function hasCachePoints(family: BedrockModelFamily): boolean {
   return family === 'claude' || family === 'nova' || family === 'nova-2';
 }
+
+/** Claude Haiku, Sonnet and Opus 4.5 and 4.6. */
+const strictClaude = /anthropic\.claude-(haiku|sonnet|opus)-4-[56](?!\d)/;
+
+/**
+ * Whether Converse takes `strict` of a model's tools. It refuses the mere field for others, later ones among them
+ * (https://github.com/BerriAI/litellm/issues/33193), so only those that are known to take it are named.
+ */
+export function hasStrictTools(model: string): boolean {
+  return strictClaude.test(model);
+}

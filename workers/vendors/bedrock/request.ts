@@ -36,7 +36,7 @@ export async function toConverseRequest(
   const chat = parseExact(requestText(request)) as ChatRequest;
   refuseFields(bedrockChatFields, chat);
   const family = bedrockModelFamily(model);
-  const { toolConfig: tools, additional: toolFields } = toConverseTools(chat, family);
+  const { toolConfig: tools, additional: toolFields } = toConverseTools(chat, { model, family });
   const hasTools = tools !== undefined;
   const conversation = await toConverseConversation(chat.messages, { family, hasTools }, media);
   const { followsThoughtlessCalls } = conversation;

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { toAnthropicTools } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import type { BedrockModelFamily } from './model-family.ts';
+import { type BedrockModelFamily, hasStrictTools } from './model-family.ts';
 import { cachePoint } from './turns.ts';
 
 /** The tools of a request. */
@@ -20,9 +20,9 @@ export interface ConverseTools {
  */
 export function toConverseTools(
   chat: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>,
-  family: BedrockModelFamily,
+  { model, family }: { readonly model: string; readonly family: BedrockModelFamily },
 ): ConverseTools {
-  const { tools, tool_choice: given } = toAnthropicTools(chat);
+  const { tools, tool_choice: given } = toAnthropicTools(chat, hasStrictTools(model));
   const { type, name, disable_parallel_tool_use: oneByOne } = isObject(given) ? given : {};
   if (!Array.isArray(tools) || type === 'none') return { additional: {} };
   const isForced = type === 'any' || type === 'tool';
@@ -43,6 +43,6 @@ function toToolSpec({ name, description, input_schema: json, strict }: JsonObjec
     // Converse refuses an empty one.
     ...(typeof description === 'string' && description.trim() !== '' && { description }),
     inputSchema: { json },
-    ...(strict != null && { strict }),
+    ...(strict === true && { strict }),
   };
 }
