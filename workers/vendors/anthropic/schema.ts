@@ -24,13 +24,14 @@ const maxDepth = 100;
  */
 export function toAnthropicSchema(schema: JsonObject, depth = 0): JsonObject {
   if (depth > maxDepth) return schema;
+  const toInner = (each: JsonObject): JsonObject => toAnthropicSchema(each, depth + 1);
   const kept: [string, unknown][] = [];
   const left: [string, unknown][] = [];
   for (const [keyword, value] of Object.entries(schema)) {
     // The latter names the dialect alone.
     if (keyword === 'additionalProperties' || keyword === '$schema') continue;
     if (isTaken(schema, keyword, value))
-      kept.push([keyword === 'oneOf' ? 'anyOf' : keyword, inner(keyword, value, depth)]);
+      kept.push([keyword === 'oneOf' ? 'anyOf' : keyword, inner(keyword, value, toInner)]);
     else left.push([keyword, value]);
   }
   return {
@@ -60,8 +61,8 @@ function isOfObjects({ type, properties }: JsonObject): boolean {
 }
 
 /** The value of a keyword, the schemas in it converted. */
-function inner(keyword: string, value: unknown, depth: number): unknown {
-  const convert = (each: unknown): unknown => (isObject(each) ? toAnthropicSchema(each, depth + 1) : each);
+function inner(keyword: string, value: unknown, toInner: (schema: JsonObject) => unknown): unknown {
+  const convert = (each: unknown): unknown => (isObject(each) ? toInner(each) : each);
   switch (keyword) {
     case 'properties':
     case '$defs':
@@ -83,4 +84,38 @@ function inner(keyword: string, value: unknown, depth: number): unknown {
 function described(description: unknown, left: JsonObject): string {
   const note = stringifyExact(left);
   return typeof description === 'string' && description !== '' ? `${description}\n\n${note}` : note;
+}
+
+/** The most that Anthropic takes in one request. */
+const strictLimits = { tools: 20, optional: 24, unions: 16 };
+
+/**
+ * Whether Anthropic takes these schemas in one request: beyond its limits it refuses the request
+ * (https://platform.claude.com/docs/en/build-with-claude/structured-outputs#schema-complexity-limits). OpenAI's clients reach them
+ * soon: there every property of a strict tool is required, so one that may be left out is a union with null.
+ * @param tools converted schemas of the strict tools
+ * @param answer converted schema of the answer
+ */
+export function isWithinStrictLimits(tools: readonly JsonObject[], answer: JsonObject): boolean {
+  const counts = { optional: 0, unions: 0 };
+  for (const schema of [...tools, answer]) countIn(schema, counts, 0);
+  return (
+    tools.length <= strictLimits.tools &&
+    counts.optional <= strictLimits.optional &&
+    counts.unions <= strictLimits.unions
+  );
+}
+
+/** Counts the properties that may be left out, and the unions, in a schema and the ones in it. */
+function countIn(schema: JsonObject, counts: { optional: number; unions: number }, depth: number): void {
+  if (depth > maxDepth) return;
+  const { type, anyOf, properties, required } = schema;
+  if (Array.isArray(type) || anyOf !== undefined) counts.unions += 1;
+  if (isObject(properties)) {
+    const names = new Set<unknown>(Array.isArray(required) ? required : []);
+    counts.optional += Object.keys(properties).filter((name) => !names.has(name)).length;
+  }
+  for (const [keyword, value] of Object.entries(schema)) {
+    inner(keyword, value, (each) => countIn(each, counts, depth + 1));
+  }
 }

@@ -2,9 +2,12 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { cacheMark } from './content.ts';
-import { toAnthropicSchema } from './schema.ts';
+import { isWithinStrictLimits, toAnthropicSchema } from './schema.ts';
 
-type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>;
+/** The fields of a chat about its tools, and the format of its answer, whose schema shares the limits of strict tools. */
+export type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'response_format'>;
+
+type FunctionTool = Extract<NonNullable<ChatRequest['tools']>[number], { type: 'function' }>;
 
 /**
  * Tools and the choice among them (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use). If only some
@@ -14,35 +17,63 @@ type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_cal
  * @throws ApiError 400 for tools other than functions.
  */
 export function toAnthropicTools(
-  { tools, tool_choice: choice, parallel_tool_calls: parallel }: ToolFields,
+  { tools, tool_choice: choice, parallel_tool_calls: parallel, response_format: format }: ToolFields,
   takesStrict = true,
 ): JsonObject {
   if (tools === undefined || tools.length === 0) return {};
-  const all = tools.map((tool, index): JsonObject => {
+  const functions = tools.map((tool, index): FunctionTool => {
     if (tool.type !== 'function') throw unsupportedField(`tools[${index}].type`, 'the model takes functions only');
-    const { name, description, parameters } = tool.function;
-    // A hint: the call works without it.
-    const isStrict = takesStrict && tool.function.strict === true;
-    // The type, which OpenAI makes optional, is required.
-    const schema = { type: 'object', ...(parameters ?? { properties: {} }) };
-    return {
-      name,
-      ...(description !== undefined && { description }),
-      input_schema: isStrict ? toAnthropicSchema(schema) : schema,
-      ...(isStrict && { strict: true }),
-      ...cacheMark(tool),
-    };
+    return tool;
   });
   const allowed = allowedNames(choice);
   // None of them is allowed: no list, or an empty one, would be refused, or allow all.
-  if (allowed?.size === 0) return { tools: all, tool_choice: choiceOfMode.none };
+  const allowsNone = allowed?.size === 0;
+  const isSent = ({ function: { name } }: FunctionTool): boolean => allowsNone || allowed?.has(name) !== false;
+  const sent = toTools(functions.filter(isSent), takesStrict, format);
+  if (allowsNone) return { tools: sent, tool_choice: choiceOfMode.none };
   const chosen = choice === undefined ? undefined : toAnthropicChoice(choice);
   const oneByOne = parallel === false && chosen?.type !== 'none';
   return {
-    tools: allowed === undefined ? all : all.filter(({ name }) => allowed.has(name)),
+    tools: sent,
     ...(oneByOne && { tool_choice: { type: 'auto', ...chosen, disable_parallel_tool_use: true } }),
     ...(!oneByOne && chosen && { tool_choice: chosen }),
   };
+}
+
+function toTools(
+  functions: readonly FunctionTool[],
+  takesStrict: boolean,
+  format: ToolFields['response_format'],
+): JsonObject[] {
+  // To be strict is a hint, without which the call works.
+  const strict = takesStrict ? strictSchemas(functions, format) : new Map<FunctionTool, JsonObject>();
+  return functions.map((tool) => {
+    const { name, description } = tool.function;
+    const schema = strict.get(tool);
+    return {
+      name,
+      ...(description !== undefined && { description }),
+      input_schema: schema ?? schemaOf(tool),
+      ...(schema && { strict: true }),
+      ...cacheMark(tool),
+    };
+  });
+}
+
+/** The schemas of the tools that are strict: none if together they are more than Anthropic takes. */
+function strictSchemas(
+  functions: readonly FunctionTool[],
+  format: ToolFields['response_format'],
+): ReadonlyMap<FunctionTool, JsonObject> {
+  const strict = functions.filter((tool) => tool.function.strict === true);
+  const schemas = new Map(strict.map((tool) => [tool, toAnthropicSchema(schemaOf(tool))]));
+  const answer = format?.type === 'json_schema' ? toAnthropicSchema(format.json_schema.schema ?? {}) : {};
+  return isWithinStrictLimits([...schemas.values()], answer) ? schemas : new Map();
+}
+
+/** A type, which OpenAI makes optional, is required. */
+function schemaOf({ function: { parameters } }: FunctionTool): JsonObject {
+  return { type: 'object', ...(parameters ?? { properties: {} }) };
 }
 
 type ToolChoice = NonNullable<ToolFields['tool_choice']>;

@@ -1,5 +1,4 @@
-import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { toAnthropicTools } from '../anthropic/tools.ts';
+import { type ToolFields, toAnthropicTools } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { type BedrockModelFamily, hasStrictTools } from './model-family.ts';
 import { cachePoint } from './turns.ts';
@@ -19,7 +18,7 @@ export interface ConverseTools {
  * @throws ApiError 400 for tools other than functions.
  */
 export function toConverseTools(
-  chat: Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>,
+  chat: ToolFields,
   { model, family }: { readonly model: string; readonly family: BedrockModelFamily },
 ): ConverseTools {
   const { tools, tool_choice: given } = toAnthropicTools(chat, hasStrictTools(model));

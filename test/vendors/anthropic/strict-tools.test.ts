@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { toMessageRequest } from '../../../workers/vendors/anthropic/request.ts';
+
+type Fields = Record<string, unknown>;
+
+const text = { type: 'string' };
+const orNull = { type: ['string', 'null'] };
+const either = { anyOf: [text, { type: 'null' }] };
+
+/** So many properties of one schema. */
+function properties(count: number, schema: Fields): Fields {
+  return Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, schema]));
+}
+/** An object that requires all of its properties. */
+function whole(given: Fields): Fields {
+  return { type: 'object', properties: given, required: Object.keys(given), additionalProperties: false };
+}
+/** An object that requires none of them. */
+function loose(given: Fields): Fields {
+  return { type: 'object', properties: given, additionalProperties: false };
+}
+function toolOf(name: string, parameters: Fields, strict = true): Fields {
+  return { type: 'function', function: { name, parameters, strict } };
+}
+function toolsOf(count: number, parameters: Fields, strict = true): Fields[] {
+  return Array.from({ length: count }, (_, at) => toolOf(`f${at}`, parameters, strict));
+}
+
+function sentFor(tools: readonly Fields[], more: Fields = {}): Fields[] {
+  const request = JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], tools, ...more });
+  return JSON.parse(toMessageRequest({ model: 'claude-opus-5-5', stream: false, request })).tools;
+}
+
+/** Names of the tools that Anthropic gets as strict ones. */
+function strictNames(tools: readonly Fields[], more: Fields = {}): unknown[] {
+  return sentFor(tools, more)
+    .filter(({ strict }) => strict !== undefined)
+    .map(({ name }) => name);
+}
+
+describe('strict tools at Anthropic', () => {
+  it('no tool is strict where there are more strict ones, optional properties or unions than Anthropic takes', () => {
+    const nested = (count: number, schema: Fields): Fields =>
+      whole({ list: { type: 'array', items: { allOf: [whole({ in: whole(properties(count, schema)) })] } } });
+    const defined = (count: number): Fields => ({
+      ...whole({ a: { $ref: '#/$defs/a' } }),
+      $defs: { a: loose(properties(count, text)) },
+    });
+    const cases: [string, most: Fields[], more: Fields[]][] = [
+      ['tools', toolsOf(20, whole({})), toolsOf(21, whole({}))],
+      ['optional', toolsOf(2, loose(properties(12, text))), toolsOf(5, loose(properties(5, text)))],
+      ['optional in a definition', [toolOf('f', defined(24))], [toolOf('f', defined(25))]],
+      ['types', toolsOf(2, whole(properties(8, orNull))), toolsOf(1, whole(properties(17, orNull)))],
+      ['anyOf', toolsOf(4, whole(properties(4, either))), toolsOf(3, whole(properties(6, either)))],
+      ['oneOf', [toolOf('f', whole(properties(16, { oneOf: [text] })))], [toolOf('f', nested(17, { oneOf: [text] }))]],
+      ['nested', [toolOf('f', nested(16, orNull))], [toolOf('f', nested(17, orNull))]],
+    ];
+    for (const [name, most, more] of cases) {
+      assert.equal(strictNames(most).length, most.length, name);
+      assert.deepEqual(strictNames(more), [], name);
+    }
+  });
+
+  it('tools that are strict no more keep the schema that their caller gave', () => {
+    const parameters = whole({ ...properties(17, orNull), count: { type: 'integer', minimum: 1 } });
+    assert.deepEqual(sentFor([toolOf('f', parameters)]), [{ name: 'f', input_schema: parameters }]);
+  });
+
+  it('tools that are not strict, or not among the allowed ones, do not count', () => {
+    const strict = toolOf('strict', whole(properties(16, orNull)));
+    const other = toolOf('other', whole(properties(16, orNull)));
+    assert.deepEqual(strictNames([strict, ...toolsOf(30, loose(properties(9, orNull)), false)]), ['strict']);
+    const names = [{ type: 'function', function: { name: 'strict' } }];
+    const choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: names } };
+    assert.deepEqual(strictNames([strict, other], { tool_choice: choice }), ['strict']);
+    assert.deepEqual(strictNames([strict, other]), []);
+  });
+
+  it("the answer's schema counts, too", () => {
+    const strict = toolOf('f', whole(properties(16, orNull)));
+    const formatOf = (schema: Fields): Fields => ({
+      response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
+    });
+    assert.deepEqual(strictNames([strict], formatOf(whole(properties(9, text)))), ['f']);
+    assert.deepEqual(strictNames([strict], formatOf(whole({ a: orNull }))), []);
+  });
+
+  it('a schema that is nested beyond all use, or is no schema, is counted without harm', () => {
+    let deep: Fields = orNull;
+    for (let level = 0; level < 1000; level++) deep = { type: 'array', items: deep };
+    assert.deepEqual(strictNames([toolOf('f', whole({ deep }))]), ['f']);
+    const odd = { type: 'object', properties: { a: 1, b: null }, required: { a: 'b' }, anyOf: 5, $defs: [] };
+    assert.deepEqual(strictNames([toolOf('f', odd)]), ['f']);
+  });
+});
