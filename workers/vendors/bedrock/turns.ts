@@ -34,6 +34,9 @@ const imageFormats: Readonly<Record<string, string>> = {
 /** What the user says before an assistant that speaks first. */
 const silence = '(The user has not said anything yet.)';
 
+/** What the user says beside documents alone. It must not be blank. */
+const besideDocuments = '.';
+
 /**
  * The messages of a chat as system prompt and turns
  * (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html): Anthropic's, whose order and rules Converse
@@ -43,6 +46,7 @@ const silence = '(The user has not said anything yet.)';
  * - Without tools Converse refuses calls and their results. If a request offers none, earlier ones become text, and the thoughts
  *   before them, whose signatures are bound to their tools, are left out.
  * - A chat that the assistant begins, as with a greeting, gets a turn of the user in front: Converse refuses it without one.
+ * - A turn of documents without a text, as when an agent has read a PDF, gets one: Converse refuses it without.
  * - Signed thoughts return to Claude, which signed them; other models take none.
  * - Linked images and documents are fetched, because Converse takes no links to the web.
  * @throws ApiError 400 naming content that Converse does not support.
@@ -62,12 +66,20 @@ export async function toConverseConversation(
     if (last?.role === role) last.content.push(...blocks);
     else if (blocks.length > 0) merged.push({ role, content: blocks });
   }
+  for (const { content } of merged) addMissingText(content);
   if (merged[0]?.role === 'assistant') merged.unshift({ role: 'user', content: [{ text: silence }] });
   return {
     system: given.system.flatMap((block) => writer.write(block)),
     messages: merged,
     followsThoughtlessCalls: followsThoughtlessCalls(turns),
   };
+}
+
+/** Adds a text to documents that stand without one, before a cache point at their end, which then is still there. */
+function addMissingText(content: JsonObject[]): void {
+  if (!content.some(({ document }) => document !== undefined) || content.some(({ text }) => text !== undefined)) return;
+  const endsWithPoint = content.at(-1)?.cachePoint !== undefined;
+  content.splice(endsWithPoint ? -1 : content.length, 0, { text: besideDocuments });
 }
 
 type UserPart = Exclude<Extract<ChatMessage, { role: 'user' }>['content'], string>[number];
