@@ -51,7 +51,10 @@ const message = compiledOnUse(
   ]),
 );
 
-const callId = z.string().min(1).max(64);
+/** Characters of a call's id, at most. */
+export const maxCallId = 64;
+
+const callId = z.string().min(1).max(maxCallId);
 const toolOutput = z.union([z.string(), z.array(inputPart)]);
 const call = { call_id: callId, name: z.string().min(1), namespace: z.string().nullish() };
 const texts = z.array(z.looseObject({ type: z.string(), text: z.string() }));

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { maxCallId } from '../../../shared/capabilities/response-items.ts';
 import { type CallableTool, callableTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 import { writeSignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import { readExtraContent, writeThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
@@ -134,11 +136,12 @@ export class ChatResponseFold {
     return item;
   }
 
-  #takeCall({ index, id, function: said, ...more }: Fields): void {
+  #takeCall({ index, id: given, function: said, ...more }: Fields): void {
     const { name, arguments: piece } = fieldsOf(said);
+    const id = callIdOf(textOf(given));
     const signature = readExtraContent(more);
-    if (signature !== undefined && textOf(id) !== '') {
-      this.#reasoning().sign(writeThoughtSignature({ callId: textOf(id), signature }));
+    if (signature !== undefined && id !== '') {
+      this.#reasoning().sign(writeThoughtSignature({ callId: id, signature }));
     }
     let slot = this.#calls.get(numberOf(index));
     if (slot === undefined) {
@@ -149,7 +152,7 @@ export class ChatResponseFold {
       slot = { id: undefined, early: '', call: undefined, outputIndex: -1 };
       this.#calls.set(numberOf(index), slot);
     }
-    slot.id ??= textOf(id) || undefined;
+    slot.id ??= id || undefined;
     if (slot.outputIndex < 0 && textOf(name) !== '') this.#openCall(slot, textOf(name));
     if (slot.outputIndex < 0) slot.early += textOf(piece);
     else if (textOf(piece) !== '') slot.call?.add(textOf(piece));
@@ -191,4 +194,12 @@ export class ChatResponseFold {
 
 function logprobsOf({ logprobs }: Fields): readonly Fields[] {
   return objectsOf(fieldsOf(logprobs).content);
+}
+
+/**
+ * A vendor's id of a call, or a stand-in for one that is longer than callers may send back: some vendors put the name of the tool
+ * in it. The vendor knows none of earlier requests, so that only a call and its result must have the same.
+ */
+function callIdOf(given: string): string {
+  return given.length <= maxCallId ? given : `call_${createHash('sha256').update(given).digest('hex').slice(0, 32)}`;
 }
