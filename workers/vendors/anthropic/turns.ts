@@ -3,6 +3,7 @@ import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+import { CallIds } from './call-ids.ts';
 import { type AnthropicBlock, cacheMark, isSaid, toAllBlocks, toAnthropicBlocks } from './content.ts';
 import type { AnthropicModelTraits } from './models.ts';
 
@@ -27,6 +28,7 @@ type MessageOf<Role extends string> = Extract<ChatMessage, { role: Role }>;
  *   it is in or next to, the only position that Anthropic allows; without such a turn, or if the model does not support it, it
  *   joins the system prompt, as in Anthropic's own layer for OpenAI's clients.
  * - Results of tools, and user messages after them, are one turn of the user.
+ * - No two calls have the same id, which Anthropic refuses.
  * - An answer that the model shall continue loses the white space at its end, which Anthropic refuses there.
  * - Thinking of earlier turns returns as its signed blocks; thoughts without a signature (another vendor's reasoning) are left
  *   out, because Anthropic refuses them.
@@ -39,6 +41,7 @@ export function toAnthropicConversation(
 ): AnthropicConversation {
   const system: AnthropicBlock[] = [];
   const turns: AnthropicTurn[] = [];
+  const ids = new CallIds();
   /** Later system messages, until the user's turn has ended. */
   let waiting: AnthropicBlock[] = [];
   const flushSystem = (): void => {
@@ -65,10 +68,10 @@ export function toAnthropicConversation(
         addUserBlocks(toAnthropicBlocks(message.content, `${path}.content`));
         break;
       case 'tool':
-        addUserBlocks([toolResult(message, path)]);
+        addUserBlocks([toolResult(message, ids, path)]);
         break;
       case 'assistant': {
-        const content = assistantBlocks(message, path);
+        const content = assistantBlocks(message, ids, path);
         if (content.length === 0) break;
         flushSystem();
         turns.push({ role: 'assistant', content });
@@ -98,7 +101,7 @@ export function followsThoughtlessCalls(turns: readonly AnthropicTurn[]): boolea
 }
 
 /** The mark on the last part of a result applies to the result: Anthropic's clients put it there. */
-function toolResult(message: MessageOf<'tool'>, path: string): AnthropicBlock {
+function toolResult(message: MessageOf<'tool'>, ids: CallIds, path: string): AnthropicBlock {
   const { content, tool_call_id: call } = message;
   const isFailed = isFailedResult(message);
   const all = toAllBlocks(content, `${path}.content`);
@@ -106,7 +109,7 @@ function toolResult(message: MessageOf<'tool'>, path: string): AnthropicBlock {
   const { cache_control: mark, ...last } = blocks.at(-1) ?? { type: 'text' };
   return {
     type: 'tool_result',
-    tool_use_id: toolUseId(call),
+    tool_use_id: ids.ofResult(call),
     ...(blocks.length > 0 && { content: [...blocks.slice(0, -1), last] }),
     ...(isFailed && { is_error: true }),
     ...cacheMark({ cache_control: mark }),
@@ -120,7 +123,7 @@ function withoutPrefix([first, ...more]: readonly AnthropicBlock[]): AnthropicBl
   return [text.startsWith(failedPrefix) ? { ...first, text: text.slice(failedPrefix.length) } : first, ...more];
 }
 
-function assistantBlocks(message: MessageOf<'assistant'>, path: string): AnthropicBlock[] {
+function assistantBlocks(message: MessageOf<'assistant'>, ids: CallIds, path: string): AnthropicBlock[] {
   if (message.audio != null) throw unsupportedField(`${path}.audio`, 'the model does not take audio');
   if (message.function_call != null) throw unsupportedField(`${path}.function_call`, "use 'tool_calls'");
   return [
@@ -131,7 +134,7 @@ function assistantBlocks(message: MessageOf<'assistant'>, path: string): Anthrop
         throw unsupportedField(`${path}.tool_calls[${index}]`, 'the model takes functions only');
       }
       const { name, arguments: text } = call.function;
-      return { type: 'tool_use', id: toolUseId(call.id), name, input: toolInput(text), ...cacheMark(call) };
+      return { type: 'tool_use', id: ids.ofCall(call.id), name, input: toolInput(text), ...cacheMark(call) };
     }),
   ];
 }
@@ -183,11 +186,6 @@ function signedThought(block: unknown): AnthropicBlock[] {
   if (type === 'redacted_thinking' && typeof data === 'string') return [{ type, data }];
   if (type !== 'thinking' || typeof signature !== 'string' || signature === '') return [];
   return [{ type, thinking: thinking ?? '', signature }];
-}
-
-/** Anthropic accepts only these characters in ids; other vendors' have more. */
-function toolUseId(id: string): string {
-  return id.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
 /**
