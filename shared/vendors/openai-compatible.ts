@@ -84,6 +84,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
       reasoning: 'thinking_parts',
       // https://mistralai.github.io/mistral-common/usage/tools
       shortCallIds: true,
+      // "Unexpected role 'user' after role 'tool'", code 3230: https://github.com/avante-corp/avante.nvim/issues/2562
+      userAfterTool: false,
       hints: false,
       fields: {
         ...each('ignored', 'user', 'store', 'safety_identifier', 'prompt_cache_retention', 'prompt_cache_options'),

@@ -43,6 +43,8 @@ export interface ChatDeviations {
   readonly textParts?: false;
   /** `true`: it takes no ids of calls but those of nine letters and digits, as its own are. */
   readonly shortCallIds?: true;
+  /** `false`: some of its models refuse a user right behind a tool's result, so the assistant says a word between them. */
+  readonly userAfterTool?: false;
   /** `false`: it refuses messages and tools with fields that OpenAI's document does not have (`cache_control`). */
   readonly hints?: false;
   /** Those of the fields that it refuses or does nothing with. */

@@ -21,6 +21,8 @@ function refusedIn(row: VendorRow, request: Fields): string | undefined {
   if (field !== undefined) return field;
   const messages = request.messages as readonly { role: string; reasoning_content?: string }[];
   if (row.chat?.developerRole === false && messages.some(({ role }) => role === 'developer')) return 'messages';
+  const isBehindTool = messages.some(({ role }, index) => role === 'user' && messages[index - 1]?.role === 'tool');
+  if (row.chat?.userAfterTool === false && isBehindTool) return 'messages';
   const isRenamed = row.chat?.reasoning !== undefined;
   return isRenamed && messages.some((message) => 'reasoning_content' in message) ? 'messages' : undefined;
 }

@@ -37,6 +37,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   if (unknown.length < dropped.length) texts.push('"name"\\s*:');
   if (deviations.textParts === false) texts.push('"content"\\s*:\\s*\\[');
   if (deviations.shortCallIds) texts.push('"tool_calls?(?:_id)?"\\s*:');
+  if (deviations.userAfterTool === false) texts.push('"tool_call_id"\\s*:');
   if (texts.length === 0) return undefined;
   const mayDeviate = new RegExp(texts.join('|'));
   return (request) => {
@@ -48,9 +49,24 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
     for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
     if (disablesThinking) disableThinking(chat);
     if (needsReasoning !== undefined) addReasoning(chat, needsReasoning);
-    if (Array.isArray(chat.messages)) chat.messages = chat.messages.map((message) => adaptMessage(message, deviations));
+    if (Array.isArray(chat.messages)) {
+      const messages = chat.messages.map((message) => adaptMessage(message, deviations));
+      chat.messages = deviations.userAfterTool === false ? withWordsAfterTools(messages) : messages;
+    }
     return stringifyExact(chat);
   };
+}
+
+/** What the assistant says of a tool's result before the user goes on. */
+const wordAfterTool = { role: 'assistant', content: 'OK.' };
+
+/** Messages in which no user's is right behind a tool's. The gateway puts images of a result, and what is said beside it, there. */
+function withWordsAfterTools(messages: readonly unknown[]): unknown[] {
+  const roleOf = (message: unknown): unknown => (isObject(message) ? message.role : undefined);
+  return messages.flatMap((message, index) => {
+    const isBehind = roleOf(message) === 'user' && roleOf(messages[index - 1]) === 'tool';
+    return isBehind ? [wordAfterTool, message] : [message];
+  });
 }
 
 /** The names of the authors of messages. */
