@@ -63,13 +63,13 @@ export function countAllTokens(usage: unknown): number | undefined {
 
 /**
  * Whether a usage has the counts that a charge needs: those of input and output; the total may stand for the input's. One that
- * lacks them, or has them as text, is as good as none.
+ * lacks them, or has them as text, is as good as none. So is one whose input is 0, as some servers report that do not count: no
+ * prompt has no tokens.
  * @param isEmbedding there is no output
  */
 export function hasCounts(usage: Fields, isEmbedding: boolean): boolean {
-  const [input, output] = [usage.prompt_tokens ?? usage.input_tokens, usage.completion_tokens ?? usage.output_tokens];
-  const hasInput = typeof input === 'number' || typeof usage.total_tokens === 'number';
-  return hasInput && (isEmbedding || typeof output === 'number');
+  const { input = 0 } = readTokenCounts(usage, false) ?? {};
+  return input > 0 && (isEmbedding || typeof (usage.completion_tokens ?? usage.output_tokens) === 'number');
 }
 
 /** Input and output together. */

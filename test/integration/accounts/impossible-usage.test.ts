@@ -5,12 +5,17 @@ import { after, before, describe, it } from 'node:test';
 import { streamed } from '../../support/chat-requests.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 
-/** A vendor that tells of every chat the usage that its prompt names, as JSON. */
+/** A vendor that tells of every chat, and of every embedding, the usage that its prompt names, as JSON. */
 async function startVendor(): Promise<{ server: Server; url: string }> {
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const part of request) text += part;
     const body = JSON.parse(text);
+    if (body.input !== undefined) {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(`{"data":[{"object":"embedding","index":0,"embedding":[0.5]}],"usage":${body.input}}`);
+      return;
+    }
     const usage = body.messages[0].content;
     const chunk = (delta: object, finish: string | null) =>
       `{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":${JSON.stringify(delta)},"finish_reason":${JSON.stringify(finish)}}]}`;
@@ -74,7 +79,9 @@ describe('impossible usage reported by a vendor', () => {
     });
   }
 
-  for (const usage of ['{}', '{"prompt_tokens":"9","completion_tokens":"2"}', '{"prompt_tokens":9}']) {
+  const zeros = '{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}';
+
+  for (const usage of ['{}', '{"prompt_tokens":"9","completion_tokens":"2"}', '{"prompt_tokens":9}', zeros]) {
     it(`a chat is charged by an estimate, not by its whole hold, when its vendor reports the usage ${usage}`, async () => {
       for (const stream of [false, true]) {
         const response = await records.post({ ...ask(usage), stream });
@@ -88,6 +95,16 @@ describe('impossible usage reported by a vendor', () => {
       }
     });
   }
+
+  it('an embedding is charged by an estimate when its vendor reports a usage of zeros', async () => {
+    const asked = { model: 'text-embedding-3-small', input: zeros };
+    const response = await records.post(asked, {}, { path: '/v1/embeddings' });
+    const { usage } = (await response.json()) as { usage: { prompt_tokens: number; estimated: boolean } };
+    assert.deepEqual([usage.estimated, usage.prompt_tokens > 10], [true, true]);
+    const row = await records.ended(jobIdOf(response));
+    assert.deepEqual([row.outcome, row.input_tokens], ['completed', usage.prompt_tokens]);
+    assert.ok((row.cost as number) > 0, `${row.cost}`);
+  });
 
   it('a chat after impossible usage from a vendor is answered and recorded', async () => {
     const response = await records.post({ ...streamed('Hi'), stream: false });
