@@ -192,19 +192,20 @@ export const openAiCompatible: readonly VendorDescription[] = [
   // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams)
   hosted('dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', {
     documentation: { checkedBy: 'documents' },
+    // Both names of the limit stay: only the newer one limits the reasoning, too, and only older models lack it.
     chat: { developerRole: false },
   }),
   // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions
   hosted('siliconflow', 'https://api.siliconflow.com/v1', {
     documentation: { checkedBy: 'documents' },
-    chat: { developerRole: false },
+    chat: { renamed: olderLimit, developerRole: false },
   }),
   // https://docs.api.nvidia.com/nim/reference/llm-apis
   // Its list of models asks for no key.
   hosted('nvidia', 'https://integrate.api.nvidia.com/v1', {
     documentation: { checkedBy: 'documents' },
     keyCheck: false,
-    chat: { developerRole: false },
+    chat: { renamed: olderLimit, developerRole: false },
   }),
   // https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx and, in openai/openai.go, ChatCompletionRequest:
   // what it does not know it passes over without a word.
