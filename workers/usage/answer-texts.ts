@@ -23,6 +23,11 @@ export class AnswerTexts {
     texts.set(key, (texts.get(key) ?? '') + piece);
   }
 
+  /** The text of a legacy completion's choice; empty if it has not begun. */
+  ofChoice(index: number): string {
+    return this.#others.get(textKey(index)) ?? '';
+  }
+
   get reasoning(): string[] {
     return [...this.#reasoning.values()];
   }
@@ -48,10 +53,14 @@ export function readTexts(frames: readonly string[]): AnswerTexts {
   return texts;
 }
 
+function textKey(choice: number): string {
+  return `${choice} text`;
+}
+
 /** A choice of a chat or of a legacy completion, whole or a piece of it. */
 function readChoice(choice: Fields, texts: AnswerTexts): void {
   const key = `${numberOf(choice.index)}`;
-  texts.add(`${key} text`, choice.text);
+  texts.add(textKey(numberOf(choice.index)), choice.text);
   const said = fieldsOf(choice.delta ?? choice.message);
   texts.add(`${key} content`, said.content);
   texts.add(`${key} refusal`, said.refusal);

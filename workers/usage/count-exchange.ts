@@ -1,6 +1,6 @@
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import { objectsOf } from '../../shared/capabilities/vendor-values.ts';
-import { readTexts, textsOf } from './answer-texts.ts';
+import { type AnswerTexts, readTexts, textsOf } from './answer-texts.ts';
 import { countChat, countTexts } from './count-tokens.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -38,15 +38,19 @@ const charactersPerToken = 4;
 export function countExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
   const fields = JSON.parse(request) as Fields;
   const prompt = countPrompt(endpoint, fields);
-  const { reasoning, others, areEvents } = readTexts(frames);
-  const share = length / Math.max(1, lengthOf(frames));
+  const texts = readTexts(frames);
+  const { reasoning, others, areEvents } = texts;
+  const read = lengthOf(frames);
+  const share = length / Math.max(1, read);
   // A large event is a picture, or repeats its deltas.
   const large = areEvents ? 0 : largeLength / charactersPerToken;
   const reasoningTokens = Math.round(countTexts(reasoning, maxText) * share);
   const otherTokens = Math.round(countTexts(others, maxText) * share + large);
+  const isEchoed = endpoint === 'completions' && fields.echo === true;
+  const echo = isEchoed ? countEcho(fields, texts, Math.max(0, length - read) + largeLength) : 0;
   return {
     prompt,
-    completion: Math.max(0, reasoningTokens + otherTokens - countEcho(fields, prompt)),
+    completion: Math.max(0, reasoningTokens + otherTokens - echo),
     reasoning: reasoningTokens,
   };
 }
@@ -71,9 +75,30 @@ function countInputs(inputs: TextOrTokens): number {
   return tokens + countTexts(texts, maxText);
 }
 
-/** A legacy completion with `echo` repeats its prompt before each choice: those tokens were read, not generated. */
-function countEcho({ echo, n }: Fields, prompt: number): number {
-  return echo === true ? prompt * (typeof n === 'number' ? n : 1) : 0;
+/**
+ * The tokens of a legacy completion's answer that repeat a prompt, as `echo` wants before each choice: they were read, not
+ * generated. Of several prompts only those of choices in the frames count: of an answer that was cut some were never called.
+ * @param unread characters of frames that are not among the texts: they may have the rest of an echo
+ */
+function countEcho({ prompt, n }: Fields, texts: AnswerTexts, unread: number): number {
+  const prompts = promptsOf((prompt ?? '') as TextOrTokens);
+  const choices = typeof n === 'number' ? n : 1;
+  const echoes: string[] = [];
+  let tokens = 0;
+  for (let index = 0; index < prompts.length * choices; index++) {
+    const text = texts.ofChoice(index);
+    if (text === '' && prompts.length > 1) continue;
+    const echo = prompts[Math.floor(index / choices)] as string | readonly number[];
+    const longest = text.length + unread;
+    if (typeof echo === 'string') echoes.push(echo.slice(0, longest));
+    else tokens += Math.min(echo.length, longest);
+  }
+  return tokens + countTexts(echoes, maxText);
+}
+
+function promptsOf(prompt: TextOrTokens): readonly (string | readonly number[])[] {
+  const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
+  return (isOne ? [prompt] : prompt) as readonly (string | readonly number[])[];
 }
 
 /** The items of a Responses request, in the fields where a chat has them. */

@@ -4,6 +4,7 @@ import { readAccountMoney } from '../../../shared/accounts/account-money.ts';
 import { eventually } from '../../support/eventually.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
+import { readSse } from '../../support/sse-events.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
 const path = '/v1/completions';
@@ -82,5 +83,21 @@ describe('what legacy completions cost', () => {
     const expected = prompt.length * (tokensOfChat * inputPrice + outputPrice);
     assert.equal(cost, expected);
     await eventually(async () => assert.deepEqual(((m) => [m.held, m.charged])(await money()), [0, expected]));
+  });
+
+  it('a completion with echo that is cut is charged what its prompts have said, whatever a prompt without a call is', async () => {
+    const filler = 'lorem ipsum dolor sit amet '.repeat(400);
+    const prompt = [...Array.from({ length: 4 }, () => 'WORDS:400@400'), filler];
+    const asked = { model: 'sandbox-chat', prompt, echo: true, max_tokens: 500, stream: true };
+    const response = await records.post(asked, {}, { path });
+    const said: string[] = [];
+    for await (const { data } of readSse(response)) {
+      said.push(data);
+      if (said.length === 200) break;
+    }
+    const words = said.join('').match(/word\d+/g)?.length ?? 0;
+    const { outcome, output_tokens: output } = await records.ended(jobIdOf(response));
+    assert.equal(outcome, 'cancelled');
+    assert.ok(words > 150 && (output as number) >= words, `${output} of ${words}`);
   });
 });
