@@ -63,6 +63,12 @@ export function extentOf(outputTokens: number | null | undefined, choices?: numb
   return { outputTokens: outputTokens ?? undefined, choices: choices ?? undefined };
 }
 
+/** The limit of a chat's reasoning apart from its answer's, at vendors that have one. What is no amount they may pass over. */
+export function reasoningExtent(chat: object): Pick<Extent, 'reasoningTokens'> {
+  const { thinking_budget: limit } = chat as { readonly thinking_budget?: unknown };
+  return Number.isSafeInteger(limit) && (limit as number) > 0 ? { reasoningTokens: limit as number } : {};
+}
+
 /**
  * Facts of a text request that its prices depend on; empty for most.
  * @param requests number of requests that it counts as

@@ -23,6 +23,8 @@ export interface RequestFacts {
   readonly documents?: number | undefined;
   /** The caller's limit of output tokens, per choice; left out: none set. */
   readonly outputTokens?: number | undefined;
+  /** The caller's limit of reasoning tokens, per choice, where its vendor has one apart from that; left out: none set. */
+  readonly reasoningTokens?: number | undefined;
   /** Number of requested choices (`n`, `best_of`), times the prompts of a legacy completion. */
   readonly choices?: number | undefined;
   /** Chats that stand in for the prompts of a legacy completion. */
@@ -37,7 +39,7 @@ export interface RequestFacts {
 
 /** The maximum cost of a request. */
 export interface Hold {
-  /** Nano-dollars, excluding output tokens. */
+  /** Nano-dollars, excluding output tokens, but with reasoning that the limit of these does not count. */
   readonly fixed: number;
   /** Nano-dollars per thousand output tokens of each choice, all choices together. */
   readonly outputPrice: number;
@@ -66,6 +68,8 @@ const bytesOfChat = '{"messages":[{"role":"user","content":""}]}'.length;
 const tokensPerSecond = 40;
 /** Output tokens assumed for a model with an unknown maximum. */
 const defaultMaxOutput = 16_384;
+/** Qwen's longest reasoning; SiliconFlow gives it no more than 32,768 (https://docs.siliconflow.com/en/userguide/capabilities/reasoning). */
+const maxReasoningTokens = 81_920;
 /** Output tokens of one image at the best quality and the largest size; OpenAI's take up to 6,240 and 100 for a partial one. */
 const tokensPerImage = 8192;
 /**
@@ -93,6 +97,8 @@ interface HighestPrices {
   }[];
   /** Tokens per image in the request. */
   readonly imageTokens: number;
+  /** Reasoning tokens that a limit of output does not count, and which of them one of their own limits; 0: none. */
+  readonly reasoning: { readonly unlimited: number; readonly limited: number };
   readonly image: bigint;
   /** Routes' prices that differ by kind of image. */
   readonly imageKinds: readonly Prices[];
@@ -107,7 +113,7 @@ const known = new WeakMap<readonly RoutedModel[], HighestPrices>();
 
 /**
  * An upper bound of a request's cost, over all routes that may serve it and all their prices for its length. It is never 0 if
- * one of them has a price above 0, and rises with every fact except the caller's limit of output tokens.
+ * one of them has a price above 0, and rises with every fact except the caller's limits of tokens.
  * @param routes the models by all their routes (`Catalogue.routes`)
  */
 export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hold {
@@ -126,6 +132,7 @@ export function holdOf(routes: readonly RoutedModel[], facts: RequestFacts): Hol
   }
   const fixed =
     thousandth(BigInt(input) * BigInt(inputPrice)) +
+    thousandth(BigInt(outputPrice) * BigInt(choices) * BigInt(reasoningTokens(highest, facts))) +
     BigInt(images) * (imageKinds.length === 0 ? image : highestKindPrice(imageKinds, image, fee)) +
     thousandth(BigInt(Math.ceil(seconds * 1000)) * second) +
     BigInt(characters) * character +
@@ -212,6 +219,7 @@ function highestOf(routes: readonly RoutedModel[], priced: readonly Prices[]): H
       ...(prices.above ?? []).map((longer) => tierOf(longer.tokens, tokenPrices(prices, longer))),
     ]),
     imageTokens: Math.max(tokensPerImageInput, ...routes.map(imageTokensOf)),
+    reasoning: { unlimited: maxReasoning(routes, false), limited: maxReasoning(routes, true) },
     image: largest((prices) => prices.image),
     imageKinds: priced.filter((prices) => prices.imageKinds !== undefined),
     second: largest(({ second }) => second),
@@ -242,6 +250,26 @@ export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPri
   return safe(BigInt(fixed) + thousandth(BigInt(outputPrice) * BigInt(outputTokens)));
 }
 
+/** Reasoning of one choice that the limit of output does not count. Nothing is generated where that is 0. */
+function reasoningTokens({ reasoning }: HighestPrices, { outputTokens, reasoningTokens: limit }: RequestFacts): number {
+  const { unlimited, limited } = reasoning;
+  if (unlimited + limited === 0 || outputTokens === 0) return 0;
+  return Math.max(unlimited, limit ?? limited);
+}
+
+/** @param isLimited of models whose reasoning has a limit of its own, or of those that pass over it */
+function maxReasoning(routes: readonly RoutedModel[], isLimited: boolean): number {
+  const beside = routes.filter(({ capability, reasoning, route, vendorRow }) => {
+    const limited = capability === 'chat' && reasoning !== false ? vendorRow.chat?.reasoningBudget : undefined;
+    return limited?.test(route.model) === isLimited;
+  });
+  return Math.min(maxReasoningTokens, Math.max(0, ...beside.map(maxOutputOf)));
+}
+
+function maxOutputOf({ maxOutputTokens, contextWindow }: RoutedModel): number {
+  return maxOutputTokens ?? Math.min(defaultMaxOutput, contextWindow ?? defaultMaxOutput);
+}
+
 /** The maximum output length of one choice. */
 function maxOutput(
   routes: readonly RoutedModel[],
@@ -251,11 +279,7 @@ function maxOutput(
   const capability = routes[0]?.capability;
   if (capability === 'embedding' || capability === 'video') return { outputTokens: 0, isGiven: true };
   if (capability === 'image') return { outputTokens: images * tokensOfImage(routes, fee), isGiven: true };
-  const longest = Math.max(
-    0,
-    ...routes.map((row) => row.maxOutputTokens ?? Math.min(defaultMaxOutput, row.contextWindow ?? defaultMaxOutput)),
-  );
-  return { outputTokens: longest, isGiven: capability !== 'chat' };
+  return { outputTokens: Math.max(0, ...routes.map(maxOutputOf)), isGiven: capability !== 'chat' };
 }
 
 /** The maximum output tokens of one image of the requested size. */

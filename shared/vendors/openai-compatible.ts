@@ -27,6 +27,8 @@ const hints = [
   ...['user', 'metadata', 'store', 'service_tier', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention'],
   ...['prompt_cache_options', 'verbosity', 'prediction'],
 ];
+/** Qwen3 and what has no number, at vendors that name makers before a slash or not at all; QwQ, and what is distilled to a Qwen, is not. */
+const qwen = /(?:^|\/)qwen[\d-]/i;
 const penalties = ['presence_penalty', 'frequency_penalty'];
 const logprobs = ['logprobs', 'top_logprobs'];
 /** The form in which tools were offered before `tools`. */
@@ -192,13 +194,14 @@ export const openAiCompatible: readonly VendorDescription[] = [
   // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams)
   hosted('dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', {
     documentation: { checkedBy: 'documents' },
-    // Both names of the limit stay: only the newer one limits the reasoning, too, and only older models lack it.
-    chat: { developerRole: false },
+    // Both names of the limit stay: only the newer one limits the reasoning, too, and older models lack it.
+    chat: { developerRole: false, reasoningBudget: qwen },
   }),
-  // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions
+  // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions, and
+  // https://docs.siliconflow.com/en/userguide/capabilities/reasoning (what limits the reasoning)
   hosted('siliconflow', 'https://api.siliconflow.com/v1', {
     documentation: { checkedBy: 'documents' },
-    chat: { renamed: olderLimit, developerRole: false },
+    chat: { renamed: olderLimit, developerRole: false, reasoningBudget: qwen },
   }),
   // https://docs.api.nvidia.com/nim/reference/llm-apis
   // Its list of models asks for no key.

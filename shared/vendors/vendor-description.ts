@@ -37,6 +37,11 @@ export interface ChatDeviations {
   readonly needsReasoning?: 'of_calls' | 'with_tools';
   /** `true`: it is told not to think by `thinking`, of the type `disabled`, as it has no effort `none`. */
   readonly disablesThinking?: true;
+  /**
+   * Its limit of output tokens does not count the reasoning. That has a limit of its own, `thinking_budget`, with these models, by
+   * the vendor's names; others may pass over it.
+   */
+  readonly reasoningBudget?: RegExp;
   /** Where it has Google's signatures of calls; left out: in `extra_content`, as Google's own endpoint for OpenAI's clients. */
   readonly signatures?: 'reasoning_details';
   /** `false`: it takes the content of a message as one text, not as parts, so parts that are texts are joined. */

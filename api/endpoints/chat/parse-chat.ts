@@ -13,6 +13,7 @@ import {
   InputMedia,
   type ModelLimits,
   readModelLimits,
+  reasoningExtent,
 } from '../../pipeline/request-extent.ts';
 import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import type { RequestText } from '../../pipeline/request-text.ts';
@@ -45,6 +46,7 @@ export const parseChat: Parse<ChatRequirements, CompletionViewOptions> = (body) 
       ...extentOf(largest(most.max_completion_tokens, most.max_tokens), input.n),
       ...media.extent,
       ...feeExtent(input),
+      ...reasoningExtent(input),
     },
     requirements: {
       chatFields: [...given, ...fields],

@@ -12,6 +12,7 @@ import {
   feeExtent,
   type ModelLimits,
   readModelLimits,
+  reasoningExtent,
 } from '../../pipeline/request-extent.ts';
 import { readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { completionExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
@@ -44,6 +45,7 @@ export const parseCompletion: Parse<CompletionRequirements, CompletionViewOption
       ...extentOf(request.max_tokens, choices(input as CompletionRequest)),
       chats: promptCount(input as CompletionRequest),
       ...feeExtent(fields, promptCount(input as CompletionRequest)),
+      ...reasoningExtent(fields),
     },
     requirements: {
       nativeOnly: nativeOnly(input as CompletionRequest),

@@ -12,7 +12,14 @@ import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields } from '../../../shared/vendors/field-support.ts';
 import { parseJson } from '../../http/body/parse-json.ts';
 import type { Parse } from '../../pipeline/parsed-request.ts';
-import { extentOf, feeExtent, InputMedia, type ModelLimits, readModelLimits } from '../../pipeline/request-extent.ts';
+import {
+  extentOf,
+  feeExtent,
+  InputMedia,
+  type ModelLimits,
+  readModelLimits,
+  reasoningExtent,
+} from '../../pipeline/request-extent.ts';
 import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
@@ -80,7 +87,7 @@ export const parseMessages: Parse<MessageRequirements, MessageViewOptions> = (bo
     affinity: cacheAffinity(undefined, input.messages, input.system),
     viewOptions,
     ...requestTags(input.metadata),
-    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input) },
+    extent: { ...extentOf(input.max_tokens), ...notes.media.extent, ...feeExtent(input), ...reasoningExtent(chat) },
     ...vendorFacts(chat, chatExtras(givenChatFields(chat as Record<string, unknown>), chat as Record<string, unknown>)),
     // Also where the chat has no room for it.
     ...(notes.hints.has('cache_control') && { marksCache: true }),

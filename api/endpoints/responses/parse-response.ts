@@ -11,6 +11,7 @@ import {
   type MediaExtent,
   type ModelLimits,
   readModelLimits,
+  reasoningExtent,
 } from '../../pipeline/request-extent.ts';
 import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
 import { responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
@@ -86,7 +87,7 @@ export function parseResponseFields(
     viewOptions,
     ...requestTags(wire.metadata),
     ...vendorFacts(wire, responseExtras(wire)),
-    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire) },
+    extent: { ...extentOf(wire.max_output_tokens), ...media, ...feeExtent(wire), ...reasoningExtent(wire) },
     requirements,
     store: store ?? true,
     background: background === true,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { requestFacts } from '../../../../api/admission/request-facts.ts';
 import { parseChat } from '../../../../api/endpoints/chat/parse-chat.ts';
+import { parseCompletion } from '../../../../api/endpoints/completions/parse-completion.ts';
 import { parseImageEdit } from '../../../../api/endpoints/images/parse-image.ts';
 import { parseImageEditForm } from '../../../../api/endpoints/images/parse-image-form.ts';
 import { parseMessageCount, parseMessages } from '../../../../api/endpoints/messages/parse-messages.ts';
@@ -64,6 +65,28 @@ describe('requestFacts', () => {
     const content = [{ type: 'input_file', file_url: 'https://example.com/a.pdf' }];
     const response = parseResponse(body({ model: 'm', input: [{ role: 'user', content }] }));
     assert.equal(requestFacts(response).documents, 1);
+  });
+
+  it('requestFacts has the limit of the reasoning that a request to any endpoint has, if it is an amount', () => {
+    const messages = [{ role: 'user', content: 'Hi' }];
+    for (const [limit, expected] of [
+      [4096, 4096],
+      [undefined, undefined],
+      [0, undefined],
+      [-1, undefined],
+      [0.5, undefined],
+      ['4096', undefined],
+    ]) {
+      const more = { model: 'm', thinking_budget: limit };
+      const parsed = [
+        parseChat(body({ ...more, messages })),
+        parseMessages(body({ ...more, max_tokens: 5, messages })),
+        parseResponse(body({ ...more, input: 'Hi' })),
+        parseCompletion(body({ ...more, prompt: 'Hi' })),
+      ];
+      const found = parsed.map((each) => requestFacts(each).reasoningTokens);
+      assert.deepEqual(found, Array(4).fill(expected), String(limit));
+    }
   });
 
   it('requestFacts takes the larger of max_tokens and max_completion_tokens', () => {
