@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
+import { onNpmShellGone } from '../shared/runtime/npm-shell.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
 import type { Programs } from './gateway-programs.ts';
 import { Launch } from './launch.ts';
@@ -14,6 +15,8 @@ const sameSignalMs = 1000;
  * told in advance; and while it finishes what runs, new requests are refused, so it must not take long.
  */
 const ownDefaults = { SLUICE_LAME_DUCK_SECONDS: '0', SLUICE_SHUTDOWN_SECONDS: '30' };
+/** What a shell makes of a SIGTERM. */
+const endedBySignal = 143;
 /** Without Redis no request can finish, so a longer wait is useless. */
 const redisLostLimitMs = 3000;
 
@@ -38,6 +41,7 @@ export async function runLauncher(
       else reload(launch);
     });
     process.on('disconnect', () => stop('Stopping: the parent process is gone.', 0));
+    onNpmShellGone(() => stop('Stopping: npm was ended.', endedBySignal));
     try {
       const welcome = await launch.start(() =>
         stop('Redis ended unexpectedly, so everything stops.', 1, redisLostLimitMs),

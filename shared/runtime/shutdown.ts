@@ -1,5 +1,6 @@
 import type { Counter } from 'prom-client';
 import type { Flush, Logger } from './log.ts';
+import { onNpmShellGone } from './npm-shell.ts';
 
 /** A shutdown step; its signal is aborted when the shutdown timeout is over. */
 type Closer = (signal: AbortSignal) => Promise<void> | void;
@@ -24,7 +25,7 @@ export interface ClosingOptions {
 }
 
 /**
- * Runs `close` once on SIGTERM or SIGINT (or when a parent that started this process through an IPC channel is gone), with
+ * Runs `close` once on SIGTERM or SIGINT (or when a parent that started this process through an IPC channel, or npm, is gone), with
  * `timeoutMs` as timeout, and ends the process. A second signal ends it at once. SIGTERM comes from what runs many processes,
  * and gives `leave` its time; SIGINT is a Ctrl-C.
  *
@@ -74,4 +75,8 @@ export function closeOnSignal({ leave, close, timeoutMs, log, flush, faults }: C
   process.on('SIGTERM', () => void stop('SIGTERM'));
   process.on('SIGINT', () => void stop('SIGINT'));
   process.on('disconnect', () => void stop('parent gone'));
+  onNpmShellGone(() => {
+    // A Ctrl-C ends the shell, too.
+    if (closingSince === undefined) void stop('SIGTERM');
+  });
 }
