@@ -43,6 +43,8 @@ function execute(
   sql: string,
   parameters: readonly unknown[],
 ): Omit<ThreadReply & { type: 'result' }, 'type'> {
+  // Some errors, such as a full disk, make SQLite roll back by itself: another rollback would fail, and its error hide the first.
+  if (sql === 'rollback' && !file.inTransaction) return { rows: [] };
   const statement = file.prepare(sql);
   if (statement.reader) return { rows: statement.all(parameters) };
   return { rows: [], changes: statement.run(parameters).changes };

@@ -123,6 +123,29 @@ describe('the SQLite database', () => {
     await db.destroy();
   });
 
+  test('a transaction that finds the disk full rejects with that, and later ones are committed', async () => {
+    const db = await openSqlite(newFolder());
+    const limitPages = (pages: string) => sql.raw(`pragma max_page_count = ${pages}`).execute(db);
+    const insert = (id: string) =>
+      db.transaction().execute(async (transaction) => {
+        await transaction
+          .insertInto('accounts')
+          .values({ ...account(id), name: id.repeat(100_000) })
+          .execute();
+      });
+    // SQLite makes the limit the number of pages that the file has.
+    await limitPages('1');
+    await assert.rejects(insert('a'), (error) => error instanceof SqliteError && error.code === 'SQLITE_FULL');
+    await limitPages('1000000');
+    await insert('b');
+    const rows = await db.selectFrom('accounts').select('id').orderBy('id').execute();
+    assert.deepEqual(
+      rows.map(({ id }) => id),
+      ['b', 'default'],
+    );
+    await db.destroy();
+  });
+
   test('a closed database rejects statements', async () => {
     const db = await openSqlite(newFolder());
     await db.destroy();
