@@ -26,8 +26,7 @@ export function openSqliteFile(path: string, migrations: readonly Migration[], i
   const file = new Libsql(path, { timeout: startTimeoutMs });
   try {
     setWriteAheadLog(file);
-    file.pragma('foreign_keys = ON');
-    file.pragma('synchronous = NORMAL');
+    setOptions(file);
     migrate(file, migrations);
     file.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return file;
@@ -35,6 +34,27 @@ export function openSqliteFile(path: string, migrations: readonly Migration[], i
     file.close();
     throw error;
   }
+}
+
+/**
+ * Opens a file that `openSqliteFile` has opened before.
+ * @throws SqliteError of libsql.
+ */
+export function reopenSqliteFile(path: string): Libsql.Database {
+  const file = new Libsql(path, { timeout: busyTimeoutMs });
+  try {
+    setOptions(file);
+    return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+/** Sets what the file itself does not keep. */
+function setOptions(file: Libsql.Database): void {
+  file.pragma('foreign_keys = ON');
+  file.pragma('synchronous = NORMAL');
 }
 
 /**

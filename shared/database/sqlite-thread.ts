@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type Libsql from 'libsql';
 import { readMigrations } from './migrations.ts';
-import { openSqliteFile } from './sqlite-file.ts';
+import { openSqliteFile, reopenSqliteFile } from './sqlite-file.ts';
 
 /** From the dialect to the thread. */
 export type ThreadRequest =
@@ -38,6 +38,9 @@ function errorOf(error: unknown): ThreadError {
   return { message: String(message ?? error), code: typeof code === 'string' && code !== '' ? code : undefined };
 }
 
+/** The statements around transactions, which are run without being prepared. */
+const transactionStatements = ['begin immediate', 'commit', 'rollback'];
+
 function execute(
   file: Libsql.Database,
   sql: string,
@@ -45,12 +48,26 @@ function execute(
 ): Omit<ThreadReply & { type: 'result' }, 'type'> {
   // Some errors, such as a full disk, make SQLite roll back by itself: another rollback would fail, and its error hide the first.
   if (sql === 'rollback' && !file.inTransaction) return { rows: [] };
+  if (transactionStatements.includes(sql)) {
+    file.exec(sql);
+    return { rows: [] };
+  }
   const statement = file.prepare(sql);
   if (statement.reader) return { rows: statement.all(parameters) };
   return { rows: [], changes: statement.run(parameters).changes };
 }
 
-function serve(file: Libsql.Database): void {
+/**
+ * Whether a statement is left that counts as running, beside which no transaction commits: libsql does not reset a prepared one
+ * that has waited for another process's lock in vain.
+ */
+function leavesStatement({ sql }: ThreadRequest & { type: 'execute' }, { code }: ThreadError): boolean {
+  return code?.startsWith('SQLITE_BUSY') === true && !transactionStatements.includes(sql);
+}
+
+function serve(opened: Libsql.Database, path: string): void {
+  let file = opened;
+  let mustReopen = false;
   port.on('message', (request: ThreadRequest) => {
     if (request.type === 'close') {
       file.close();
@@ -58,9 +75,17 @@ function serve(file: Libsql.Database): void {
       return;
     }
     try {
+      if (mustReopen && !file.inTransaction) {
+        const reopened = reopenSqliteFile(path);
+        file.close();
+        file = reopened;
+        mustReopen = false;
+      }
       post({ type: 'result', ...execute(file, request.sql, request.parameters) });
-    } catch (error) {
-      post({ type: 'error', error: errorOf(error) });
+    } catch (thrown) {
+      const error = errorOf(thrown);
+      mustReopen ||= leavesStatement(request, error);
+      post({ type: 'error', error });
     }
   });
   post({ type: 'ready' });
@@ -68,7 +93,7 @@ function serve(file: Libsql.Database): void {
 
 try {
   const { path, isMigrationOff } = workerData as ThreadData;
-  serve(openSqliteFile(path, readMigrations('sqlite'), isMigrationOff));
+  serve(openSqliteFile(path, readMigrations('sqlite'), isMigrationOff), path);
 } catch (error) {
   post({ type: 'failed', error: errorOf(error) });
 }

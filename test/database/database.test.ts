@@ -146,6 +146,43 @@ describe('the SQLite database', () => {
     await db.destroy();
   });
 
+  describe('after another process has held its lock for longer than a statement waits', { concurrency: true }, () => {
+    for (const [name, write] of Object.entries({
+      'a transaction': (db: Database, row: ReturnType<typeof account>) =>
+        db.transaction().execute(async (transaction) => transaction.insertInto('accounts').values(row).execute()),
+      'a statement': (db: Database, row: ReturnType<typeof account>) => db.insertInto('accounts').values(row).execute(),
+      'a statement that returns rows': (db: Database, row: ReturnType<typeof account>) =>
+        db.insertInto('accounts').values(row).returningAll().execute(),
+    })) {
+      test(`${name}: everything is committed again`, async () => {
+        const dataDir = newFolder();
+        const db = await openSqlite(dataDir);
+        const other = new Libsql(join(dataDir, databaseFile));
+        other.exec('BEGIN IMMEDIATE');
+        const isBusy = (error: unknown) => error instanceof SqliteError && error.code === 'SQLITE_BUSY';
+        await assert.rejects(write(db, account('in vain')), isBusy);
+        other.exec('ROLLBACK');
+        await db.transaction().execute(async (transaction) => {
+          await transaction.insertInto('accounts').values(account('later')).execute();
+        });
+        await write(db, account('again'));
+        // Of another connection, which sees what is committed only.
+        const rows = other.prepare('SELECT id FROM accounts ORDER BY id').all() as { id: string }[];
+        assert.deepEqual(
+          rows.map(({ id }) => id),
+          ['again', 'default', 'later'],
+        );
+        const options = ['busy_timeout', 'foreign_keys', 'synchronous'].map(async (option) => {
+          const { rows } = await sql.raw<Record<string, number>>(`pragma ${option}`).execute(db);
+          return Object.values(rows[0] ?? {})[0];
+        });
+        assert.deepEqual(await Promise.all(options), [5000, 1, 1]);
+        other.close();
+        await db.destroy();
+      });
+    }
+  });
+
   test('a closed database rejects statements', async () => {
     const db = await openSqlite(newFolder());
     await db.destroy();
