@@ -130,11 +130,12 @@ function syntaxText({ code, message }: { code: string; message: string }): strin
   return plainMessages[code] ?? (message.split(': ')[0] as string);
 }
 
-/** `models.gpt-5.routes[0].vendor` */
+/** `models.gpt-5.routes[0].vendor`. Below vendors `api_key:sk-1`, without a space, is a name that is shown up to its colon. */
 function pathText(path: Mistake['path']): string {
   return path.reduce<string>((text, segment) => {
     if (typeof segment === 'number') return `${text}[${segment}]`;
-    return text === '' ? segment : `${text}.${segment}`;
+    const name = path[0] === 'vendors' ? segment.replace(/:.*/s, ':…') : segment;
+    return text === '' ? name : `${text}.${name}`;
   }, '');
 }
 
@@ -145,7 +146,14 @@ function instead(node: unknown, path: Mistake['path']): string {
   if (isSeq(node)) return ', got a list';
   const value = isScalar(node) ? node.value : undefined;
   if (value === null || value === undefined) return ', got nothing';
+  if (path[0] === 'vendors') return insteadOfSecret(value, path);
   if (typeof value !== 'string') return `, got ${value}`;
-  if (path[0] === 'vendors') return ', got another text';
   return `, got ${JSON.stringify(value.length > maxValue ? `${value.slice(0, maxValue)}…` : value)}`;
+}
+
+function insteadOfSecret(value: unknown, path: Mistake['path']): string {
+  if (typeof value === 'string') return ', got another text';
+  if (typeof value === 'boolean') return ', got true or false';
+  const isKey = path[2] === 'api_key' || path[2] === 'api_keys';
+  return isKey ? ', got a number: a key of digits needs quotes' : ', got another number';
 }

@@ -215,6 +215,26 @@ describe('the configuration file', () => {
         '3:15: vendors.mine.base_url: expected an address without a login, and without ? or # behind it, got another text',
       ],
     ]),
+    ...[
+      ['api_key: 4815162342481516', '1:31: vendors.openai.api_key: expected a text'],
+      ['api_key: 0x4815162342', '1:31: vendors.openai.api_key: expected a text'],
+      ['api_keys: [4815162342481516]', '1:33: vendors.openai.api_keys[0]: expected a text'],
+      ['api_keys: 4815162342481516', '1:32: vendors.openai.api_keys: expected a list of texts'],
+    ].map(([field, expected]): (typeof wrong)[number] => [
+      `a key without quotes in ${field}`,
+      `vendors: { openai: { ${field} } }\n`,
+      [`${expected}, got a number: a key of digits needs quotes`],
+    ]),
+    [
+      'a limit of a vendor out of its bounds',
+      'vendors: { openai: { rpm: 0 } }\n',
+      ['1:27: vendors.openai.rpm: expected a whole number from 1 to 1000000000, got another number'],
+    ],
+    [
+      'a key of a vendor that is true',
+      'vendors: { openai: { api_key: true } }\n',
+      ['1:31: vendors.openai.api_key: expected a text, got true or false'],
+    ],
     [
       'a variable where none is read',
       `vendors:\n  mine:\n    base_url: http://a\n    rpm: \${RPM}\nmodels:\n  m:\n    capability: chat\n    routes: [{ vendor: mine, model: "\${MODEL}" }]\n`,
@@ -239,8 +259,12 @@ describe('the configuration file', () => {
     ]);
   });
 
-  const secret = 'sk-very-secret-0123456789';
-  const leaks: readonly [what: string, text: string][] = [
+  const leaks = (secret: string): readonly [what: string, text: string][] => [
+    ['in a list', `vendors: { openai: { api_keys: [[${secret}]] } }\n`],
+    ['in the position of a limit', `vendors: { openai: { rpm: ${secret} } }\n`],
+    ['in the position of a switch', `vendors: { openai: { enabled: ${secret} } }\n`],
+    ['without a space before it', `vendors: { openai: { api_key:${secret} } }\n`],
+    ['without a space after its vendor', `vendors: { openai:${secret} }\n`],
     ['of the wrong type', `vendors: { openai: { api_keys: ${secret} } }\n`],
     ['in the position of a vendor', `vendors: { openai: ${secret} }\n`],
     ['in the position of an address', `vendors: { openai: { base_url: ${secret} } }\n`],
@@ -251,11 +275,14 @@ describe('the configuration file', () => {
     ['in broken quotes', `vendors:\n  openai:\n    api_key: "${secret}\n    open: true\n`],
     ['as a tag', `vendors: { openai: { api_key: !${secret} a } }\n`],
   ];
-  for (const [what, text] of leaks) {
-    it(`readConfiguration does not show a secret ${what}`, async () => {
-      const lines = await mistakes(text);
-      assert.ok(!lines.join('\n').includes(secret), lines.join('\n'));
-    });
+  /** Digits are a number without quotes. */
+  for (const secret of ['sk-very-secret-0123456789', '4815162342481516']) {
+    for (const [what, text] of leaks(secret)) {
+      it(`readConfiguration does not show a secret such as ${secret} ${what}`, async () => {
+        const lines = await mistakes(text);
+        assert.ok(!lines.join('\n').includes(secret), lines.join('\n'));
+      });
+    }
   }
 
   it('readConfiguration reports a missing file in one sentence', () => {

@@ -29,6 +29,25 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('a setting that may hold a secret is refused without a part of its value, also where that is digits alone', () => {
+    const digits = '4815162342481516';
+    const secrets = settingNames.filter((name) =>
+      /(_KEY|_URL|SECRET|TOKEN|PASSWORD|_ID|ISSUER|PROXY|HEADERS)$/i.test(name),
+    );
+    for (const name of ['DATABASE_URL', 'REDIS_URL', 'OIDC_CLIENT_SECRET', 'SMTP_URL', 'SLUICE_ADMIN_PASSWORD']) {
+      assert.ok(secrets.includes(name), name);
+    }
+    const forms = ['', 'redis://u:', 'postgres://u:', 'smtp://u:', 'https://u:', 's3://u:'];
+    for (const name of secrets) {
+      for (const form of forms) {
+        for (const end of ['', '@', '@host:x', '@host/?sslmode=x']) {
+          const sentence = settingsComplaint({ [name]: `${form}${digits}${end}` });
+          assert.doesNotMatch(sentence ?? '', /4815/, name);
+        }
+      }
+    }
+  });
+
   test('a key that is listed twice is one key', () => {
     assert.deepEqual(readConfig({ OPENAI_API_KEY: 'one, two,one' }).vendors.openai?.apiKeys, ['one', 'two']);
   });
