@@ -15,7 +15,7 @@ import { listen } from '../shared/runtime/listen.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter, startAtZero } from '../shared/runtime/metrics.ts';
 import { keepFilesPrivate, tightenDataDir } from '../shared/runtime/private-files.ts';
-import { reloadOnHangup } from '../shared/runtime/reload.ts';
+import { keepHangupForReload, reloadOnHangup } from '../shared/runtime/reload.ts';
 import { metricsServer } from '../shared/runtime/serve-metrics.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
@@ -58,6 +58,7 @@ async function warnOfOpenSecrets(config: Config, log: Logger): Promise<void> {
 }
 
 async function start(): Promise<void> {
+  keepHangupForReload();
   keepFilesPrivate();
   refuseArguments(process.argv.slice(2), 'npm run api');
   const config = readConfig();

@@ -22,7 +22,7 @@ import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter, createPacedFrames, createRegistry, type Registry } from '../shared/runtime/metrics.ts';
 import { Scrapes } from '../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { reloadOnHangup } from '../shared/runtime/reload.ts';
+import { keepHangupForReload, reloadOnHangup } from '../shared/runtime/reload.ts';
 import { serveHealth } from '../shared/runtime/serve-health.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
@@ -123,6 +123,7 @@ async function serveOwnHealth(config: Config, scrapes: Scrapes, redis: RedisClie
 }
 
 async function start(): Promise<void> {
+  keepHangupForReload();
   keepFilesPrivate();
   const config = readConfig();
   const wanted = readCapabilities(process.argv.slice(2));

@@ -17,12 +17,13 @@ import { createLogger, type Logger } from '../../shared/runtime/log.ts';
 import { createApiMetrics, createFaultCounter, createRegistry } from '../../shared/runtime/metrics.ts';
 import { Scrapes } from '../../shared/runtime/metrics-access.ts';
 import { keepFilesPrivate } from '../../shared/runtime/private-files.ts';
-import { reloadOnHangup } from '../../shared/runtime/reload.ts';
+import { keepHangupForReload, reloadOnHangup } from '../../shared/runtime/reload.ts';
 import { serveHealth } from '../../shared/runtime/serve-health.ts';
 import { closeOnSignal } from '../../shared/runtime/shutdown.ts';
 import { openLedger } from './open-ledger.ts';
 
 async function start(): Promise<void> {
+  keepHangupForReload();
   keepFilesPrivate();
   refuseArguments(process.argv.slice(2), 'npm run ledger');
   const config = readConfig();

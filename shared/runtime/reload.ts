@@ -17,9 +17,23 @@ function changedLimits(before: Config, now: Config): string[] {
   return names.filter((name) => before[name] !== now[name]).map((name) => limits[name]);
 }
 
+/** Whether a SIGHUP has arrived before `reloadOnHangup` was called. */
+let isReloadDue = false;
+const keepHangup = (): void => {
+  isReloadDue = true;
+};
+
 /**
- * Reads the settings again at every SIGHUP and passes them to `apply`. Invalid settings are logged, and the old ones stay as a
- * whole. Call it before a parent is notified that this process is ready: an unhandled SIGHUP ends a process.
+ * Keeps a SIGHUP that arrives during the start until `reloadOnHangup` is called. Call it first: an unhandled one ends a process,
+ * and a deployment sends it to all of them, also to one that has only begun to start.
+ */
+export function keepHangupForReload(): void {
+  process.on('SIGHUP', keepHangup);
+}
+
+/**
+ * Reads the settings again at every SIGHUP, also at one that `keepHangupForReload` has kept, and passes them to `apply`. Invalid
+ * settings are logged, and the old ones stay as a whole.
  * @returns a function that stops this; SIGHUP is then ignored
  */
 export function reloadOnHangup(options: {
@@ -30,7 +44,7 @@ export function reloadOnHangup(options: {
 }): () => void {
   const { config: started, log, apply } = options;
   let isStopped = false;
-  process.on('SIGHUP', () => {
+  const reload = (): void => {
     if (isStopped) return;
     try {
       const config = readConfig();
@@ -44,7 +58,10 @@ export function reloadOnHangup(options: {
       if (error instanceof ConfigError) log.error(`The settings stay as they were. ${error.message}`);
       else log.error({ err: error }, 'reloading the configuration failed');
     }
-  });
+  };
+  process.on('SIGHUP', reload);
+  process.off('SIGHUP', keepHangup);
+  if (isReloadDue) reload();
   return () => {
     isStopped = true;
   };
