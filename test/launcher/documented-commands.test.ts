@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import Libsql from 'libsql';
 import { startSandbox } from '../../sandbox/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
@@ -118,6 +119,49 @@ describe('what the documentation says to type', () => {
     assert.match(await inShell(`cd '${root}' && ${create}`, settings), /sk-sluice-/);
     assert.match(await inShell(`cd '${root}' && ${list}`, settings), / ci /);
   });
+});
+
+test('docs/guides/back-up-and-restore.md: a database is restored after a crash, as it was at its backup', async () => {
+  const [restore = '', ...others] = await examplesOf('docs/guides/back-up-and-restore.md', 'sh');
+  assert.deepEqual(others, []);
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-restore-'));
+  const file = join(folder, 'data/sluice.db');
+  const launcher = { dataDir: join(folder, 'data'), settings: { DATABASE_URL: '' } };
+  const ask = (sql: string): unknown[] => {
+    const database = new Libsql(file);
+    try {
+      return database.prepare(sql).all();
+    } finally {
+      database.close();
+    }
+  };
+  let gateway = await startLauncher(launcher);
+  try {
+    await gateway.welcome();
+    // What `.backup` of SQLite's program makes, which this machine may not have.
+    ask(`VACUUM INTO '${join(folder, 'backup.db')}'`);
+    for (let index = 0; index < 20; index++) {
+      ask(`INSERT INTO accounts (id, name, created_at) VALUES ('late-${index}', '${'x'.repeat(5000)}', 1)`);
+    }
+    const children = Object.values(gateway.children());
+    gateway.signal('SIGKILL');
+    for (const pid of children) process.kill(pid, 'SIGKILL');
+    await gateway.exit;
+    assert.ok((await stat(`${file}-wal`)).size > 0, 'the crash has left no log');
+    await run('bash', ['-ec', restore], { cwd: folder });
+    assert.deepEqual(ask('PRAGMA integrity_check'), [{ integrity_check: 'ok' }]);
+    assert.deepEqual(ask("SELECT id FROM accounts WHERE id LIKE 'late-%'"), []);
+    await rm(join(folder, 'data/redis'), { recursive: true, force: true });
+    gateway = await startLauncher(launcher);
+    const { baseUrl } = await gateway.welcome();
+    const key = (await readFile(join(folder, 'data/api-key'), 'utf8')).trim();
+    const models = await fetch(`${baseUrl}/models`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(models.status, 200);
+  } finally {
+    gateway.signal('SIGTERM');
+    await gateway.exit;
+    await rm(folder, { recursive: true, force: true });
+  }
 });
 
 describe('the roles as the documentation starts them', () => {
