@@ -1,9 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient, RedisHandle } from '../redis/redis.ts';
 import type { Logger } from '../runtime/log.ts';
 
 /** Ping interval of a subscribed connection: a half-open one would stay silent forever. */
 const pingMs = 5000;
+/** Pause between attempts to subscribe anew: Redis may refuse for as long as its user lacks a right. */
+const againMs = 1000;
 
 /** Stands between messages that are published as one. As bytes: a text would be encoded at each search. */
 const emptyLine = Buffer.from('\n\n');
@@ -37,7 +40,8 @@ export class Inbox {
   readonly #listener: InboxListener;
   readonly #log: Logger;
   readonly #ping: NodeJS.Timeout;
-  #subscribedOnce = false;
+  /** Counts restorations, of which only the last goes on; `close` ends it, too. */
+  #restoration = 0;
 
   private constructor(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger) {
     this.#subscriber = redis.subscriber();
@@ -55,10 +59,8 @@ export class Inbox {
   static async open(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger): Promise<Inbox> {
     const inbox = new Inbox(redis, processId, listener, log);
     await inbox.#subscribe();
-    inbox.#subscriber.on(
-      'ready',
-      () => void inbox.#subscribe().catch((error) => log.warn({ err: error }, 'subscribing to answers failed')),
-    );
+    // A Cluster's client replaces the connection to one node by itself, without a word of what was missed or refused.
+    for (const event of ['ready', 'subscribersReady']) inbox.#subscriber.on(event, () => void inbox.#restore());
     return inbox;
   }
 
@@ -69,8 +71,29 @@ export class Inbox {
     } else {
       await this.#subscriber.subscribe(...this.#channels);
     }
-    if (this.#subscribedOnce) this.#listener.resubscribed?.();
-    this.#subscribedOnce = true;
+  }
+
+  /** A Cluster's client keeps each channel as often as it was asked for, and asks for all of them whenever it replaces a connection. */
+  async #forgetChannels(): Promise<void> {
+    if (this.#isCluster) await Promise.all(this.#channels.map((channel) => this.#subscriber.sunsubscribe(channel)));
+  }
+
+  /** Subscribes over a new connection, again and again while Redis refuses: nothing else would until the next connection. */
+  async #restore(): Promise<void> {
+    const restoration = ++this.#restoration;
+    for (let failures = 0; restoration === this.#restoration; failures++) {
+      try {
+        await Promise.all([this.#forgetChannels(), this.#subscribe()]);
+        this.#listener.resubscribed?.();
+        if (failures > 0) this.#log.info('subscribed to answers again');
+        return;
+      } catch (error) {
+        if (restoration !== this.#restoration) return;
+        if (failures === 0)
+          this.#log.warn({ err: error }, 'subscribing to answers failed; it is tried again each second');
+      }
+      await delay(againMs, undefined, { ref: false });
+    }
   }
 
   /** A message is one for each job, with an empty line between them, which no batch has. */
@@ -96,6 +119,7 @@ export class Inbox {
   }
 
   close(): void {
+    this.#restoration++;
     clearInterval(this.#ping);
     this.#subscriber.disconnect();
   }

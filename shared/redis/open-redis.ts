@@ -13,11 +13,13 @@ const retryDelay = (attempt: number): number => Math.min(50 * 2 ** Math.min(atte
 /**
  * Commands wait for a lost connection to return and are then resent (every script tolerates a repeat), so
  * `maxRetriesPerRequest` is off and `commandTimeout` never set: a command that "timed out" may still run. Callers bound their
- * own waits. `socketTimeout` ends a half-open connection, which would otherwise hang for over a minute.
+ * own waits. `socketTimeout` ends a half-open connection, which would otherwise hang for over a minute. ioredis's own
+ * `autoResubscribe` has no handler for a refusal, which would end the process: `Inbox` subscribes anew instead.
  */
 const options = {
   maxRetriesPerRequest: null,
   enableReadyCheck: true,
+  autoResubscribe: false,
   keepAlive: 10_000,
   connectTimeout: connectDeadlineMs,
   socketTimeout: 15_000,
