@@ -24,8 +24,29 @@ const options = {
   connectTimeout: connectDeadlineMs,
   socketTimeout: 15_000,
   retryStrategy: retryDelay,
-  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
 } satisfies RedisOptions;
+
+/** Pause between connections that a client makes anew because its Redis is a replica. */
+const leaveReplicaMs = 1000;
+
+/**
+ * Makes a client connect anew when it finds its Redis a replica: after a failover its address, or a Sentinel, leads to the new
+ * master, but a connection that is kept stays with the old one. The refused command fails, as one that is refused for another
+ * reason does; callers repeat those that they can (see `untilAccepted`).
+ * @param onReplica is told of each such refusal
+ */
+function leaveReplicas(onReplica: () => void): (this: object, error: Error) => boolean {
+  // By the options of each client: copies of them serve a Cluster's nodes, and the connections that BullMQ makes for itself.
+  const leftAt = new WeakMap<object, number>();
+  return function (error) {
+    if (!error.message.startsWith('READONLY')) return false;
+    onReplica();
+    const now = performance.now();
+    if (now < (leftAt.get(this) ?? Number.NEGATIVE_INFINITY) + leaveReplicaMs) return false;
+    leftAt.set(this, now);
+    return true;
+  };
+}
 
 /** ioredis infers its replies' types from the option left out. */
 type SingleOptions = Omit<RedisOptions, 'replyMapping'>;
@@ -37,9 +58,12 @@ export interface RedisTarget {
   readonly tls: (node?: RedisNode) => ConnectionOptions;
 }
 
-/** Opens a connection to the one node of an address, or to the master that its Sentinels name. */
-export function openSingle(target: RedisTarget): Redis {
-  const redis = new Redis(singleOptions(target));
+/**
+ * Opens a connection to the one node of an address, or to the master that its Sentinels name.
+ * @param onReplica is told of each command that is refused because the node is a replica
+ */
+export function openSingle(target: RedisTarget, onReplica: () => void): Redis {
+  const redis = new Redis({ ...singleOptions(target), reconnectOnError: leaveReplicas(onReplica) });
   batchCommands(redis);
   return redis;
 }
@@ -79,8 +103,11 @@ function singleOptions({ address, tls }: RedisTarget): SingleOptions {
 /** What a Cluster's client is for. */
 export type ClusterUse = 'commands' | 'subscribing' | 'blocking';
 
-/** Opens a client of a Cluster. All nodes take the same login; a Cluster has only database 0. */
-export function openCluster({ address, tls }: RedisTarget, use: ClusterUse): Cluster {
+/**
+ * Opens a client of a Cluster. All nodes take the same login; a Cluster has only database 0.
+ * @param onReplica is told of each command that is refused because a node is a replica
+ */
+export function openCluster({ address, tls }: RedisTarget, use: ClusterUse, onReplica: () => void): Cluster {
   const { retryStrategy: _, ...nodeOptions } = options;
   const { db: _db, ...login } = address.login;
   const clusterOptions = {
@@ -95,7 +122,12 @@ export function openCluster({ address, tls }: RedisTarget, use: ClusterUse): Clu
     maxRedirections: 64,
     retryDelayOnFailover: 200,
     retryDelayOnClusterDown: 200,
-    redisOptions: { ...nodeOptions, ...login, ...(address.usesTls && { tls: tls() }) },
+    redisOptions: {
+      ...nodeOptions,
+      ...login,
+      reconnectOnError: leaveReplicas(onReplica),
+      ...(address.usesTls && { tls: tls() }),
+    },
   } satisfies ClusterOptions;
   const cluster = new Cluster([...address.nodes], clusterOptions);
   cluster.on('+node', batchCommands);

@@ -11,6 +11,9 @@ import { SlotChanges } from './slot-changes.ts';
 /** A Cluster's client first asks a node for the others, and connects to them. */
 const completeDeadlineMs = 10_000;
 
+/** A Redis that refuses writes as a replica is logged so often at most: each command says so. */
+const replicaLogMs = 30_000;
+
 /** One Redis, or a Cluster of them; the keys are laid out for both. */
 export type RedisClient = Redis | Cluster;
 
@@ -36,8 +39,9 @@ export async function connectRedis(url: string, log: Logger, tls: RedisTlsSettin
   const target = { address: parseRedisUrl(url), tls: redisTls(tls, log) };
   const { isCluster } = await probeRedis(target);
   const onError = (error: Error): void => log.warn({ err: error.message }, 'Redis connection error');
+  const onReplica = tellOfReplica(log);
   const open = (use: ClusterUse): RedisClient => {
-    const client = isCluster ? openCluster(target, use) : openSingle(target);
+    const client = isCluster ? openCluster(target, use, onReplica) : openSingle(target, onReplica);
     client.on('error', onError);
     return client;
   };
@@ -56,6 +60,16 @@ export async function connectRedis(url: string, log: Logger, tls: RedisTlsSettin
     close: async () => {
       client.disconnect();
     },
+  };
+}
+
+function tellOfReplica(log: Logger): () => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = performance.now();
+    if (now < toldAt + replicaLogMs) return;
+    toldAt = now;
+    log.warn('Redis takes no writes (READONLY): is REDIS_URL a replica? It must name the master');
   };
 }
 
