@@ -80,7 +80,8 @@ async function start(): Promise<void> {
     new RedisWatch({
       redis: redis.client,
       raise: () => syncRedis(db, redis.client),
-      isDatabaseThere: (ms) => database.isThere(ms),
+      // To raise Redis it only has to be read.
+      isDatabaseThere: async (ms) => (await database.state(ms)) !== 'unavailable',
       log,
     }),
   );

@@ -44,15 +44,15 @@ export function readyz(services: HealthDependencies, isClosing: () => boolean): 
     ctx.state.endpoint = 'readyz';
     const waitMs = services.busyLoop.isSlow ? busyReplyMs : replyMs;
     const asking = redisState(services.redis, waitMs);
-    const [redis, isDatabaseThere] = await Promise.all([asking, services.database.isThere()]);
+    const [redis, database] = await Promise.all([asking, services.database.state()]);
     const checks = {
       redis: redis === 'ok' && services.watch.isBehind ? 'behind' : redis,
-      database: isDatabaseThere ? 'ok' : 'unavailable',
+      database,
       accepting: isClosing() ? 'closing' : 'ok',
     };
     const isReady = checks.redis === 'ok' && checks.accepting === 'ok';
     ctx.status = isReady ? 200 : 503;
-    ctx.body = { status: isReady ? (isDatabaseThere ? 'ok' : 'degraded') : 'unavailable', checks };
+    ctx.body = { status: isReady ? (database === 'ok' ? 'ok' : 'degraded') : 'unavailable', checks };
   };
 }
 

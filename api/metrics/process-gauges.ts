@@ -18,7 +18,7 @@ export interface ProcessGauges {
   readonly uploads: Pick<BodyShares, 'total'>;
   readonly disk: Pick<DiskFloor, 'free'>;
   readonly db: Database;
-  readonly database: Pick<DatabaseHealth, 'isThere'>;
+  readonly database: Pick<DatabaseHealth, 'state'>;
   readonly activity: DatabaseActivity;
 }
 
@@ -45,8 +45,8 @@ export function addProcessGauges(registry: Registry, sources: ProcessGauges): vo
     () => activity.use().waiting,
   );
   const { gauge, histogram } = metricMakers(registry);
-  const up = gauge('sluice_database_up', 'Whether the database answers (1 or 0).');
-  atScrape(up, async () => up.set((await database.isThere()) ? 1 : 0));
+  const up = gauge('sluice_database_up', 'Whether the database answers and takes writes (1 or 0).');
+  atScrape(up, async () => up.set((await database.state()) === 'ok' ? 1 : 0));
   const lag = gauge(
     'sluice_database_lag_seconds',
     'Duration of a SELECT 1 at the time of the scrape, with the wait for a connection; -1: no answer within a second.',

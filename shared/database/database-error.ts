@@ -1,6 +1,8 @@
 /** Prefixes of SQLite error codes about the file, its disk or its locks; all other codes are about the statement. */
 const sqliteAway =
   /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY|NOMEM|INTERRUPT|PROTOCOL|CORRUPT|NOTADB|PERM|AUTH|NOLFS)/;
+/** SQLSTATE of a write that Postgres refuses because it takes none: it is a standby, or its administrator or service has said so. */
+export const readOnlyCode = '25006';
 /** SQLSTATE classes and system errors of a server that cannot be reached, is closing or read-only, or has no resources left. */
 const postgresUnreachable = /^(08|53|57|25006|25P0[23]|ECONN|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|EPIPE|ENOENT)/;
 /** Messages of Postgres's client library for a silent or broken connection, which has no code. */
