@@ -89,9 +89,17 @@ const customTool = z.looseObject({
   strict: z.boolean().nullish(),
   cache_control: cacheControl,
 });
+/** The types of tools of Anthropic end with a date, except those that also have a name for the newest. */
+const definedType = /^(\w{1,55}_\d{8}|tool_search_tool_(bm25|regex)|mcp_toolset)$/;
+
 /** A tool defined, and usually run, by Anthropic: `web_search_20250305`. */
 const definedTool = z.looseObject({
-  type: z.string().regex(/^(?!custom$)\w{1,64}$/, 'it is not the type of a tool'),
+  type: z
+    .string()
+    .regex(
+      definedType,
+      "use 'name' and 'input_schema' without a type, or the type of a tool of Anthropic, with its date",
+    ),
   name: z.string().nullish(),
 });
 
