@@ -6,16 +6,7 @@ import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
 import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
-import { type MessageRequirements, parseMessages } from './parse-messages.ts';
-
-/** Names of chat fields in a message. */
-const messageFieldNames: Readonly<Record<string, string>> = {
-  max_completion_tokens: 'max_tokens',
-  stop: 'stop_sequences',
-  user: 'metadata.user_id',
-  response_format: 'output_config.format',
-  parallel_tool_calls: 'tool_choice',
-};
+import { type MessageRequirements, messageFieldNames, parseMessages } from './parse-messages.ts';
 
 /** Dialects of vendors that fetch a linked document, or whose adapters do. */
 const readsLinks: ReadonlySet<Dialect> = new Set(['anthropic', 'bedrock', 'gemini']);

@@ -241,11 +241,21 @@ function passedOn(input: MessageRequest, notes: MessageNotes): Record<string, un
   return kept;
 }
 
-/** Chat fields that request what a message cannot show, or that the gateway sets itself. */
+/** Chat fields that request what a message cannot show, that the gateway sets itself, or that a message has in another form. */
 const chatFields = [
   ...['n', 'functions', 'function_call', 'modalities', 'audio', 'logprobs', 'top_logprobs', 'stream_options'],
-  'max_completion_tokens',
+  ...['max_completion_tokens', 'stop', 'response_format', 'reasoning_effort', 'parallel_tool_calls'],
 ];
+
+/** Names of chat fields in a message. */
+export const messageFieldNames: Readonly<Record<string, string>> = {
+  max_completion_tokens: 'max_tokens',
+  stop: 'stop_sequences',
+  user: 'metadata.user_id',
+  response_format: 'output_config.format',
+  reasoning_effort: 'output_config.effort',
+  parallel_tool_calls: 'tool_choice',
+};
 
 /** @throws ApiError 400 that names the field. */
 function refuseForeignFields(input: MessageRequest): void {
@@ -257,7 +267,9 @@ function refuseForeignFields(input: MessageRequest): void {
   const elsewhere = servedElsewhere.find(isGiven);
   if (elsewhere !== undefined) throw notOffered(elsewhere);
   const foreign = chatFields.find(isGiven);
-  if (foreign !== undefined) throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint.`);
+  if (foreign === undefined) return;
+  const hint = Object.hasOwn(messageFieldNames, foreign) ? `: use '${messageFieldNames[foreign]}'` : '';
+  throw invalidParameter(foreign, `'${foreign}' is not a parameter of this endpoint${hint}.`);
 }
 
 /** Anthropic's clients start a thread unasked, and only continue without one if these details report that it is unsupported. */

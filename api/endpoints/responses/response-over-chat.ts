@@ -2,6 +2,7 @@ import { hostedCalls } from '../../../shared/capabilities/response.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../../shared/capabilities/response-request.ts';
 import { callableTools, chosenTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
+import { responseFieldNames } from './response-chat-fields.ts';
 
 /** A feature that a chat lacks: the parameter, and why. */
 export interface ChatRefusal {
@@ -9,9 +10,14 @@ export interface ChatRefusal {
   readonly reason: string;
 }
 
-/** Returns the first parameter that needs a vendor with the Responses API, if any. */
+/** Chat fields that a response has in another form, which it repeats to its caller. */
+const movedFields = ['response_format', 'reasoning_effort', 'verbosity'];
+
+/** Returns the first parameter that a chat cannot stand in for, if any: a vendor with the Responses API judges it itself. */
 export function refusedByChat(request: ResponseRequest): ChatRefusal | undefined {
   const { context_management: management, input } = request;
+  const moved = movedFields.find((name) => request[name] != null);
+  if (moved !== undefined) return { param: moved, reason: `in a response it is '${responseFieldNames[moved]}'` };
   if (management != null && management.length > 0) {
     return { param: 'context_management', reason: 'it does not compact conversations' };
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseMessageCount, parseMessages } from '../../../../api/endpoints/messages/parse-messages.ts';
+import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 
 const bodyOf = (more: object) =>
@@ -33,6 +34,28 @@ describe('fields of a chat in a message', () => {
     const turn = { role: 'system', content: [{ type: 'tool_addition', tool: definition }] };
     const added = refusalOf(parseMessages, { messages: [{ role: 'user', content: 'Hi' }, turn] });
     assert.equal(added.param, 'messages[1].content[0].tool.definition.type');
+  });
+
+  it('POST /v1/messages refuses chat fields that a message has in another form, and says which', () => {
+    const format = { type: 'json_object' };
+    for (const [field, value, use] of [
+      ['stop', ['x'], 'stop_sequences'],
+      ['max_completion_tokens', 5, 'max_tokens'],
+      ['response_format', format, 'output_config.format'],
+      ['reasoning_effort', 'low', 'output_config.effort'],
+      ['parallel_tool_calls', false, 'tool_choice'],
+    ] as const) {
+      const { param, message } = refusalOf(parseMessages, { [field]: value });
+      assert.deepEqual([param, message], [field, `'${field}' is not a parameter of this endpoint: use '${use}'.`]);
+      // Null counts as left out.
+      assert.equal(parseMessages(bodyOf({ [field]: null })).model, 'm');
+    }
+    const { message } = refusalOf(parseMessages, { n: 2 });
+    assert.equal(message, "'n' is not a parameter of this endpoint.");
+    const passed = { seed: 7, presence_penalty: 0.5, vendors_own: { a: 1 } };
+    const chat = JSON.parse(textOf(parseMessages(bodyOf(passed)).request));
+    const { seed, presence_penalty, vendors_own } = chat;
+    assert.deepEqual({ seed, presence_penalty, vendors_own }, passed);
   });
 
   it("POST /v1/messages takes all types of Anthropic's tools, with a date and without, and names them as ignored", () => {

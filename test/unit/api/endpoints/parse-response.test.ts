@@ -188,6 +188,9 @@ describe('the check of a response request against its model', () => {
   it('the response check over a chat rejects what only a native responses vendor supports', () => {
     const bad: [object, string][] = [
       [{ context_management: [{ type: 'compaction', compact_threshold: 5000 }] }, 'context_management'],
+      [{ response_format: { type: 'json_object' } }, 'response_format'],
+      [{ reasoning_effort: 'low' }, 'reasoning_effort'],
+      [{ verbosity: 'low' }, 'verbosity'],
       [{ tools: [search], tool_choice: 'required' }, 'tool_choice'],
       [{ tools: [weather, search], tool_choice: { type: 'web_search_preview' } }, 'tool_choice'],
       [
@@ -205,6 +208,13 @@ describe('the check of a response request against its model', () => {
       assert.throws(() => check(fields), { code: 'invalid_request_error', param }, JSON.stringify(fields));
       assert.equal(check(fields, { responses: true }), undefined);
     }
+  });
+
+  it('the response check over a chat says where a chat field has moved to, and passes on those without another form', () => {
+    assert.throws(() => check({ response_format: { type: 'json_object' } }), {
+      message: "'response_format' cannot be used with the model `m`: in a response it is 'text.format'.",
+    });
+    assert.deepEqual(check({ reasoning_effort: null, stop: ['x'], seed: 7 }), []);
   });
 
   it('the response check over a chat lists the ignored fields in words that are safe in a header', () => {
