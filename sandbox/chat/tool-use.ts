@@ -73,8 +73,12 @@ function readFunction(definition: unknown, path: string, kind: Tool['kind']): To
   if (!isAbsent(object.parameters) && !isObject(object.parameters)) {
     throw invalidParameter(`${path}.parameters`, `'${path}.parameters' must be a JSON Schema object.`);
   }
-  // OpenAI: leaving out `parameters` defines a function with an empty parameter list.
-  return { kind, name, parameters: object.parameters ?? { type: 'object' }, inputPattern: undefined };
+  return { kind, name, parameters: argumentsSchema(object.parameters), inputPattern: undefined };
+}
+
+/** The schema of a function's arguments: at OpenAI they are an object also if the schema names no type, or is left out. */
+export function argumentsSchema(parameters: unknown): JsonObject {
+  return { type: 'object', ...(isObject(parameters) && parameters) };
 }
 
 function readName(object: JsonObject, path: string): string {

@@ -1,4 +1,4 @@
-import type { Tool, ToolUse } from '../chat/tool-use.ts';
+import { argumentsSchema, type Tool, type ToolUse } from '../chat/tool-use.ts';
 import { isAbsent, isObject, type JsonObject } from '../json-value.ts';
 import { invalidParameter, WireError } from '../wire-error.ts';
 import { missingMember, requiredText, unsupportedValue, wrongType } from './request-members.ts';
@@ -76,7 +76,7 @@ function readFunction(sent: JsonObject, path: string): Omit<OfferedTool, 'type'>
   const name = readName(sent, path);
   if (!isAbsent(sent.parameters) && !isObject(sent.parameters)) throw wrongType(`${path}.parameters`, 'an object');
   if (!isAbsent(sent.strict) && typeof sent.strict !== 'boolean') throw wrongType(`${path}.strict`, 'a boolean');
-  const parameters = sent.parameters ?? { type: 'object' };
+  const parameters = argumentsSchema(sent.parameters);
   // Unlike in chat, a function is strict unless its request says otherwise.
   const shown = { description: null, ...sent, parameters: sent.parameters ?? null, strict: sent.strict ?? true };
   return { tool: { kind: 'function', name, parameters, inputPattern: undefined }, shown };

@@ -374,6 +374,22 @@ describe('sandbox POST /v1/chat/completions, tools', () => {
     assert.equal((await say('the time', { functions, function_call: 'none' })).message.function_call, undefined);
   });
 
+  it('sandbox chat calls a function whose schema names no type, or that has none, with an object', async () => {
+    for (const parameters of [
+      {},
+      { properties: { city: { const: 'Oslo' } } },
+      { anyOf: [{ required: [] }] },
+      undefined,
+    ]) {
+      const definition = { name: 'get_time', ...(parameters && { parameters }) };
+      const { message } = await say('the time', { tools: [{ type: 'function', function: definition }] });
+      const expected = parameters?.properties === undefined ? {} : { city: 'Oslo' };
+      assert.deepEqual(calledFunctions(message), [{ name: 'get_time', arguments: expected }]);
+      const { message: legacy } = await say('the time', { functions: [definition] });
+      assert.deepEqual(JSON.parse(String(legacy.function_call?.arguments)), expected);
+    }
+  });
+
   it('sandbox chat truncates tool calls at max_tokens like text', async () => {
     const { message, choice, usage } = await say('the weather', { tools: [weather], max_tokens: 3 });
     assert.equal(choice.finish_reason, 'length');

@@ -80,6 +80,12 @@ describe('sandbox POST /v1/responses, tools', () => {
     assert.equal(finished[0]?.type === 'function_call' && finished[0].arguments, json);
   });
 
+  it('sandbox responses call a function whose schema names no type with an object', async () => {
+    const tools = [{ type: 'function' as const, name: 'get_time', parameters: {}, strict: false }];
+    const [call] = functionCalls(await client.create({ input: 'What time is it?', tools }));
+    assert.deepEqual(JSON.parse(String(call?.arguments)), {});
+  });
+
   it('sandbox responses answer tool results with text that contains each', async () => {
     const input: OpenAI.Responses.ResponseInput = [{ role: 'user', content: 'Which weather at what time?' }];
     const called = await client.create({ input, tools: [weatherTool, clockTool] });
