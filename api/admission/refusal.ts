@@ -1,3 +1,4 @@
+import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { formatDollars } from '../../shared/money/cost.ts';
@@ -32,8 +33,9 @@ export function refusal(
   { config, load }: { readonly config: Config; readonly load: Pick<LoadGauge, 'drainMs'> },
   { job, parsed }: Pick<Submission, 'job' | 'parsed'>,
 ): ApiError {
+  const { capability } = job;
   const drainedMs = (): number => {
-    const ms = load.drainMs(job.capability, freedShare * config.queueLimit);
+    const ms = load.drainMs(capability, freedShare * config.queueLimit);
     return ms === undefined ? Math.min(config.queueWaitMs, usualRetryMs) : Math.min(Math.max(1000, ms), maxRetryMs);
   };
   const {
@@ -53,9 +55,9 @@ export function refusal(
     case 'rate':
       return rateRefusal(admission, config);
     case 'balance':
-      return quotaRefusal('balance', detail, `get more credit. ${config.contact}`);
+      return quotaRefusal('balance', { detail, capability, remedy: `get more credit. ${config.contact}` });
     case 'budget':
-      return quotaRefusal('budget', detail, 'raise its budget.');
+      return quotaRefusal('budget', { detail, capability, remedy: 'raise its budget.' });
     case 'unpriced':
       return parsed?.unpriced === undefined ? modelUnpriced() : extraUnpriced(parsed.unpriced);
     case 'suspended':
@@ -151,19 +153,33 @@ export const untilReleased = { retryable: true, retryAfterMs: 1000 } as const;
 
 const funds = { balance: 'The balance of this account', budget: 'The budget of this API key' };
 
-/**
- * @param what does not suffice
- * @param detail see `readShortage`
- * @param remedy an alternative to a smaller request
- */
-function quotaRefusal(what: keyof typeof funds, detail: string, remedy: string): ApiError {
+/** What a caller of each capability lowers for a request that may cost less. */
+const loweredFor: Readonly<Record<Capability, string>> = {
+  chat: 'max_tokens',
+  embedding: 'the length of the input',
+  image: 'n, size or quality',
+  transcription: 'the length of the recording',
+  speech: 'the length of the input',
+  video: 'seconds or size',
+};
+
+interface Shortage {
+  /** See `readShortage`. */
+  readonly detail: string;
+  readonly capability: Capability;
+  /** An alternative to a smaller request. */
+  readonly remedy: string;
+}
+
+/** @param what does not suffice */
+function quotaRefusal(what: keyof typeof funds, { detail, capability, remedy }: Shortage): ApiError {
   const { cost, left, held } = readShortage(detail);
   const isHeld = held > 0;
   const others = isHeld ? ` beside $${formatDollars(held)} that unfinished requests hold` : '';
   const first = isHeld ? 'Retry once they have ended, lower' : 'Lower';
   return new ApiError(
     'insufficient_quota',
-    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${formatDollars(cost)}; $${formatDollars(left)} remains${others}. ${first} max_tokens, or ${remedy}`,
+    `You exceeded your current quota, please check your plan and billing details. ${funds[what]} is insufficient: this request may cost up to $${formatDollars(cost)}; $${formatDollars(left)} remains${others}. ${first} ${loweredFor[capability]}, or ${remedy}`,
     { reason: what, ...(isHeld && untilReleased) },
   );
 }
