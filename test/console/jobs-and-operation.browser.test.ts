@@ -485,6 +485,20 @@ describe('operation', () => {
     });
   });
 
+  test('a table that is wider than its page is scrolled by keyboard', async () => {
+    await onPage('/operator/workers', async (page) => {
+      await page.setViewportSize({ width: 800, height: 900 });
+      for (const name of ['Queues', 'Workers']) {
+        const scroller = page.getByRole('region', { name, exact: true });
+        await scroller.focus();
+        await page.keyboard.press('ArrowRight');
+        const scrolled = (): Promise<number> =>
+          scroller.evaluate((one: unknown) => (one as { scrollLeft: number }).scrollLeft);
+        await eventually(async () => assert.ok((await scrolled()) > 0, name));
+      }
+    });
+  });
+
   test('the queue browser is a part of the console: its name, its way back, nothing from elsewhere, every button named', async () => {
     const page = await openPage(context);
     const elsewhere: string[] = [];

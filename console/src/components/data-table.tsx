@@ -31,7 +31,8 @@ export interface DataTableProps<Row> {
 /** Rows under column headers; on a phone each row is a card. */
 export function DataTable<Row>({ label, columns, rows, total, rowKey, onRowClick }: DataTableProps<Row>) {
   return (
-    <Box className={classes.scroller} style={{ overflowX: 'auto' }}>
+    // Focusable: only so can a wide table be scrolled by keyboard.
+    <Box className={classes.scroller} style={{ overflowX: 'auto' }} tabIndex={0} role="region" aria-label={label}>
       {/* Explicit roles: a table displayed as blocks is no longer a table to a screen reader. */}
       <Table className={classes.table} role="table" aria-label={label} highlightOnHover={onRowClick !== undefined}>
         <Table.Thead role="rowgroup">
