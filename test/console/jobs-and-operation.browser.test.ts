@@ -485,6 +485,22 @@ describe('operation', () => {
     });
   });
 
+  test('an error is read whole on a narrow phone, with the id of its request', async () => {
+    const requestId = `req_${'0123456789abcdef'.repeat(2)}`;
+    await onPage('/operator/workers', async (page) => {
+      await page.setViewportSize({ width: 340, height: 700 });
+      const headers = { 'x-request-id': requestId };
+      await page.route('**/admin/v1/users*', (route) => route.fulfill({ status: 400, headers, json: {} }));
+      await page.goto('/console/operator/users');
+      const text = page.getByRole('alert').getByText(requestId);
+      const hidden = await text.evaluate((one: unknown) => {
+        const { scrollWidth, clientWidth } = one as { scrollWidth: number; clientWidth: number };
+        return scrollWidth - clientWidth;
+      });
+      assert.equal(hidden, 0);
+    });
+  });
+
   test('a table that is wider than its page is scrolled by keyboard', async () => {
     await onPage('/operator/workers', async (page) => {
       await page.setViewportSize({ width: 800, height: 900 });

@@ -23,7 +23,7 @@ export function ErrorPanel({
       <Stack gap="xs" align="flex-start">
         <Text size="sm">{errorText(error)}</Text>
         {requestId !== undefined && (
-          <Text size="xs" c="dimmed">
+          <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
             Request {requestId}
           </Text>
         )}
