@@ -12,6 +12,8 @@ export interface User {
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly accountId: string;
+  /** Null before the first sign-in of somebody who signed up: that makes the account. */
+  readonly accountName: string | null;
   /** A disabled user cannot sign in. */
   readonly isDisabled: boolean;
   /** Milliseconds since 1970. */
@@ -37,23 +39,31 @@ export interface UserFilter {
 
 /** Lists users, newest first. */
 export async function listUsers(db: Database, { limit, after, account, search }: UserFilter): Promise<User[]> {
-  let users = db.selectFrom('users').selectAll();
-  if (account !== undefined) users = users.where('account_id', '=', account);
+  let users = selectUsers(db);
+  if (account !== undefined) users = users.where('users.account_id', '=', account);
   if (search !== undefined) {
-    users = users.where((is) => is.or([contains('email', search), contains('name', search)]));
+    users = users.where((is) => is.or([contains('users.email', search), contains('users.name', search)]));
   }
   if (after !== undefined) {
     const last = await db.selectFrom('users').select('created_at').where('id', '=', after).executeTakeFirst();
     if (last === undefined) return [];
-    users = users.where((is) => is(is.refTuple('created_at', 'id'), '<', is.tuple(last.created_at, after)));
+    users = users.where((is) => is(is.refTuple('users.created_at', 'users.id'), '<', is.tuple(last.created_at, after)));
   }
-  const rows = await users.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute();
+  const rows = await users.orderBy('users.created_at', 'desc').orderBy('users.id', 'desc').limit(limit).execute();
   return rows.map(userOf);
 }
 
 export async function findUser(db: Database, id: string): Promise<User | undefined> {
-  const row = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst();
+  const row = await selectUsers(db).where('users.id', '=', id).executeTakeFirst();
   return row && userOf(row);
+}
+
+function selectUsers(db: Database) {
+  return db
+    .selectFrom('users')
+    .leftJoin('accounts', 'accounts.id', 'users.account_id')
+    .selectAll('users')
+    .select('accounts.name as account_name');
 }
 
 /** A user to be created; without an account, with a new one. */
@@ -87,14 +97,14 @@ export async function createUser(db: Database, user: NewUser): Promise<User | un
         ...{ email_verified: 1, image: null, created_at: now, updated_at: now },
       })
       .onConflict((conflict) => conflict.column('email').doNothing())
-      .returningAll()
+      .returning('id')
       .executeTakeFirst();
     if (row === undefined) return undefined;
     if (user.accountId === undefined) {
       const firstCredit = { amount: credit, note: 'sign-up', createdBy: row.id };
       await ensureAccountIn(transaction, { id: accountId, name: email }, firstCredit);
     }
-    return userOf(row);
+    return findUser(transaction, row.id);
   });
 }
 
@@ -148,13 +158,14 @@ function lockedOperators(db: Database): Promise<{ id: string }[]> {
   return operators.where('disabled', '=', 0).where('id', 'in', ways).returning('id').execute();
 }
 
-function userOf(row: Selectable<UsersTable>): User {
+function userOf(row: Selectable<UsersTable> & { account_name: string | null }): User {
   return {
     id: row.id,
     email: row.email,
     name: row.name,
     role: row.role,
     accountId: row.account_id,
+    accountName: row.account_name,
     isDisabled: row.disabled === 1,
     createdAt: Date.parse(row.created_at),
   };

@@ -300,7 +300,7 @@ describe('operation', () => {
       await assertReadable(page, 'operator-move');
       await page.getByRole('button', { name: 'Move', exact: true }).click();
       await page.getByRole('dialog').waitFor({ state: 'detached' });
-      await page.getByRole('link', { name: 'acct_many_9' }).waitFor();
+      await page.getByRole('link', { name: 'Team 9.' }).waitFor();
     });
   });
 

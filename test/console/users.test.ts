@@ -56,6 +56,7 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     const link = new URL(body.invitation_url);
     assert.deepEqual([link.origin, link.pathname], [new URL(gateway.url).origin, '/console/reset-password']);
     assert.equal(link.searchParams.get('invited'), 'true');
+    assert.equal(body.account_name, 'ada@example.com');
     const path = `/admin/v1/accounts/${body.account_id}`;
     const given = await operator.call('POST', `${path}/credits`, { amount: 3 });
     assert.equal(given.status, 201, 'it can be given credit before the user comes');
@@ -78,7 +79,12 @@ describe('POST /admin/v1/users with sign-up closed', () => {
     const { client } = await guest('grace@example.com', { role: 'operator', account_id: 'default', name: 'Grace' });
     const { user, account } = (await client.call('GET', '/console/api/session')).body;
     assert.deepEqual([user.name, user.role, account.id], ['Grace', 'operator', 'default']);
-    assert.equal((await client.call('GET', '/admin/v1/users')).status, 200);
+    const { status, body: page } = await client.call('GET', '/admin/v1/users?account=default&search=grace');
+    assert.equal(status, 200);
+    assert.deepEqual(
+      page.data.map((listed: { id: string; account_name: string }) => [listed.id, listed.account_name]),
+      [[user.id, account.name]],
+    );
     await remove(user.id);
   });
 

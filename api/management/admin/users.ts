@@ -127,6 +127,7 @@ function userObject(user: User) {
     name: user.name,
     role: user.role,
     account_id: user.accountId,
+    account_name: user.accountName,
     disabled: user.isDisabled,
     created_at: user.createdAt,
   };

@@ -82,6 +82,7 @@ export const user = z.object({
   name: z.string(),
   role: z.enum(['user', 'operator']),
   account_id: z.string(),
+  account_name: z.string().nullable(),
   disabled: z.boolean(),
   created_at: ms,
 });

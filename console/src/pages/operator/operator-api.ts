@@ -33,6 +33,8 @@ export interface ConsoleUser {
   readonly name: string;
   readonly role: 'user' | 'operator';
   readonly account_id: string;
+  /** Null before the account's user has signed in for the first time. */
+  readonly account_name: string | null;
   /** A disabled user cannot sign in. */
   readonly disabled: boolean;
   readonly created_at: number;
@@ -58,8 +60,8 @@ export async function changeAccount(
   >,
 ): Promise<void> {
   await request('PATCH', `/admin/v1/accounts/${id}`, { body: values });
-  // An operator may have changed their own account.
-  await readAgain('/admin/v1/accounts', '/session');
+  // An operator may have changed their own account, and users are listed with its name.
+  await readAgain('/admin/v1/accounts', '/admin/v1/users', '/session');
 }
 
 /**

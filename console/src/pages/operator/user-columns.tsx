@@ -32,12 +32,12 @@ export function userColumns(own: string, onAction: OnAction): readonly Column<Co
     { title: 'Status', render: ({ disabled }) => <StatusBadge status={disabled ? 'disabled' : 'active'} /> },
     {
       title: 'Account',
-      render: ({ account_id: accountId }) => (
+      render: ({ account_id: accountId, account_name: accountName }) => (
         <Anchor
           size="sm"
           renderRoot={(props) => <Link to="/operator/accounts/$accountId" params={{ accountId }} {...props} />}
         >
-          {accountId}
+          {accountName ?? accountId}
         </Anchor>
       ),
     },
