@@ -174,7 +174,7 @@ describe('schemas that take too long', () => {
     ['by a pattern of property names', format({ const: { [text]: 1 }, patternProperties: { [pattern]: true } })],
     [
       'by the schema of a tool',
-      tool({ type: 'function', function: { name: 'f', parameters: { enum: [text], pattern } } }),
+      tool({ type: 'function', function: { name: 'f', parameters: { properties: { a: { enum: [text], pattern } } } } }),
     ],
     ['by a pattern of rare characters', format({ type: 'string', pattern: rare })],
     [
