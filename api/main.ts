@@ -7,7 +7,7 @@ import { DatabaseActivity } from '../shared/database/database-activity.ts';
 import { Secrets } from '../shared/database/secrets.ts';
 import { Inbox, readerOf } from '../shared/jobs/inbox.ts';
 import { Sweeper, sweepActions } from '../shared/jobs/settlement/sweeper.ts';
-import { ProcessReports } from '../shared/queue/process-registry.ts';
+import { ProcessReports, readReports } from '../shared/queue/process-registry.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { Closers } from '../shared/runtime/closers.ts';
@@ -75,6 +75,8 @@ async function start(): Promise<void> {
   closers.add(() => db.destroy());
   const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
   for (const warning of await checkRedisMemory(redis.client, config.allowsEviction)) log.warn(warning);
+  // The budgets of rotated keys are where a process of the release before finds them, if one runs.
+  await readReports(redis.client);
   const database = new DatabaseHealth(db);
   const watch = closers.use(
     new RedisWatch({

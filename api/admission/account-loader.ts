@@ -1,6 +1,7 @@
 import {
   type AccountMoney,
   budgetPeriodAt,
+  commonBudget,
   loadAccount,
   loadBudget,
   readMaxPriority,
@@ -9,7 +10,7 @@ import { readMoneyOfAccount } from '../../shared/accounts/accounts.ts';
 import { tellRedis } from '../../shared/accounts/sync-accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { newJobId } from '../../shared/ids.ts';
-import { raiseBudgets, readPredecessors, readSpent } from '../../shared/money/raise-to-ledger.ts';
+import { raiseBudgets, readBudgetKeys, readSpent, type SpendingKey } from '../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -64,16 +65,26 @@ export class AccountLoader {
     );
   }
 
-  async #loadBudget({ account, apiKeyId, budget }: Caller): Promise<void> {
+  async #loadBudget({ account, apiKeyId, budgetId, budget }: Caller): Promise<void> {
     if (budget === undefined) return;
     const now = this.#clock.now();
-    const { name, from } = budgetPeriodAt(budget.period, now);
+    const { period } = budget;
+    const key = { account, apiKeyId, budgetId, period };
+    const { name, from } = budgetPeriodAt(period, now);
     await this.#reads.read(async () => {
-      const keys = await readPredecessors(this.#db, account, apiKeyId);
-      const spent = await readSpent(this.#db, account, keys, from);
-      await loadBudget(this.#redis, { account, apiKeyId, period: name }, spent);
+      const common = commonBudget(key);
+      const keys = await readBudgetKeys(this.#db, account, apiKeyId);
+      const spent = await readSpent(this.#db, account, idsOf(keys), from);
+      // A key with another kind of period settles into its own.
+      const alike = keys.filter((other) => other.id === apiKeyId || (other.period ?? period) === period);
+      const shared = common === undefined ? undefined : { name: common, keys: idsOf(alike) };
+      await loadBudget(this.#redis, { account, apiKeyId, period: name, common: shared }, spent);
       // Jobs that ended just now are not in the ledger yet.
-      await raiseBudgets(this.#db, this.#redis, [{ account, apiKeyId, period: budget.period }], now);
+      await raiseBudgets(this.#db, this.#redis, [key], now);
     });
   }
+}
+
+function idsOf(keys: readonly SpendingKey[]): string[] {
+  return keys.map(({ id }) => id);
 }

@@ -11,7 +11,8 @@
 -- ARGV[9] '<jobs> <waiting> <active> <limit> <share> <beside>': unfinished jobs of an account from which on its next one gets a
 --          priority (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share
 --          of the rest that an account may fill while others wait; how many of its unfinished jobs wait beside the queue
--- ARGV[10] '' or the key's budget: 'nano-dollars period start', the start of the period in ms
+-- ARGV[10] '' or the key's budget: 'nano-dollars period start common', the start of the period in ms, and '' or the name of the
+--          budget that it shares with the keys which it was rotated to or from
 -- ARGV[11] 'requests tokens': the key's limits per minute, 0 for none
 -- ARGV[12] prefix of the queue's keys; '' on a Cluster
 -- ARGV[13] process that waits for the answers
@@ -87,12 +88,19 @@ withoutPriority, beside = tonumber(withoutPriority), tonumber(beside)
 local buckets
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
--- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply.
+-- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply,
+-- or if the key's jobs are not settled into it (see load-budget.lua).
 local maxBudget, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[10] ~= '' then
-  maxBudget, period, periodStart = string.match(ARGV[10], '^(%S+) (%S+) (%S+)$')
+  local common
+  maxBudget, period, periodStart, common = string.match(ARGV[10], '^(%S+) (%S+) (%S+) (%S*)$')
   maxBudget = tonumber(maxBudget)
-  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
+  budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from', 'common')
+  if common ~= '' and budget[5] == common then
+    budgetKey = prefix .. 'budget:' .. common
+    budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
+  elseif common ~= '' then budget = {}
+  end
   if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
     budget = false
   else

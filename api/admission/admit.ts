@@ -1,4 +1,4 @@
-import { budgetPeriodAt, type QueueTerms } from '../../shared/accounts/account-money.ts';
+import { budgetPeriodAt, commonBudget, type QueueTerms } from '../../shared/accounts/account-money.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import {
   type JobIdentity,
@@ -171,7 +171,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     sweepAfterMs,
     shedding ?? '',
     `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share} ${fill.beside}`,
-    caller.budget ? budgetText(caller.budget, time) : '',
+    caller.budget ? budgetText(caller, caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability, shardOf(job)),
     reader ?? '',
@@ -183,9 +183,9 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
   return (await script(redis, keys, args)).map(readReply);
 }
 
-function budgetText({ amount, period }: NonNullable<Caller['budget']>, now: number): string {
+function budgetText({ budgetId }: Caller, { amount, period }: NonNullable<Caller['budget']>, now: number): string {
   const { name, from } = budgetPeriodAt(period, now);
-  return `${amount} ${name} ${from}`;
+  return `${amount} ${name} ${from} ${commonBudget({ budgetId, period }) ?? ''}`;
 }
 
 function pushJob(args: (string | number)[], call: AdmitCall): void {

@@ -1,4 +1,4 @@
-import { budgetPeriodAt } from '../../shared/accounts/account-money.ts';
+import { budgetHash, budgetPeriodAt } from '../../shared/accounts/account-money.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -83,11 +83,13 @@ export class BodyGate {
   }
 
   async #refusal(caller: Caller): Promise<ApiError | undefined> {
-    const { account, apiKeyId, budget } = caller;
+    const { account, apiKeyId, budgetId, budget } = caller;
     const { redis, clock } = this.#parts;
     const [money, spent, rates] = await Promise.all([
       this.#money(caller),
-      budget === undefined ? [] : redis.hmget(accountKeys.budget(account, apiKeyId), 'period', 'spent', 'held'),
+      budget === undefined
+        ? []
+        : redis.hmget(budgetHash({ account, apiKeyId, budgetId, period: budget.period }), 'period', 'spent', 'held'),
       caller.rpm !== undefined || caller.tpm !== undefined
         ? redis.hmget(accountKeys.rate(account, apiKeyId), 'requests ', 'tokens ')
         : [],

@@ -234,6 +234,7 @@ function callerOf(key: ApiKey): Caller {
     tpm: key.tpm,
     modelLimits: key.modelLimits,
     budget: key.budget,
+    budgetId: key.budgetId,
     concurrency: key.concurrency,
     onDisconnect: key.onDisconnect,
     unsupportedParameters: key.unsupportedParameters,

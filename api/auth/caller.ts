@@ -14,6 +14,8 @@ export interface Caller extends KeySettings {
   readonly kind: KeyKind;
   /** The key's revision when it was read. A different one in Redis means that this caller is stale. */
   readonly revision: number;
+  /** As of `ApiKey`. */
+  readonly budgetId?: string | undefined;
 }
 
 /** Returns the API key of a request. @throws ApiError 401. */

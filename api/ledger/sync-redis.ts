@@ -1,9 +1,14 @@
-import { type BudgetPeriod, budgetPeriodAt, forgetBudget } from '../../shared/accounts/account-money.ts';
+import {
+  type BudgetedKey,
+  type BudgetPeriod,
+  budgetHash,
+  budgetPeriodAt,
+  forgetBudget,
+} from '../../shared/accounts/account-money.ts';
 import { syncKeyFlags } from '../../shared/accounts/key-flag.ts';
 import { syncAccounts } from '../../shared/accounts/sync-accounts.ts';
 import type { Database } from '../../shared/database/database.ts';
-import { type BudgetedKey, dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
-import { accountKeys } from '../../shared/redis/keys.ts';
+import { dropSettledHolds, raiseBudgets, raiseCharges } from '../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 
 /**
@@ -27,29 +32,32 @@ export async function raiseMoney(db: Database, redis: RedisClient, accounts: rea
 async function raiseBudgetsOf(db: Database, redis: RedisClient, accounts: readonly string[]): Promise<void> {
   const keys = await db
     .selectFrom('api_keys')
-    .select(['id', 'account_id', 'budget_period'])
+    .select(['id', 'account_id', 'budget_id', 'budget_period'])
     .where('account_id', 'in', accounts)
     .where('budget', 'is not', null)
     .where('revoked_at', 'is', null)
     .execute();
-  const budgets = keys.map(({ id, account_id: account, budget_period: period }) => ({
-    ...{ account, apiKeyId: id, period: (period ?? 'never') as BudgetPeriod },
+  const budgets = keys.map((key) => ({
+    ...{ account: key.account_id, apiKeyId: key.id, budgetId: key.budget_id ?? undefined },
+    period: (key.budget_period ?? 'never') as BudgetPeriod,
   }));
   const [seconds] = await redis.time();
   const now = Number(seconds) * 1000;
-  await forgetEarlierPeriods(redis, budgets, now);
+  await forgetStale(redis, budgets, now);
   await raiseBudgets(db, redis, budgets, now);
 }
 
 /**
  * Forgets the budgets that Redis has of an earlier period: it may have lost the current one, which admission would begin with
- * nothing spent. Admission loads what is missing.
+ * nothing spent. So are common ones while a process of the release before runs: it settles past them. Admission loads what is
+ * missing.
  */
-async function forgetEarlierPeriods(redis: RedisClient, budgets: readonly BudgetedKey[], now: number): Promise<void> {
+async function forgetStale(redis: RedisClient, budgets: readonly BudgetedKey[], now: number): Promise<void> {
   await Promise.all(
-    budgets.map(async ({ account, apiKeyId, period }) => {
-      const known = await redis.hget(accountKeys.budget(account, apiKeyId), 'period');
-      if (known !== null && known < budgetPeriodAt(period, now).name) await forgetBudget(redis, account, apiKeyId);
+    budgets.map(async (budget) => {
+      const [known, common] = await redis.hmget(budgetHash(budget), 'period', 'common');
+      const isEarlier = known && known < budgetPeriodAt(budget.period, now).name;
+      if (isEarlier || common) await forgetBudget(redis, budget.account, budget.apiKeyId);
     }),
   );
 }

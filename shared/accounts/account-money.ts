@@ -1,6 +1,7 @@
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
+import { writtenVersion } from '../runtime/wire-version.ts';
 
 const load = loadScript<number>(new URL('./load-account.lua', import.meta.url));
 const set = loadScript<number>(new URL('./set-account.lua', import.meta.url));
@@ -140,40 +141,71 @@ function periodStart(name: string): number {
   return name === 'never' ? 0 : Date.parse(name.slice(name.indexOf(':') + 1));
 }
 
+/** A key with a budget. */
+export interface BudgetedKey {
+  readonly account: string;
+  readonly apiKeyId: string;
+  /** As of `ApiKey`. */
+  readonly budgetId?: string | undefined;
+  readonly period: BudgetPeriod;
+}
+
+/** The version from which on processes know common budgets. */
+const commonSince = 2;
+
+/**
+ * Name of the budget that a key shares with those that it replaced, or that replaced it, if they have the same kind of period.
+ * Undefined: it has its own, as each key while a process of the release before runs, which would settle into that.
+ */
+export function commonBudget({ budgetId, period }: Pick<BudgetedKey, 'budgetId' | 'period'>): string | undefined {
+  return budgetId === undefined || writtenVersion() < commonSince ? undefined : `${budgetId}:${period}`;
+}
+
+/** The key in Redis of what was spent from a key's budget. */
+export function budgetHash(key: BudgetedKey): string {
+  return accountKeys.budget(key.account, commonBudget(key) ?? key.apiKeyId);
+}
+
+/** A budget to be loaded. */
+export interface LoadedBudget {
+  readonly account: string;
+  readonly apiKeyId: string;
+  /** Name of the period. */
+  readonly period: string;
+  /** The name of a common budget, and all keys that spend it. */
+  readonly common?: { readonly name: string; readonly keys: readonly string[] } | undefined;
+}
+
 /**
  * Loads a key's spending since its budget's period began, unless Redis has it. The outbox is not in the ledger yet, so
  * `raiseBudgets` must follow.
  */
 export async function loadBudget(
   redis: RedisClient,
-  { account, apiKeyId, period }: { readonly account: string; readonly apiKeyId: string; readonly period: string },
+  { account, apiKeyId, period, common }: LoadedBudget,
   spent: number,
 ): Promise<void> {
-  const keys = [
-    accountKeys.budget(account, apiKeyId),
-    accountKeys.running(account, apiKeyId),
-    accountKeys.reserved(account),
-  ];
-  await loadSpent(redis, keys, [period, spent, periodStart(period)]);
+  const keys = [accountKeys.budget(account, common?.name ?? apiKeyId), accountKeys.reserved(account)];
+  for (const id of common?.keys ?? [apiKeyId]) {
+    keys.push(accountKeys.budget(account, id), accountKeys.running(account, id));
+  }
+  await loadSpent(redis, keys, [period, spent, periodStart(period), common?.name ?? '']);
 }
 
-/** Drops a key's budget from Redis after its settings changed: admission loads it again. */
+/** Drops a key's budget from Redis after its settings changed, with what it shares: admission loads it again. */
 export async function forgetBudget(redis: RedisClient, account: string, apiKeyId: string): Promise<void> {
-  await redis.del(accountKeys.budget(account, apiKeyId));
+  const own = accountKeys.budget(account, apiKeyId);
+  const common = await redis.hget(own, 'common');
+  await redis.del(own, ...(common ? [accountKeys.budget(account, common)] : []));
 }
 
 /**
- * An API key's spending in the current period of its budget, in nano-dollars, without unfinished jobs. Undefined while Redis has
+ * The spending in the current period of an API key's budget, in nano-dollars, without unfinished jobs. Undefined while Redis has
  * none of this kind of period: the key has not been used since its budget was set, or since Redis lost it.
  */
-export async function readBudget(
-  redis: RedisClient,
-  account: string,
-  apiKeyId: string,
-  period: BudgetPeriod,
-): Promise<number | undefined> {
-  const [name, spent] = await redis.hmget(accountKeys.budget(account, apiKeyId), 'period', 'spent');
-  const current = budgetPeriodAt(period, Date.now()).name;
+export async function readBudget(redis: RedisClient, key: BudgetedKey): Promise<number | undefined> {
+  const [name, spent] = await redis.hmget(budgetHash(key), 'period', 'spent');
+  const current = budgetPeriodAt(key.period, Date.now()).name;
   if (name?.split(':')[0] !== current.split(':')[0]) return undefined;
   return name === current ? Number(spent ?? 0) : 0;
 }

@@ -58,6 +58,7 @@ export function apiKeyOf(row: Selectable<ApiKeysTable>): ApiKey {
     createdAt: row.created_at,
     revokedAt: row.revoked_at ?? undefined,
     rotatedTo: row.rotated_to ?? undefined,
+    budgetId: row.budget_id ?? undefined,
     lastUsedAt: row.last_used_at ?? undefined,
     expiresAt: row.expires_at ?? undefined,
     capabilities: parsed<Capability[]>(row.capabilities),

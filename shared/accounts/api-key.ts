@@ -86,6 +86,8 @@ export interface ApiKey extends KeySettings {
   readonly revokedAt: number | undefined;
   /** Id of the key that replaced it. */
   readonly rotatedTo: string | undefined;
+  /** Id of the first of the keys that replaced one another, which spend one budget; undefined: it was never rotated. */
+  readonly budgetId: string | undefined;
   /** Up to a minute behind. */
   readonly lastUsedAt: number | undefined;
 }

@@ -102,8 +102,9 @@ export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<v
 
 /**
  * Creates a key with the same name and settings, and lets the old one expire after `overlapMs` (unless it expires earlier), or
- * revokes it at once if that is 0. A key may be rotated again, to replace a text that was lost. Returns undefined if the old
- * key is no longer valid. If Redis fails afterwards, the error is thrown: a repeat tells it that the old key is revoked.
+ * revokes it at once if that is 0. A key may be rotated again, to replace a text that was lost. All of them spend one budget (see
+ * migration 028). Returns undefined if the old key is no longer valid. If Redis fails afterwards, the error is thrown: a repeat
+ * tells it that the old key is revoked.
  * @param max valid keys that its account may have
  * @throws ApiError 400 if there are so many, and the overlap would add one
  */
@@ -141,7 +142,8 @@ export async function rotateApiKey(
       .set({ rotated_to: created.id, ...(overlapMs === 0 ? { revoked_at: now } : { expires_at: expiresAt }) })
       .where('id', '=', id)
       .execute();
-    return { old, created };
+    const newest = transaction.selectFrom('api_keys').selectAll().where('id', '=', created.id);
+    return { old, created: apiKeyOf(await newest.executeTakeFirstOrThrow()) };
   });
   if (rotated === undefined) {
     // It may have been revoked by a rotation that Redis was not told of.

@@ -11,7 +11,8 @@ const version = 1;
  * do needs the database.
  */
 export async function rememberKey(redis: RedisClient, { hash, lastUsedAt: _, ...key }: ApiKey): Promise<void> {
-  if (key.kind === 'standard') await redis.set(knownKey(hash), JSON.stringify({ v: version, ...key }));
+  const copy = { v: version, ...key, budgetId: key.budgetId ?? null };
+  if (key.kind === 'standard') await redis.set(knownKey(hash), JSON.stringify(copy));
 }
 
 /** Removes a revoked key. */
@@ -23,6 +24,11 @@ export async function forgetKey(redis: RedisClient, hash: string): Promise<void>
 export async function recallKey(redis: RedisClient, hash: string): Promise<ApiKey | undefined> {
   const text = await redis.get(knownKey(hash));
   if (text === null) return undefined;
-  const { v, ...key } = JSON.parse(text) as ApiKey & { v: number };
-  return v === version && key.kind === 'standard' ? { ...key, hash } : undefined;
+  const { v, budgetId, ...key } = JSON.parse(text) as Omit<ApiKey, 'budgetId'> & {
+    v: number;
+    budgetId?: string | null;
+  };
+  // A process of the release before does not copy it: the key might spend a budget of its own.
+  if (budgetId === undefined) return undefined;
+  return v === version && key.kind === 'standard' ? { ...key, budgetId: budgetId ?? undefined, hash } : undefined;
 }

@@ -183,8 +183,9 @@ export interface ApiKeysTable {
   budget: number | null;
   /** Null without a budget. */
   budget_period: 'day' | 'week' | 'month' | 'never' | null;
-  /** Id of the key that replaced it. */
+  /** Id of the key that replaced it, and of the first of them: a trigger writes that. */
   rotated_to: string | null;
+  budget_id: string | null;
   /** To the minute; not updated while the database is down. */
   last_used_at: number | null;
 }

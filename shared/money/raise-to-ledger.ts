@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { sql } from 'kysely';
-import { type BudgetPeriod, budgetPeriodAt } from '../accounts/account-money.ts';
+import { type BudgetedKey, type BudgetPeriod, budgetHash, budgetPeriodAt } from '../accounts/account-money.ts';
 import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
 import { chargeField, type JobRecord, lateField, parseRecord, recordField } from '../jobs/settlement/outbox.ts';
@@ -21,7 +20,7 @@ const readingsApartMs = 20;
 /** A sum kept by Redis and the ledger: an account's charges, or a key's spending from its budget. */
 interface LedgerSum {
   readonly account: string;
-  /** The budget's key and the rotated keys before it; left out: the account's own sum. */
+  /** All keys that spend the budget; left out: the account's own sum. */
   readonly keys?: readonly string[];
   /** Jobs created before do not count. */
   readonly from: number;
@@ -30,13 +29,6 @@ interface LedgerSum {
   readonly field: 'charged' | 'spent';
   /** The budget's period: in another one nothing is raised. */
   readonly period?: string;
-}
-
-/** A key with a budget. */
-export interface BudgetedKey {
-  readonly account: string;
-  readonly apiKeyId: string;
-  readonly period: BudgetPeriod;
 }
 
 /**
@@ -60,24 +52,39 @@ export async function raiseBudgets(
   budgets: readonly BudgetedKey[],
   now: number,
 ): Promise<void> {
-  const sums: LedgerSum[] = [];
-  for (const { account, apiKeyId, period } of budgets) {
+  const sums = new Map<string, LedgerSum>();
+  for (const budget of budgets) {
+    const { account, apiKeyId, period } = budget;
+    const hash = budgetHash(budget);
+    if (sums.has(hash)) continue;
     const { name, from } = budgetPeriodAt(period, now);
-    const keys = await readPredecessors(db, account, apiKeyId);
-    sums.push({ account, keys, from, hash: accountKeys.budget(account, apiKeyId), field: 'spent', period: name });
+    const keys = (await readBudgetKeys(db, account, apiKeyId)).map(({ id }) => id);
+    sums.set(hash, { account, keys, from, hash, field: 'spent', period: name });
   }
-  await raiseAll(db, redis, sums);
+  await raiseAll(db, redis, [...sums.values()]);
 }
 
-/** A key and the keys it replaced: rotating a key does not reset its budget. */
-export async function readPredecessors(db: Database, account: string, apiKeyId: string): Promise<string[]> {
-  const { rows } = await sql<{ id: string }>`
-    with recursive chain (id) as (
-      select id from api_keys where account_id = ${account} and id = ${apiKeyId}
-      union
-      select api_keys.id from api_keys join chain on api_keys.rotated_to = chain.id where api_keys.account_id = ${account}
-    ) select id from chain`.execute(db);
-  return rows.length === 0 ? [apiKeyId] : rows.map(({ id }) => id);
+/** A key, and the kind of its budget's period; undefined: it has no budget. */
+export interface SpendingKey {
+  readonly id: string;
+  readonly period: BudgetPeriod | undefined;
+}
+
+/** A key, those that it replaced, and those that replaced it: rotating a key neither resets its budget nor multiplies it. */
+export async function readBudgetKeys(db: Database, account: string, apiKeyId: string): Promise<SpendingKey[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(['id', 'budget_period'])
+    .where('account_id', '=', account)
+    .where((is) =>
+      is.or([
+        is('id', '=', apiKeyId),
+        is('budget_id', '=', is.selectFrom('api_keys').select('budget_id').where('id', '=', apiKeyId)),
+      ]),
+    )
+    .execute();
+  if (rows.length === 0) return [{ id: apiKeyId, period: undefined }];
+  return rows.map(({ id, budget_period: period }) => ({ id, period: period ?? undefined }));
 }
 
 /** Spending of an account's keys since a time, by the ledger. */

@@ -86,9 +86,9 @@ export const accountKeys = {
   reserved: (account: string): string => `${root}:{m${tagOf(account)}}:reserved`,
   /**
    * An API key's use of its budget (hash): `period` and when it began (`from`), `spent` and `held` in it, in nano-dollars;
-   * `raised`: see raise.lua.
+   * `raised`: see raise.lua. Of a key that shares its budget only `common`: the name of the budget that has these.
    */
-  budget: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:budget:${apiKeyId}`,
+  budget: (account: string, name: string): string => `${root}:{m${tagOf(account)}}:budget:${name}`,
   /** An API key's rates (hash); see rate-buckets.lua. */
   rate: (account: string, apiKeyId: string): string => `${root}:{m${tagOf(account)}}:rate:${apiKeyId}`,
   /** The revision of an API key while it is active, `0` once revoked; absent means: ask the database. */

@@ -105,6 +105,7 @@ describe('API keys', () => {
       revision: 1,
       revokedAt: undefined,
       rotatedTo: undefined,
+      budgetId: undefined,
       lastUsedAt: undefined,
       ...allSettings,
     });
@@ -310,7 +311,7 @@ describe('API keys', () => {
     assert.deepEqual(created, rotated.key);
     const { id, hash, prefix, revision, createdAt, ...settings } = created;
     const { id: _id, hash: _hash, prefix: _prefix, revision: _revision, createdAt: _createdAt, ...previous } = old;
-    assert.deepEqual(settings, previous);
+    assert.deepEqual(settings, { ...previous, budgetId: old.id });
     assert.notEqual(id, old.id);
     assert.equal(hash, hashApiKey(rotated.text));
     assert.equal(prefix, rotated.text.slice(0, 16));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
@@ -57,10 +57,16 @@ const newPostgres = async () => ({ dataDir: folder, databaseUrl: await server.cr
 type Place = Awaited<ReturnType<typeof newSqlite>> | Awaited<ReturnType<typeof newPostgres>>;
 
 /** What a newer version does to a database that this one has made. */
-async function migrateFurther({ dataDir, databaseUrl }: Place, later: readonly Migration[]): Promise<void> {
+async function migrateFurther(place: Place, later: readonly Migration[]): Promise<void> {
+  const known = readMigrations(place.databaseUrl === undefined ? 'sqlite' : 'postgres');
+  await migrateTo(place, [...known, ...later]);
+}
+
+async function migrateTo({ dataDir, databaseUrl }: Place, migrations: readonly Migration[]): Promise<void> {
   if (databaseUrl === undefined) {
-    openSqliteFile(join(dataDir, databaseFile), [...readMigrations('sqlite'), ...later]).close();
-  } else await migratePostgres(databaseUrl, { migrations: [...readMigrations('postgres'), ...later] });
+    await mkdir(dataDir, { recursive: true });
+    openSqliteFile(join(dataDir, databaseFile), [...migrations]).close();
+  } else await migratePostgres(databaseUrl, { migrations: [...migrations] });
 }
 
 const clients: pg.Client[] = [];
@@ -94,6 +100,37 @@ for (const [kind, newDatabase] of [
       assert.deepEqual({ missing, newer, minVersion }, { missing: [], newer: [expand.name], minVersion: 0 });
       // The versions before the first such step look for names that they do not know here.
       assert.ok(!(await namesIn(place)).includes(expand.name));
+    });
+
+    test(`keys that were rotated before ${kind} knew common budgets spend one, as those that are rotated by any version`, async () => {
+      const place = await newDatabase();
+      const all = readMigrations(place.databaseUrl === undefined ? 'sqlite' : 'postgres');
+      await migrateTo(
+        place,
+        all.filter(({ name }) => name < '028'),
+      );
+      const key = (id: string, next: string | null) =>
+        `INSERT INTO api_keys (id, account_id, name, hash, prefix, created_at, rotated_to)
+         VALUES ('${id}', 'default', 'key', '${id}', 'sk', 1, ${next === null ? 'NULL' : `'${next}'`})`;
+      const rows = [key('a', 'b'), key('b', 'c'), key('c', null), key('d', 'e'), key('e', null), key('f', null)];
+      // As the release before rotates: e once, a for the second time, and a key that never was.
+      const rotations = [
+        key('g', null),
+        "UPDATE api_keys SET rotated_to = 'g' WHERE id = 'e'",
+        key('h', null),
+        "UPDATE api_keys SET rotated_to = 'h', expires_at = 5 WHERE id = 'a'",
+        key('i', null),
+        "UPDATE api_keys SET rotated_to = 'i' WHERE id = 'f'",
+      ];
+      await migrateTo(place, [...all.filter(({ name }) => name < '028'), { name: '027-rows', sql: rows.join(';') }]);
+      await migrateTo(place, all);
+      await migrateTo(place, [...all, { name: '990-rotations', sql: rotations.join(';') }]);
+      const db = await openDatabase(place);
+      const found = await db.selectFrom('api_keys').select(['id', 'budget_id']).orderBy('id').execute();
+      await db.destroy();
+      const budgets = Object.fromEntries(found.map(({ id, budget_id: budget }) => [id, budget]));
+      const expected = { a: 'a', b: 'a', c: 'a', d: 'd', e: 'd', f: 'f', g: 'd', h: 'a', i: 'f' };
+      assert.deepEqual(budgets, expected);
     });
 
     test(`a version refuses a database of ${kind} whose minimum is above its own, and leaves it as it is`, async () => {

@@ -2,7 +2,7 @@ import { budgetPeriodAt, readBudget } from '../../../shared/accounts/account-mon
 import { type ApiKey, keyStatus } from '../../../shared/accounts/api-key.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
-import { readPredecessors, readSpent } from '../../../shared/money/raise-to-ledger.ts';
+import { readBudgetKeys, readSpent } from '../../../shared/money/raise-to-ledger.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 
 /** A key as shown in the console and to operators. Never its text, which only the response that creates it contains. */
@@ -43,11 +43,13 @@ export async function keyObject(redis: RedisClient, db: Database, key: ApiKey): 
   };
 }
 
-/** What a key has spent of its budget, in nano-dollars: as Redis knows it, which has the latest jobs, or else the ledger. */
-async function readSpentOf(redis: RedisClient, db: Database, { accountId, id, budget }: ApiKey): Promise<number> {
+/** What is spent of a key's budget, in nano-dollars: as Redis knows it, which has the latest jobs, or else the ledger. */
+async function readSpentOf(redis: RedisClient, db: Database, key: ApiKey): Promise<number> {
+  const { accountId, id, budgetId, budget } = key;
   if (budget === undefined) return 0;
-  const known = await readBudget(redis, accountId, id, budget.period);
+  const known = await readBudget(redis, { account: accountId, apiKeyId: id, budgetId, period: budget.period });
   if (known !== undefined) return known;
   const { from } = budgetPeriodAt(budget.period, Date.now());
-  return await readSpent(db, accountId, await readPredecessors(db, accountId, id), from);
+  const keys = (await readBudgetKeys(db, accountId, id)).map((spending) => spending.id);
+  return await readSpent(db, accountId, keys, from);
 }

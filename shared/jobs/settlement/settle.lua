@@ -30,10 +30,18 @@ local function add(sums, key, field, amount)
   sums[key][field] = math.max(-most, math.min(most, (sums[key][field] or 0) + amount))
 end
 
--- The period of a key's budget and when it began; both empty if the key has no budget.
-local function budgetOf(budget)
-  if known[budget] == nil then known[budget] = redis.call('HMGET', budget, 'period', 'from') end
-  return known[budget][1], tonumber(known[budget][2] or nil)
+-- The hash of a key's budget, which the key's own names if it is common, its period and when that began; both empty if the key
+-- has no budget.
+local function budgetOf(own)
+  if known[own] == nil then
+    local budget, read = own, redis.call('HMGET', own, 'period', 'from', 'common')
+    if read[3] then
+      budget = prefix .. 'budget:' .. read[3]
+      read = redis.call('HMGET', budget, 'period', 'from')
+    end
+    known[own] = {budget, read[1], read[2]}
+  end
+  return known[own][1], known[own][2], tonumber(known[own][3] or nil)
 end
 
 -- When a job was created: the first 48 bits of its id. (In two parts, as numbers of the embedded Redis have 32 bits.)
@@ -44,8 +52,7 @@ end
 
 -- A job's cost counts in the budget's period if it was admitted under that period, or was created in it whatever the budget was.
 local function spend(apiKey, job, held, period, charged)
-  local budget = prefix .. 'budget:' .. apiKey
-  local current, from = budgetOf(budget)
+  local budget, current, from = budgetOf(prefix .. 'budget:' .. apiKey)
   if not current then return end
   if period == current then add(budgets, budget, 'held', -held) end
   if charged > 0 and (period == current or (from and timeOf(job) >= from)) then add(budgets, budget, 'spent', charged) end

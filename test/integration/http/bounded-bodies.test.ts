@@ -2,8 +2,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { WebSocket } from 'ws';
+import { findApiKeyByHash } from '../../../shared/accounts/api-keys.ts';
 import { changeAccount } from '../../../shared/accounts/change-account.ts';
+import { rotateApiKey } from '../../../shared/accounts/change-api-key.ts';
 import { openDatabase } from '../../../shared/database/database.ts';
+import { hashApiKey } from '../../../shared/ids.ts';
 import { held } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -86,6 +89,16 @@ describe('bodies over 64 KiB', () => {
     // A budget is loaded by the first admission.
     await assertErrorAnswer(await post(held('Hi'), poor), 429, 'insufficient_quota');
     for (const answer of await askByHead(poor)) assert.deepEqual(answer, { status: 429, code: 'insufficient_quota' });
+    const db = await openDatabase(gateway);
+    const redis = new Redis(gateway.redisUrl);
+    const old = await findApiKeyByHash(db, hashApiKey(poor));
+    const next = old && (await rotateApiKey(db, redis, old, 60_000));
+    redis.disconnect();
+    await db.destroy();
+    await assertErrorAnswer(await post(held('Hi'), next?.text as string), 429, 'insufficient_quota');
+    for (const key of [poor, next?.text as string]) {
+      for (const answer of await askByHead(key)) assert.deepEqual(answer, { status: 429, code: 'insufficient_quota' });
+    }
   });
 
   const post = (body: object, key: string, headers: Record<string, string> = {}): Promise<Response> =>

@@ -203,7 +203,7 @@ describe('budget of an API key', () => {
     assert.equal(verdict, 'admitted');
     assert.deepEqual((await ask({ hold: costs(11) })).verdict, 'budget');
     await end(job, 20);
-    assert.equal(await money.readBudget(jobs.redis, account, 'key', 'month'), 30);
+    assert.equal(await money.readBudget(jobs.redis, { account, apiKeyId: 'key', period: 'month' }), 30);
     assert.deepEqual(await state(), { credit: undefined, charged: 20, held: 0 });
     assert.equal((await ask({ hold: costs(20) })).verdict, 'admitted');
   });

@@ -11,7 +11,7 @@ import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 
-const { ProcessReports } = await loadProduct<typeof import('../../../shared/queue/process-registry.ts')>(
+const { ProcessReports, readReports } = await loadProduct<typeof import('../../../shared/queue/process-registry.ts')>(
   'shared/queue/process-registry',
 );
 const { writtenVersion, writeFor, readVersions, isOtherVersion, countUnread } =
@@ -88,6 +88,18 @@ describe('the version that a process writes', () => {
     await open('worker-old');
     await newer.report();
     assert.equal(writtenVersion(), readVersions.newest);
+  });
+
+  test('a process knows what it is to write before it reports itself', async () => {
+    const redis = queues.jobs.redis;
+    const now = Number((await redis.time())[0]) * 1000;
+    await redis.zadd(processesKey, now - 16_000, 'worker-gone 1 1');
+    await readReports(redis);
+    assert.equal(writtenVersion(), readVersions.newest);
+    await redis.zadd(processesKey, now, 'worker-old 1 1');
+    await readReports(redis);
+    assert.equal(writtenVersion(), 1);
+    await redis.zrem(processesKey, 'worker-old 1 1', 'worker-gone 1 1');
   });
 
   test('a process that died without leaving no longer counts after three silent reports', async () => {

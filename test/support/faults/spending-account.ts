@@ -117,7 +117,7 @@ export class SpendingAccount {
     assert.deepEqual(await readAccountMoney(redis, this.id), { credit, charged: spent, held: 0 });
     const account = await findAccount(db, this.id);
     assert.deepEqual([account?.credit, account?.charged], [credit, spent]);
-    assert.equal(await readBudget(redis, this.id, this.#keyId, period), spent);
+    assert.equal(await readBudget(redis, { account: this.id, apiKeyId: this.#keyId, period }), spent);
     assert.equal(await redis.hget(accountKeys.budget(this.id, this.#keyId), 'held'), '0');
     assert.equal(await redis.zcard(accountKeys.holds(this.id)), 0);
     assert.ok(spent > 0 && spent <= Math.min(credit, budget), `${this.id}: ${spent} of ${credit} and ${budget}`);
