@@ -97,7 +97,7 @@ function cleanEnvironment() {
   const settings =
     /(_API_KEY|_AUTH_TOKEN|_BASE_URL)$|^(SLUICE|WORKER|OPENAI|AWS)_|^(REDIS_\w+|DATABASE_URL|BLOBS_URL|PUBLIC_URL|PORT|HOST|LOG_LEVEL)$/;
   const wanted = new Set([
-    ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_DATABASE', 'SLUICE_TEST_REDIS'],
+    ...['SLUICE_SOAK', 'SLUICE_TEST_BASE_URL', 'SLUICE_TEST_PORT', 'SLUICE_TEST_DATABASE', 'SLUICE_TEST_REDIS'],
     // Which requests and faults are drawn again; see test/campaign and test/fuzz.
     ...['SLUICE_CAMPAIGN_SEED', 'SLUICE_FUZZ_SEED'],
     // How long the calm of test/deploy/alert-drills.test.ts is.
