@@ -88,13 +88,16 @@ export class ProcessReports {
 /** Sets the version that this process writes to what the running ones read, before it reports itself. */
 export async function readReports(redis: RedisClient): Promise<void> {
   const now = Number((await redis.time())[0]) * 1000;
-  writeFor((await redis.zrangebyscore(processesKey, now - silenceMs, '+inf')).map(readMember));
+  writeFor((await readMembers(redis, now)).map(readMember));
 }
 
 /** Ids of the processes that run. @param now by Redis's clock */
 export async function runningProcesses(redis: RedisClient, now: number): Promise<string[]> {
-  const members = await redis.zrangebyscore(processesKey, now - silenceMs, '+inf');
-  return members.map((member) => member.split(' ', 1)[0] as string);
+  return (await readMembers(redis, now)).map((member) => member.split(' ', 1)[0] as string);
+}
+
+function readMembers(redis: RedisClient, now: number): Promise<string[]> {
+  return redis.zrangebyscore(processesKey, now - silenceMs, '+inf');
 }
 
 function readMember(member: unknown): VersionRange {

@@ -36,12 +36,8 @@ function beginContent(response: ServerResponse, counts: Json): void {
   );
 }
 
-/** Output tokens of the words, as Gemini counts them, and as they are estimated at least: by an upper bound where counting takes too long. */
+/** Output tokens of the words, as Gemini counts them, and as they are estimated. */
 const written = words.length;
-
-function assertWritten(output: unknown): void {
-  assert.ok(Number(output) >= written && Number(output) <= 2 * written, `${output} tokens of output`);
-}
 
 describe('what a vendor has counted of an answer that is cut off', () => {
   let vendor: FixtureVendor;
@@ -52,6 +48,9 @@ describe('what a vendor has counted of an answer that is cut off', () => {
       ['anthropic', 'gemini'].map((name) => [name, { base_url: vendor.baseUrl, api_key: `key-of-${name}-1234` }]),
     );
     records = await JobRecords.start({ configuration: { vendors } });
+    // Its worker loads the tokenizer for the first: on a busy machine that is too late to count it, and a bound is charged.
+    vendor.answer((response) => beginMessage(response, { input_tokens: 10, output_tokens: 1 }));
+    await cut('/v1/messages', { model: 'claude-haiku-4-5' });
   });
   after(async () => {
     await records?.stop();
@@ -79,11 +78,10 @@ describe('what a vendor has counted of an answer that is cut off', () => {
         vendor.answer((response) => beginMessage(response, { input_tokens: 10, ...counts }));
         const { usage, cost } = await cut(path, { model: 'claude-haiku-4-5' });
         const { prompt_tokens: prompt, completion_tokens: output, prompt_tokens_details: details, estimated } = usage;
-        assert.deepEqual([prompt, estimated], [100_010, true]);
-        assertWritten(output);
+        assert.deepEqual([prompt, output, estimated], [100_010, written, true]);
         assert.deepEqual(details, { cached_tokens: read, cache_write_tokens: stored });
         // Haiku 4.5: $1 for a million tokens of input, a tenth of that for cached ones, 1.25 for those that are written there.
-        const expected = 10 + read * 0.1 + stored * 1.25 + Number(output) * 5;
+        const expected = 10 + read * 0.1 + stored * 1.25 + written * 5;
         assert.ok(Math.abs(cost - expected / 1e6) < 1e-9, `${cost} for ${expected / 1e6}`);
       }
     });
@@ -95,8 +93,7 @@ describe('what a vendor has counted of an answer that is cut off', () => {
       setTimeout(() => response.destroy(), 100);
     });
     const { usage } = await cut('/v1/messages', { model: 'claude-haiku-4-5' }, 'failed');
-    assert.equal(usage.prompt_tokens, 100_010);
-    assertWritten(usage.completion_tokens);
+    assert.deepEqual([usage.prompt_tokens, usage.completion_tokens], [100_010, written]);
   });
 
   it('a completion of several prompts, each a call that counts its own, is estimated', async () => {
@@ -106,7 +103,7 @@ describe('what a vendor has counted of an answer that is cut off', () => {
       prompt: ['One', 'Two'],
       messages: undefined,
     });
-    assert.ok(Number(usage.prompt_tokens) < 200, JSON.stringify(usage));
+    assert.ok(Number(usage.prompt_tokens) < 50, JSON.stringify(usage));
   });
 
   it('a chat with Gemini is charged for the sounds and thoughts that its vendor has counted', async () => {
@@ -134,8 +131,8 @@ describe('what a vendor has counted of an answer that is cut off', () => {
         readonly prompt_tokens: number;
         readonly completion_tokens: number;
       };
-      assert.ok(prompt > 5 && prompt < 200, `${prompt} tokens of input`);
-      assertWritten(output);
+      assert.ok(prompt > 5 && prompt < 50, `${prompt} tokens of input`);
+      assert.equal(output, written);
     }
   });
 });
