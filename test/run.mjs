@@ -14,6 +14,7 @@ import { installClients, languageNames, missingTool } from './clients/languages.
 import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
 import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before.mjs';
 import { clusterSuites, databaseSuites, longSuites, slowSuites, suitesOf } from './suites.mjs';
+import { count, failedTests, lastNamed } from './tap-report.mjs';
 import { installValkey } from './valkey/valkey.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
@@ -106,26 +107,9 @@ function cleanEnvironment() {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => wanted.has(name) || !settings.test(name)));
 }
 
-/** The number in a summary line of the TAP report, such as `# skipped 0`. */
-function count(report, name) {
-  return Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(report)?.[1] ?? Number.NaN);
-}
-
 /** What to read first of a failed run, said once more at its end: what a run of one group prints is far above that of the next. */
 const failures = [];
 const failuresSaid = 20;
-const linesOfFailure = 40;
-
-/** The tests that failed in a TAP report, each with where it stands and its error; those that failed by their subtests are left out. */
-function failedTests(report) {
-  const found = report.matchAll(/^( *)not ok \d+ - (.*)\n\1 {2}---\n([\s\S]*?)\n\1 {2}\.\.\.$/gm);
-  return [...found]
-    .filter(([, , , details]) => !details.includes("failureType: 'subtestsFailed'"))
-    .map(([, , name, details]) => [`✖ ${name}`, ...details.split('\n').slice(0, linesOfFailure)].join('\n'));
-}
-
-/** The tests that a report names last: where a process was that ended in the middle, by a signal say. */
-const lastNamed = (report) => (report.match(/^ *(# Subtest: |(not )?ok \d).*$/gm) ?? []).slice(-8).join('\n');
 
 /** Much of what a process does at its start is to compile: the hundreds that the suites start have that from the first. */
 const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
@@ -139,6 +123,8 @@ const sharing = { 'vendors/': 8, 'unit/': 5 };
 const sharingSince = 22;
 
 const running = new Set();
+/** Whether a signal has ended the run: then no further suites start. */
+let isEnded = false;
 
 /**
  * Runs suites with one version of Node: first those with a browser, then all others. What shares processes comes after the slow
@@ -188,6 +174,7 @@ function dealParts(files) {
 
 /** One run of `node --test`: so many files at a time, or `none` apart. Returns whether all its tests passed. */
 async function runTogether({ version, files, settings, on }, concurrency) {
+  if (isEnded) return false;
   const node = await findNode(version);
   const reports = mkdtempSync(join(tmpdir(), 'sluice-test-report-'));
   const tap = join(reports, 'report.tap');
@@ -258,8 +245,11 @@ if (suites.length === 0) {
 await installFor(suites);
 const files = suites.map((path) => join(folder, path));
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
-process.on('SIGINT', () => {});
+process.on('SIGINT', () => {
+  isEnded = true;
+});
 process.on('SIGTERM', () => {
+  isEnded = true;
   for (const child of running) child.kill('SIGTERM');
 });
 
@@ -290,7 +280,7 @@ if (passed && further.length > 0) {
   if (process.env.SLUICE_SOAK) for (const each of further) passed = (await run(each)) && passed;
   else passed = (await Promise.all(further.map((each) => run(each, besideOthers)))).every(Boolean);
 }
-passed = (await checkAnswers(isWhole)) && passed;
+if (!isEnded) passed = (await checkAnswers(isWhole)) && passed;
 if (failures.length > 0) {
   console.error(`\nFailed in this run: ${failures.length}`);
   for (const failure of failures.slice(0, failuresSaid)) console.error(`\n${failure}`);
