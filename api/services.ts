@@ -5,6 +5,7 @@ import type { Config } from '../shared/config/config.ts';
 import { ownBaseUrls } from '../shared/config/own-addresses.ts';
 import type { Database } from '../shared/database/database.ts';
 import type { Secrets } from '../shared/database/secrets.ts';
+import { AccountBandwidth } from '../shared/fairness/account-bandwidth.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { readerOf } from '../shared/jobs/inbox.ts';
 import type { EndJobContext } from '../shared/jobs/settlement/end-job.ts';
@@ -13,7 +14,6 @@ import { openQueues, queueOf, type ShardedQueue } from '../shared/queue/sharded-
 import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts';
 import type { RedisClient, RedisHandle } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
-import { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import type { Closers } from '../shared/runtime/closers.ts';
 import type { Logger } from '../shared/runtime/log.ts';
 import {

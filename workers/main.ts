@@ -4,6 +4,7 @@ import { type Capability, capabilities, isCapability } from '../shared/capabilit
 import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { type Config, ConfigError, readConfig, readSettingNotices } from '../shared/config/config.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
+import { AccountBandwidth } from '../shared/fairness/account-bandwidth.ts';
 import { newProcessId } from '../shared/ids.ts';
 import { Inbox } from '../shared/jobs/inbox.ts';
 import { shardOf } from '../shared/jobs/job-state.ts';
@@ -16,7 +17,6 @@ import { batchWhenBusy, clusterBusyMs } from '../shared/redis/command-batcher.ts
 import { connectRedis, type RedisClient } from '../shared/redis/redis.ts';
 import { RedisClock } from '../shared/redis/redis-clock.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
-import { AccountBandwidth } from '../shared/runtime/account-bandwidth.ts';
 import { Closers } from '../shared/runtime/closers.ts';
 import { createLogger, type Logger } from '../shared/runtime/log.ts';
 import { createFaultCounter, createPacedFrames, createRegistry, type Registry } from '../shared/runtime/metrics.ts';

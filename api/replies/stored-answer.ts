@@ -1,6 +1,7 @@
 import { MissingBlobError } from '../../shared/blobs/blob-storage.ts';
 import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type AccountBandwidth, AccountPace } from '../../shared/fairness/account-bandwidth.ts';
 import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
 import { type Batch, isTerminal } from '../../shared/jobs/append.ts';
 import { attach } from '../../shared/jobs/attach.ts';
@@ -8,7 +9,6 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { type AccountBandwidth, AccountPace } from '../../shared/runtime/account-bandwidth.ts';
 import { bytesInBlob, withBlobs } from './blob-frame.ts';
 
 /** Dependencies of `StoredAnswer`. */

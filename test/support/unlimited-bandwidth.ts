@@ -1,4 +1,4 @@
-import type { AccountBandwidth } from '../../shared/runtime/account-bandwidth.ts';
+import type { AccountBandwidth } from '../../shared/fairness/account-bandwidth.ts';
 import { RecentAccounts } from '../../shared/runtime/collections.ts';
 
 /** Of accounts that may take as much as they like. */

@@ -1,8 +1,8 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/fairness/account-bandwidth.ts';
 import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
-import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/runtime/account-bandwidth.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
 import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';

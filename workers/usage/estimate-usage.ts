@@ -1,36 +1,22 @@
 import { withEmbeddingUsage } from '../../shared/capabilities/embedding.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import { framesInLog, readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { graceMs } from '../../shared/runtime/shutdown.ts';
+import { Slots } from '../../shared/runtime/slots.ts';
 import type { JobAnswer, OpenAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
 import type { Exchange, TokenCounts } from './count-exchange.ts';
 import { TokenCounter } from './token-counter.ts';
 
-/** Bounds concurrent work: each lane runs one piece of work at a time, in order. */
-class Lanes {
-  readonly #ends: Promise<unknown>[];
-  #next = 0;
-
-  constructor(count: number) {
-    this.#ends = Array.from({ length: count }, () => Promise.resolve());
-  }
-
-  /** Runs work after the earlier work of its lane. @throws what it throws */
-  run<T>(work: () => Promise<T>): Promise<T> {
-    const lane = this.#next++ % this.#ends.length;
-    const done = (this.#ends[lane] as Promise<unknown>).then(work);
-    this.#ends[lane] = done.catch(() => undefined);
-    return done;
-  }
-}
-
-/** Concurrent estimates: each holds a request and the rest of the answer. */
-const lanes = 4;
+/** Counts at a time, and bounds: each holds a request and the rest of the answer. One is read while another is counted. */
+const atATime = 2;
+/** What waits to be counted, with its requests; a bound is charged for more. */
+const waitingCounts = { tasks: 10_000, bytes: 64 * 1024 * 1024 };
 /** Maximum characters read of an answer's frames; see `Exchange`. */
 const maxRead = 1024 * 1024;
 /** A count that takes longer is replaced by an upper bound, which a worker that shuts down has yet to write. */
@@ -38,9 +24,10 @@ const maxMs = graceMs - 2000;
 
 /** Separate from the counter of the token-counting endpoint, whose requests may take seconds each. */
 const counter = new TokenCounter();
-const counting = new Lanes(lanes);
-/** Bounds need no counter; they have separate lanes because they occur when those of the counts are full. */
-const bounding = new Lanes(lanes);
+/** Otherwise an account whose answers are cut by the hundred would have those of all others charged by an upper bound. */
+const counting = new FairTurns(atATime, waitingCounts);
+/** Bounds need no counter; they have slots of their own because they occur when there is too much to be counted. */
+const bounding = new Slots(atATime);
 
 type Usage = NonNullable<VendorUsage>;
 type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
@@ -126,8 +113,8 @@ export async function tierInLog({ redis }: Pick<EstimatedContext, 'redis'>, jobI
 async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
   const signal = AbortSignal.timeout(maxMs);
   try {
-    return await counting.run(async () => {
-      if (signal.aborted) throw new ApiError('timeout', 'There was too much to be counted.');
+    const task = { account: job.account, bytes: (job.request?.length ?? 0) + (body?.length ?? 0) };
+    return await counting.run(task, signal, async () => {
       return await counter.countExchange(await readExchange(context, job, body), signal);
     });
   } catch (error) {

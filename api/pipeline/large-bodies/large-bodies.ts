@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError, type ErrorData } from '../../../shared/errors.ts';
+import { FairQueue, type FairTask } from '../../../shared/fairness/fair-queue.ts';
 import { isAlone } from '../../../shared/runtime/collections.ts';
 import { threadFile, threadLimits } from '../../../shared/runtime/thread-file.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
-import { FairQueue, type FairTask } from '../../bounds/fair-queue.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
 import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AccountBandwidth, AccountPace } from '../../../../shared/runtime/account-bandwidth.ts';
+import { AccountBandwidth, AccountPace } from '../../../../shared/fairness/account-bandwidth.ts';
 
 const free = 4096;
 const rate = 1_000_000;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { RecentAccounts } from './collections.ts';
+import { RecentAccounts } from '../runtime/collections.ts';
 
 /** Characters of a frame that are free: a token, with the probabilities of twenty others, has fewer. */
 export const freeCharacters = 4096;
