@@ -157,8 +157,11 @@ export class StoredJobs {
         .where('job_id', '=', job.id)
         .executeTakeFirst(),
     );
+    const requests = [job.requestBlob, bodies?.request_blob];
+    // Of an answer that was cut off just now, its worker counts the prompt.
+    const mayBeCounted = job.outcome !== 'completed' && (job.usage ?? job.cost) === undefined;
     // First, as only a resource that exists can be deleted again.
-    const blobs = [job.requestBlob, bodies?.request_blob, bodies?.answer_blob, ...files];
+    const blobs = [bodies?.answer_blob, ...files, ...(mayBeCounted ? [] : requests)];
     await this.#deleteBlobs(job.account, blobs);
     await this.#rows.read(() =>
       this.#db
@@ -167,7 +170,8 @@ export class StoredJobs {
         .onConflict((conflict) => conflict.column('job_id').doUpdateSet({ ...gone, deleted_at: now }))
         .execute(),
     );
-    await forgetResource(this.#redis, job.id);
+    const isBeingCounted = await forgetResource(this.#redis, job.id);
+    if (mayBeCounted && !isBeingCounted) await this.#deleteBlobs(job.account, requests);
     // Without it the resource cannot be found. A leftover is swept.
     await this.#deleteBlobs(job.account, [viewOptionsBlob(job.viewOptions)]).catch(() => undefined);
   }

@@ -4,6 +4,7 @@ import { type BeginVerdict, begin, releaseLease } from '../../shared/jobs/attemp
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
+import { jobKeys } from '../../shared/redis/keys.ts';
 import { logEvent } from '../../shared/runtime/log.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import type { ClaimedJob } from '../queue/consumer.ts';
@@ -95,11 +96,17 @@ function leavesThings({ requestBlob, files, capability }: QueuedJob): boolean {
 /** Deletes what an ended job leaves behind. Leftovers are swept. */
 async function cleanUp(context: WorkerContext, job: QueuedJob): Promise<void> {
   try {
-    await deleteRequest(context.blobs, job);
+    await deleteRequest(context.blobs, (await isDeleted(context, job)) ? { ...job, resource: undefined } : job);
     if (job.capability === 'video') await discardUnwantedTask(context, job);
   } catch (error) {
     context.log.warn({ err: error, job: job.id }, 'cleaning up after a job failed');
   }
+}
+
+/** Whether the owner has deleted a resource whose request was left to its worker, which counted it; see forget.lua. */
+async function isDeleted({ redis }: WorkerContext, { id, resource, requestBlob }: QueuedJob): Promise<boolean> {
+  if (resource === undefined || requestBlob === undefined) return false;
+  return (await redis.hget(jobKeys.state(id), 'deleted')) !== null;
 }
 
 /** Calls `begin`, and waits while another attempt holds the lease: at most a lease's length each time. */
