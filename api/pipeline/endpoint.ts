@@ -8,12 +8,14 @@ import type { EndpointOperation } from '../reference/operation.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import type { View } from '../replies/view.ts';
 import type { Context } from '../state.ts';
+import type { LargeBodies } from './large-bodies/large-bodies.ts';
 import type { Parse, ParsedRequest, ParseForm } from './parsed-request.ts';
 import type { ResourceDependencies } from './resource.ts';
 
 /** Dependencies of the endpoints' `resolve`. */
 export interface ResolveDependencies extends ResourceDependencies {
   readonly catalogue: Catalogue;
+  readonly largeBodies: LargeBodies;
   /** The main base URL, without a slash at the end. */
   readonly baseUrl: string;
 }

@@ -1,11 +1,12 @@
 import { isOfPromptCacheKey } from '../../../shared/capabilities/chat.ts';
-import { ownItemId, type ResponseItem, readItemId } from '../../../shared/capabilities/response.ts';
+import { type ResponseItem, readItemId } from '../../../shared/capabilities/response.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { groupBy } from '../../../shared/runtime/group-by.ts';
 import { largestBody } from '../../http/body/read-body.ts';
 import type { Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
+import { isLargeBody } from '../../pipeline/large-bodies/large-bodies.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import type { ParsedRequest } from '../../pipeline/parsed-request.ts';
 import { joinedMedia, type MediaExtent } from '../../pipeline/request-extent.ts';
@@ -13,6 +14,7 @@ import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import { type View, viewJob } from '../../replies/view.ts';
+import { type EditedItems, editItems, type ItemsTask, type NamedItem, tooLong } from './edit-items.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
 
@@ -113,13 +115,6 @@ async function unlessExpired<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A turn runs and is stored with all earlier items: together they have the size limit of a request. */
-function tooLong(param: string): ApiError {
-  const limit = `${largestBody / 1024 / 1024} MiB`;
-  const message = `With the earlier turns it names the request is too large: at most ${limit} are accepted.`;
-  return new ApiError('request_too_large', message, { param });
-}
-
 function notFound(id: string): ApiError {
   return new ApiError('previous_response_not_found', `Previous response with id '${shownId(id)}' not found.`, {
     param: 'previous_response_id',
@@ -143,16 +138,19 @@ async function isStored(services: ResolveContext['services'], job: JobState): Pr
   return echo !== undefined && echo.store !== false;
 }
 
-/** The input items of a response, earlier turns' first; undefined if they are no longer stored. */
+/** Input items of a response, earlier turns' first, as the task says; undefined if they are no longer stored. */
 export async function readInputItems(
   reading: Pick<Reading, 'services' | 'connection' | 'share'>,
   job: JobState,
+  task: Exclude<ItemsTask, { select: 'all' }>,
 ): Promise<ResponseItem[] | undefined> {
   const input = await readInput(reading, job);
-  return input === undefined ? undefined : (JSON.parse(input.text) as ResponseItem[]);
+  if (input === undefined) return undefined;
+  const { text } = await edit({ ...reading, account: job.account }, input.text, task);
+  return JSON.parse(text) as ResponseItem[];
 }
 
-/** The same as JSON text of a list, sliced from the request: parsing a long one would block the event loop. */
+/** Its whole input as JSON text of a list, sliced from the request: parsing a long one would block the event loop. */
 async function readInput(
   { services, connection, share }: Pick<Reading, 'services' | 'connection' | 'share'>,
   job: JobState,
@@ -199,36 +197,29 @@ async function replaceReferences(
   parsed: ParsedResponse,
   references: readonly string[],
 ): Promise<ParsedResponse> {
-  const { request } = parsed;
-  const text = textOf(request);
+  const text = textOf(parsed.request);
   const named = await readNamedItems(reading, references);
-  const input = JSON.parse(inputOf(text, parsed)) as ResponseItem[];
-  const items: string[] = [];
-  let length = 0;
-  let media: MediaExtent;
-  for (const [index, item] of input.entries()) {
-    const reference = item.type === 'item_reference' ? named.get(String(item.id)) : undefined;
-    const found = item.type === 'item_reference' ? reference?.text : JSON.stringify(item);
-    if (found === undefined) {
-      throw invalidParameter(`input[${index}].id`, `Item with id '${shownId(String(item.id))}' not found.`);
-    }
-    // A short reference may stand for a long item, repeatedly.
-    length += found.length;
-    if (length > largestBody) throw tooLong('input');
-    items.push(found);
-    media = joinedMedia(media, reference?.media);
-  }
+  const items = await edit(reading, inputOf(text, parsed), { select: 'all', named });
   const { afterInput } = parsed.viewOptions;
-  const whole = `${head}[${items.join(',')}]${text.slice(text.length - afterInput)}`;
+  const request = `${head}${items.text}${text.slice(text.length - afterInput)}`;
   const earlier = [...named.values()].map(({ text }) => text);
-  return withEarlierMarks(withEarlierMedia({ ...parsed, request: whole } as ParsedResponse, media), earlier);
+  return withEarlierMarks(withEarlierMedia({ ...parsed, request } as ParsedResponse, items.media), earlier);
 }
 
-/** A referenced item. */
-interface NamedItem {
-  /** JSON. */
-  readonly text: string;
-  readonly media: MediaExtent;
+/** Reads a list of items; a long one in a thread, so that no other request waits for it. */
+async function edit(
+  { services, account, connection }: Pick<Reading, 'services' | 'account' | 'connection'>,
+  list: string,
+  task: ItemsTask,
+): Promise<EditedItems> {
+  const body = new TextEncoder().encode(list);
+  if (!isLargeBody(body)) return editItems(list, task);
+  const left = new AbortController();
+  try {
+    return await connection.wait(services.largeBodies.edit(body, task, account, left.signal));
+  } finally {
+    left.abort();
+  }
 }
 
 /** Maximum number of responses whose items one request refers to: each is read, one after the other, before it is admitted. */
@@ -245,7 +236,7 @@ async function readNamedItems(reading: Reading, ids: readonly string[]): Promise
   // In the order of their first ids.
   for (const [jobId, own] of byJob) {
     if (!own.some(isMissing)) continue;
-    for await (const items of jobId === undefined ? [] : readItems(reading, jobId)) {
+    for await (const items of jobId === undefined ? [] : readItems(reading, jobId, [...wanted])) {
       for (const item of items) {
         if (item.id === undefined || !wanted.has(item.id) || found.has(item.id)) continue;
         const text = JSON.stringify(item);
@@ -266,28 +257,17 @@ function tooManyReferred(): ApiError {
   return invalidParameter('input', message);
 }
 
-/** Yields the output items of a response, then, as they may be those of a long conversation, its input items; none if it is not stored. */
-async function* readItems(reading: Reading, jobId: string): AsyncGenerator<readonly ResponseItem[]> {
+/**
+ * Yields the output items of a response, then, as they may be those of a long conversation, its input items with these ids; none if it
+ * is not stored.
+ */
+async function* readItems(
+  reading: Reading,
+  jobId: string,
+  ids: readonly string[],
+): AsyncGenerator<readonly ResponseItem[]> {
   const job = await findResponseJob(reading, jobId);
   if (job === undefined) return;
   if (job.outcome === 'completed') yield (await unlessExpired(readOutputItems(reading, job))) ?? [];
-  yield withItemIds((await readInputItems(reading, job)) ?? [], job.id);
-}
-
-/** Gives input items without an id their own, and those that repeat one: a page of a list begins after an id. */
-export function withItemIds(items: readonly ResponseItem[], jobId: string): ResponseItem[] {
-  const prefixes: Readonly<Record<string, string>> = {
-    function_call: 'fc',
-    function_call_output: 'fco',
-    reasoning: 'rs',
-  };
-  const seen = new Set<string>();
-  return items.map((item, index) => {
-    const { id } = item;
-    if (id != null && !seen.has(id)) {
-      seen.add(id);
-      return item;
-    }
-    return { ...item, id: ownItemId(`${prefixes[item.type ?? ''] ?? 'msg'}_in${index}`, jobId) };
-  });
+  yield (await readInputItems(reading, job, { select: 'named', jobId: job.id, ids })) ?? [];
 }

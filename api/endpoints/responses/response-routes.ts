@@ -17,7 +17,7 @@ import { ClientConnection, type Handover } from '../../replies/client-connection
 import { type View, type ViewedJob, viewJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
 import { readPosition } from '../jobs/jobs.ts';
-import { findResponseJob, readInputItems, withItemIds } from './earlier-turns.ts';
+import { findResponseJob, readInputItems } from './earlier-turns.ts';
 import { optionsOf } from './fold-response.ts';
 import { isBackground, withoutUnasked } from './response-view.ts';
 
@@ -181,18 +181,14 @@ function startingAfter(view: View, sequenceNumber: number): View {
 }
 
 async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
-  const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100 });
+  const page = readPageQuery(ctx.query, { usual: 20, most: 100 });
   const included = readIncluded(ctx.query);
   const share = shareOfReply(services.bodies, ctx, job);
-  const stored = await readInputItems({ services, connection, share }, job);
-  if (stored === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
-  const items = withItemIds(stored, job.id);
-  const ordered = order === 'asc' ? items : items.reverse();
-  const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && from === 0)
-    throw invalidParameter('after', `Item with id '${shownId(String(after))}' not found.`);
-  const page = ordered.slice(from, from + limit + 1).map((item) => asResource(withoutUnasked(item, included)));
-  ctx.body = pageOf(page, limit);
+  const task = { select: 'page', jobId: job.id, page } as const;
+  const items = await readInputItems({ services, connection, share }, job, task);
+  if (items === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
+  const shown = items.map((item) => asResource(withoutUnasked(item, included)));
+  ctx.body = pageOf(shown, page.limit);
 }
 
 /** An input item in OpenAI's list format, with defaults for optional fields. */

@@ -4,6 +4,7 @@ import { FairQueue, type FairTask } from '../../../shared/fairness/fair-queue.ts
 import { isAlone } from '../../../shared/runtime/collections.ts';
 import { threadFile, threadLimits } from '../../../shared/runtime/thread-file.ts';
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
+import type { EditedItems, ItemsTask } from '../../endpoints/responses/edit-items.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
 import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
@@ -35,16 +36,20 @@ export async function parseAfterYield(parse: Parse, body: Uint8Array): Promise<P
   return parse(body);
 }
 
+/** What is asked of a body: to parse it as the request of an endpoint, or to read the list of items that it is. */
+type BodyQuestion = { readonly endpoint: string } | { readonly items: ItemsTask };
+
 /** What the thread is asked. */
-export interface LargeBodyTask {
-  readonly endpoint: string;
-  readonly body: Uint8Array<ArrayBuffer>;
+export type LargeBodyTask = BodyQuestion & { readonly body: Uint8Array<ArrayBuffer> };
+
+/** A parsed request. */
+interface ParsedBody {
+  readonly parsed: Omit<ParsedRequest, 'request'>;
+  readonly request: Uint8Array<ArrayBuffer>;
 }
 
 /** What the thread answers to each task. */
-export type LargeBodyAnswer =
-  | { readonly parsed: Omit<ParsedRequest, 'request'>; readonly request: Uint8Array<ArrayBuffer> }
-  | { readonly error: ErrorData };
+export type LargeBodyAnswer = ParsedBody | { readonly edited: EditedItems } | { readonly error: ErrorData };
 
 /** What the threads and their queue may take. */
 export interface LargeBodyLimits {
@@ -65,9 +70,9 @@ const defaults: LargeBodyLimits = {
 };
 
 interface PendingTask extends FairTask {
-  readonly endpoint: string;
+  readonly question: BodyQuestion;
   readonly body: Uint8Array;
-  readonly resolve: (parsed: ParsedRequest) => void;
+  readonly resolve: (answer: Exclude<LargeBodyAnswer, { error: ErrorData }>) => void;
   readonly reject: (error: ApiError) => void;
 }
 
@@ -101,12 +106,28 @@ export class LargeBodies {
    * total; 500 when its thread failed.
    */
   async parse(endpoint: string, body: Uint8Array, account: string, signal?: AbortSignal): Promise<ParsedRequest> {
+    const { parsed, request } = (await this.#ask({ endpoint }, body, account, signal)) as ParsedBody;
+    return { ...parsed, request: requestBytes([request]) };
+  }
+
+  /** Reads a list of a response's items in a thread, see `editItems`. Otherwise as `parse`. */
+  async edit(body: Uint8Array, items: ItemsTask, account: string, signal?: AbortSignal): Promise<EditedItems> {
+    const answer = await this.#ask({ items }, body, account, signal);
+    return (answer as Extract<LargeBodyAnswer, { edited: EditedItems }>).edited;
+  }
+
+  async #ask(
+    question: BodyQuestion,
+    body: Uint8Array,
+    account: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Exclude<LargeBodyAnswer, { error: ErrorData }>> {
     if (signal?.aborted) throw callerLeft();
     if (this.#closed) throw crowded();
     let giveUp = (): void => undefined;
     try {
-      return await new Promise<ParsedRequest>((resolve, reject) => {
-        const task: PendingTask = { endpoint, body, account, bytes: body.byteLength, resolve, reject };
+      return await new Promise((resolve, reject) => {
+        const task: PendingTask = { question, body, account, bytes: body.byteLength, resolve, reject };
         giveUp = () => this.#giveUp(task);
         signal?.addEventListener('abort', giveUp);
         this.#enqueue(task);
@@ -182,7 +203,7 @@ class LargeBodyThread {
     this.#deadline = setTimeout(() => void thread.terminate(), this.#limits.taskMs);
     // Moved where nothing else lies in its memory.
     const body = isAlone(task.body) ? task.body : new Uint8Array(task.body);
-    thread.postMessage({ endpoint: task.endpoint, body } satisfies LargeBodyTask, [body.buffer]);
+    thread.postMessage({ ...task.question, body } satisfies LargeBodyTask, [body.buffer]);
   }
 
   async close(error: ApiError): Promise<void> {
@@ -206,8 +227,8 @@ class LargeBodyThread {
     });
     thread.on('message', (answer: LargeBodyAnswer) => {
       this.#finish((task) => {
-        if ('parsed' in answer) task.resolve({ ...answer.parsed, request: requestBytes([answer.request]) });
-        else task.reject(ApiError.fromData(answer.error));
+        if ('error' in answer) task.reject(ApiError.fromData(answer.error));
+        else task.resolve(answer);
       });
     });
     return thread;

@@ -9,6 +9,7 @@ import { parseCompletion } from '../../endpoints/completions/parse-completion.ts
 import { parseEmbeddings } from '../../endpoints/embeddings/parse-embeddings.ts';
 import { parseImageEdit, parseImageGeneration } from '../../endpoints/images/parse-image.ts';
 import { parseMessageCount, parseMessages } from '../../endpoints/messages/parse-messages.ts';
+import { editItems } from '../../endpoints/responses/edit-items.ts';
 import { parseResponse } from '../../endpoints/responses/parse-response.ts';
 import { parseSocketMessage } from '../../endpoints/responses/socket/parse-socket-message.ts';
 import { parseVideo, parseVideoRemix } from '../../endpoints/videos/parse-video.ts';
@@ -32,10 +33,11 @@ const parsers: Readonly<Record<string, Parse>> = {
   'messages.count_tokens': parseMessageCount,
 };
 
-function answer({ endpoint, body }: LargeBodyTask): LargeBodyAnswer {
+function answer({ body, ...question }: LargeBodyTask): LargeBodyAnswer {
   try {
-    const parse = parsers[endpoint];
-    if (parse === undefined) throw new Error(`the thread does not know the endpoint ${endpoint}`);
+    if ('items' in question) return { edited: editItems(Buffer.from(body.buffer).toString(), question.items) };
+    const parse = parsers[question.endpoint];
+    if (parse === undefined) throw new Error(`the thread does not know the endpoint ${question.endpoint}`);
     const { request, ...parsed } = parse(body);
     return { parsed, request: bytesOf(request) };
   } catch (error) {
