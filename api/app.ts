@@ -4,6 +4,7 @@ import type { Database } from '../shared/database/database.ts';
 import { ApiError } from '../shared/errors.ts';
 import { authenticate, requireActiveKey } from './auth/authenticate.ts';
 import type { BusyLoop } from './bounds/busy-loop.ts';
+import { readFairly } from './bounds/fair-reads.ts';
 import { readOwnKey } from './endpoints/account/own-key.ts';
 import { usageByModel } from './endpoints/account/usage-by-model.ts';
 import { endpoints } from './endpoints/endpoints.ts';
@@ -45,6 +46,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   const router = new Router<State>();
   const known = authenticate(services.callers, services.forwarded);
   const active = requireActiveKey(services.callers);
+  const fairly = readFairly(services);
   const room = requireRoom(services.busyLoop);
   const fromAllowedPage = allowOrigin(services.config.corsOrigins, services.baseUrls.origins);
   const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]));
@@ -83,8 +85,8 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/v1/videos/:id/content', known, active, video.content);
   router.delete('/v1/videos/:id', known, active, video.remove);
   router.get('/v1/key', known, active, readOwnKey(services, db));
-  router.get('/v1/usage', known, active, usageByModel(db));
-  router.get('/v1/jobs', known, active, listOwnJobs(services, db));
+  router.get('/v1/usage', known, active, fairly, usageByModel(db));
+  router.get('/v1/jobs', known, active, fairly, listOwnJobs(services, db));
   router.get('/v1/jobs/:id', known, active, jobs.read);
   router.get('/v1/jobs/:id/events', known, active, jobs.events);
   router.get('/v1/jobs/:id/ws', fromAllowedPage, known, active, jobSocket(services, byName));

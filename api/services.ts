@@ -36,6 +36,7 @@ import { BodyShares } from './bounds/body-shares.ts';
 import { BusyLoop } from './bounds/busy-loop.ts';
 import { Connections, cutReasons } from './bounds/connections.ts';
 import { DiskFloor } from './bounds/disk-floor.ts';
+import { FairReads } from './bounds/fair-reads.ts';
 import { keysPerAccount, SocketShares } from './bounds/socket-shares.ts';
 import { BaseUrls } from './http/request-address.ts';
 import { ForwardedHeaders } from './http/trusted-proxies.ts';
@@ -99,6 +100,8 @@ export interface Services extends EndJobContext {
   readonly bodyGate: BodyGate;
   readonly busyLoop: BusyLoop;
   readonly disk: DiskFloor;
+  /** Shares the database between accounts that read reports and lists. */
+  readonly fairReads: FairReads;
   readonly sockets: SocketShares;
   readonly connections: Connections;
   readonly database: DatabaseHealth;
@@ -191,6 +194,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     busyLoop: closers.use(new BusyLoop(log)),
     bodyGate: new BodyGate({ redis: redis.client, clock, callers, accounts, catalogue, config }),
     disk,
+    fairReads: new FairReads(config),
     sockets: new SocketShares(config.keySockets),
     connections: closers.use(openConnections(config, forwarded, metrics, log)),
     database,

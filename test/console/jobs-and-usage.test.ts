@@ -548,7 +548,7 @@ describe('while the database is away', () => {
         paths.map(() => 503),
       );
       // The key is known to the api from before: it is the questions that are not answered.
-      for (const answer of answers) assert.match(await answer.text(), /(usage|Jobs) cannot be read/);
+      for (const answer of answers) assert.match(await answer.text(), /(usage|Jobs|Reports and lists) cannot be read/);
     } finally {
       await restore();
     }

@@ -1,5 +1,6 @@
 import type Router from '@koa/router';
 import type { Database } from '../../../shared/database/database.ts';
+import { readFairly } from '../../bounds/fair-reads.ts';
 import { readText, takesOnly } from '../../http/read-query.ts';
 import type { Services } from '../../services.ts';
 import type { Context, State } from '../../state.ts';
@@ -22,6 +23,7 @@ import { listSeenWorkers, workerReader } from './workers.ts';
 /** Adds the operators' routes, one line each. `operator` accepts operator keys and operators' sessions. */
 export function addAdminRoutes(router: Router<State>, services: Services, db: Database): void {
   const operator = requireOperator(services);
+  const fairly = readFairly(services);
   const accounts = accountRoutes(services, db);
   const credits = creditRoutes(services, db);
   const users = userRoutes(services, db);
@@ -32,12 +34,24 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   const page = ['limit', 'after'];
   const asked = (ctx: Context): string | undefined => readText(ctx.query, 'account');
 
-  router.get('/admin/v1/usage', operator, takesOnly('account', ...usageParameters), usage(db, asked));
-  router.get('/admin/v1/usage.csv', operator, takesOnly('account', ...usageParameters), usageCsv(db, asked));
-  router.get('/admin/v1/jobs', operator, takesOnly('account', ...jobFilters, ...page), jobList(services, db, asked));
+  router.get('/admin/v1/usage', operator, takesOnly('account', ...usageParameters), fairly, usage(db, asked));
+  router.get('/admin/v1/usage.csv', operator, takesOnly('account', ...usageParameters), fairly, usageCsv(db, asked));
+  router.get(
+    '/admin/v1/jobs',
+    operator,
+    takesOnly('account', ...jobFilters, ...page),
+    fairly,
+    jobList(services, db, asked),
+  );
   router.get('/admin/v1/jobs.csv', operator, takesOnly('account', ...jobFilters), jobsCsv(services, db, asked));
   // Before the route with an id, which would match `live`.
-  router.get('/admin/v1/jobs/live', operator, takesOnly('account', ...liveFilters), liveJobs(services, db, asked));
+  router.get(
+    '/admin/v1/jobs/live',
+    operator,
+    takesOnly('account', ...liveFilters),
+    fairly,
+    liveJobs(services, db, asked),
+  );
   router.get('/admin/v1/jobs/:id', operator, takesOnly('account'), oneJob(services, db, asked));
   router.delete('/admin/v1/jobs/:id', operator, takesOnly('account'), cancelOneJob(services, db, asked, 'an operator'));
   router.get('/admin/v1/requests/:id', operator, takesOnly('account'), findRequest(services, db, asked));
@@ -52,7 +66,7 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.patch('/admin/v1/users/:id', operator, none, users.change);
   router.delete('/admin/v1/users/:id', operator, none, users.remove);
   router.post('/admin/v1/users/:id/password-reset', operator, none, users.resetPassword);
-  router.get('/admin/v1/accounts/:id/keys', operator, takesOnly(...page), keys.list);
+  router.get('/admin/v1/accounts/:id/keys', operator, takesOnly(...page), fairly, keys.list);
   router.post('/admin/v1/accounts/:id/keys', operator, none, keys.create);
   router.patch('/admin/v1/keys/:id', operator, none, keys.change);
   router.delete('/admin/v1/keys/:id', operator, none, keys.revoke);

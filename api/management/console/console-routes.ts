@@ -1,5 +1,6 @@
 import type Router from '@koa/router';
 import type { Database } from '../../../shared/database/database.ts';
+import { readFairly } from '../../bounds/fair-reads.ts';
 import { jobRoutes } from '../../endpoints/jobs/jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
 import type { Services } from '../../services.ts';
@@ -26,6 +27,7 @@ export function addConsoleRoutes(
   endpoints: ReadonlyMap<string, Endpoint>,
 ): void {
   const signedIn = requireSession(services);
+  const fairly = readFairly(services);
   const keys = consoleKeyRoutes(services, db);
   const inGoodStanding = requireGoodStanding(db, services.config);
 
@@ -34,12 +36,12 @@ export function addConsoleRoutes(
 
   router.get('/console/api/models', signedIn, modelList(services));
   router.get('/console/api/models/*id', signedIn, oneModel(services));
-  router.get('/console/api/usage', signedIn, usage(db, own));
-  router.get('/console/api/usage.csv', signedIn, usageCsv(db, own));
-  router.get('/console/api/jobs', signedIn, jobList(services, db, own));
+  router.get('/console/api/usage', signedIn, fairly, usage(db, own));
+  router.get('/console/api/usage.csv', signedIn, fairly, usageCsv(db, own));
+  router.get('/console/api/jobs', signedIn, fairly, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
   // Before the route with an id, which would match `live`.
-  router.get('/console/api/jobs/live', signedIn, liveJobs(services, db, own));
+  router.get('/console/api/jobs/live', signedIn, fairly, liveJobs(services, db, own));
   router.get('/console/api/jobs/:id', signedIn, oneJob(services, db, own));
   router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));
   router.get('/console/api/jobs/:id/events', signedIn, events);
@@ -47,7 +49,7 @@ export function addConsoleRoutes(
   router.get('/console/api/session', signedIn, readSession(services, db));
   router.get('/console/api/settings', readSettings(services));
   router.all(`${authPath}/*path`, answerAuth(services));
-  router.get('/console/api/keys', signedIn, keys.list);
+  router.get('/console/api/keys', signedIn, fairly, keys.list);
   router.post('/console/api/keys', signedIn, inGoodStanding, keys.create);
   router.patch('/console/api/keys/:id', signedIn, inGoodStanding, keys.change);
   router.delete('/console/api/keys/:id', signedIn, keys.revoke);

@@ -6,6 +6,7 @@ import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.
 import { formatDollars } from '../../../shared/money/cost.ts';
 import { recordedTier } from '../../../shared/money/service-tier.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { askingAccount, type FairReads } from '../../bounds/fair-reads.ts';
 import { csvLine } from '../../http/csv-line.ts';
 import { type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import { ClientConnection, type Handover, stalledMs } from '../../replies/client-connection.ts';
@@ -54,7 +55,7 @@ const columns: Readonly<Record<string, (row: ListedRow) => string | number | nul
  * @throws ApiError 503 while nothing is sent; later errors close the connection, and the client sees an incomplete file.
  */
 export function jobsCsv(
-  services: { readonly handover: Handover },
+  services: { readonly handover: Handover; readonly fairReads: FairReads },
   db: Database,
   accountOf: AccountOf,
 ): Middleware<State> {
@@ -62,9 +63,11 @@ export function jobsCsv(
   return async (ctx) => {
     ctx.state.endpoint = 'job.csv';
     const filter = readJobFilter(ctx.query, accountOf(ctx));
+    const account = askingAccount(ctx);
     const connection = new ClientConnection(ctx.res, services.handover);
     try {
-      const read = (after?: string) => connection.wait(reads.read(() => readPage(db, filter, after)));
+      const readNext = (after?: string) => services.fairReads.read(account, () => readPage(db, filter, after));
+      const read = (after?: string) => connection.wait(reads.read(() => readNext(after)));
       const first = await read();
       ctx.status = 200;
       ctx.set({

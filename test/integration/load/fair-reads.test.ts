@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { stopDatabase } from '../../support/database-faults.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
+
+/** More than may wait. */
+const flooded = 300;
+
+let gateway: TestGateway;
+before(async () => {
+  gateway = await TestGateway.start({ workers: 0 });
+});
+after(() => gateway?.stop());
+
+async function statusOf(key: string, path: string): Promise<number> {
+  const answer = await gateway.fetch(path, { headers: { authorization: `Bearer ${key}` } });
+  await answer.body?.cancel();
+  return answer.status;
+}
+
+test('a flood of reports and lists by one account gets 429 while the database is slow, and others are not behind it', async () => {
+  const [flooding, other] = [await makeApiKey(gateway), await makeApiKey(gateway, { accountId: 'other' })];
+  // So that neither key has to be looked up.
+  for (const key of [flooding, other]) assert.equal(await statusOf(key, '/v1/usage'), 200);
+  const restore = await stopDatabase(gateway);
+  const statuses: number[] = [];
+  try {
+    const paths = ['/v1/usage', '/v1/jobs?model=none'];
+    const flood = Array.from({ length: flooded }, async (_, index) => {
+      statuses.push(await statusOf(flooding, paths[index % paths.length] as string));
+    });
+    // All but those that wait and those that run.
+    await eventually(async () => assert.ok(statuses.length > flooded / 2, `${statuses.length} answered`));
+    assert.deepEqual([...new Set(statuses)], [429]);
+    const answer = statusOf(other, '/v1/usage');
+    await restore();
+    assert.equal(await answer, 200);
+    await Promise.all(flood);
+  } finally {
+    await restore();
+  }
+  assert.equal(await statusOf(flooding, '/v1/jobs'), 200);
+});
