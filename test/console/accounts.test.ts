@@ -41,6 +41,17 @@ describe('accounts', () => {
     assert.deepEqual(body.account, { id: 'default', name: 'default', balance: null, suspended: false });
   });
 
+  test('a search finds accounts by letters beyond ASCII, in small and in capital ones', async () => {
+    const [first, second] = [await newAccount({ name: 'Österreich GmbH' }), await newAccount({ name: 'ärzte e.V.' })];
+    const found = async (search: string): Promise<string[]> => {
+      const { body } = await operator.call('GET', `/admin/v1/accounts?search=${encodeURIComponent(search)}`);
+      return body.data.map(({ id }: { id: string }) => id);
+    };
+    for (const search of ['Österreich', 'österreich g', 'ÖSTERREICH']) assert.deepEqual(await found(search), [first]);
+    for (const search of ['ärzte', 'Ärzte', 'ÄRZTE E.V']) assert.deepEqual(await found(search), [second], search);
+    assert.deepEqual(await found('ästerreich'), []);
+  });
+
   test('a later start keeps the operator and a password that was changed', async () => {
     const path = '/console/api/auth/change-password';
     const change = { currentPassword: admin.SLUICE_ADMIN_PASSWORD, newPassword: 'the changed password' };
