@@ -84,3 +84,23 @@ test('jobs under way are those of the account that is chosen', async () => {
   await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE', headers: { authorization: `Bearer ${research}` } });
   await answer.text();
 });
+
+/** A finished job of another account. */
+async function finishJob(key: string): Promise<string> {
+  const body = { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] };
+  const headers = { authorization: `Bearer ${key}` };
+  const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', headers, body: JSON.stringify(body) });
+  assert.equal(answer.status, 200, await answer.text());
+  return answer.headers.get('x-request-id') as string;
+}
+
+test('a list of the last 24 hours that was opened in another hour still shows new jobs', async () => {
+  const key = await makeApiKey(gateway, { accountId: 'watched' });
+  await onPage('/operator/jobs?account=watched&period=24h', async (page) => {
+    await page.clock.setFixedTime(Date.now() - 2 * 3_600_000);
+    await page.reload();
+    await page.getByText('No matching jobs').waitFor();
+    await finishJob(key);
+    await page.getByRole('table', { name: 'Jobs', exact: true }).getByText('completed').waitFor();
+  });
+});

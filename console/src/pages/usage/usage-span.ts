@@ -15,8 +15,11 @@ export function spanOf(filters: SpanFilters, now = Date.now()): { from: number; 
   return { from: Math.floor(from / hourMs) * hourMs, to };
 }
 
-/** The same for a list of jobs: without any filter, those of any time. */
+/**
+ * The same for a list of jobs: without any filter, those of any time. It has no end but a chosen one: new jobs appear in an open
+ * page for as long as it is open.
+ */
 export function jobSpanOf({ period, from, to }: SpanFilters): { from?: number; to?: number } {
-  const isChosen = period !== undefined || from !== undefined || to !== undefined;
-  return isChosen ? spanOf({ period, from, to }) : {};
+  if (to !== undefined) return spanOf({ period, from, to });
+  return period === undefined && from === undefined ? {} : { from: spanOf({ period, from }).from };
 }
