@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
+import { createUser } from '../../shared/accounts/users.ts';
+import { openDatabase } from '../../shared/database/database.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { faultsInEveryView, onConsolePage, TestBrowser, type WatchedPage } from './browser.ts';
@@ -86,8 +88,8 @@ test('jobs under way are those of the account that is chosen', async () => {
 });
 
 /** A finished job of another account. */
-async function finishJob(key: string): Promise<string> {
-  const body = { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] };
+async function finishJob(key: string, metadata: Readonly<Record<string, string>> = {}): Promise<string> {
+  const body = { model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }], metadata };
   const headers = { authorization: `Bearer ${key}` };
   const answer = await gateway.fetch('/v1/chat/completions', { method: 'POST', headers, body: JSON.stringify(body) });
   assert.equal(answer.status, 200, await answer.text());
@@ -102,5 +104,23 @@ test('a list of the last 24 hours that was opened in another hour still shows ne
     await page.getByText('No matching jobs').waitFor();
     await finishJob(key);
     await page.getByRole('table', { name: 'Jobs', exact: true }).getByText('completed').waitFor();
+  });
+});
+
+test('long words of users, in names, addresses and tags, widen neither a page nor push columns out of it', async () => {
+  const key = await makeApiKey(gateway, { accountId: 'long', name: 'K'.repeat(100) });
+  const id = await finishJob(key, { ['t'.repeat(64)]: 'v'.repeat(512) });
+  const db = await openDatabase(gateway);
+  const email = `${'e'.repeat(60)}@${'d'.repeat(60)}.example`;
+  await createUser(db, { email, name: 'W'.repeat(100), role: 'user', accountId: 'long', credit: 0 });
+  await db.destroy();
+  await onPage('/operator/users', async (page) => {
+    assert.deepEqual(await faultsInEveryView(browser, page, 'long-names'), []);
+    const actions = await page.getByRole('button', { name: `Actions for ${email}` }).boundingBox();
+    assert.ok(actions !== null && actions.x + actions.width <= 1280, `the actions are at ${actions?.x}`);
+  });
+  await onPage(`/operator/jobs/${id}`, async (page) => {
+    await page.getByRole('group', { name: 'Tags' }).waitFor();
+    assert.deepEqual(await faultsInEveryView(browser, page, 'long-tag'), []);
   });
 });

@@ -151,7 +151,13 @@ function Tags({ metadata, page }: { metadata: Job['metadata']; page: UsageScope[
   return (
     <Group gap={6} mt="md" aria-label="Tags" role="group">
       {tags.map(([name, value]) => (
-        <TextLink key={name} to={page} search={{ tag: `${name}:${value}` }} size="sm">
+        <TextLink
+          key={name}
+          to={page}
+          search={{ tag: `${name}:${value}` }}
+          size="sm"
+          style={{ overflowWrap: 'anywhere' }}
+        >
           {name}: {value}
         </TextLink>
       ))}
