@@ -6,7 +6,6 @@ import type { CallSlot, FullRoute, Pacer } from '../pacing/pacer.ts';
 import { aheadMs } from '../pacing/reserve-call.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
 import type { RoutePlan, RouteTarget } from './route-plan.ts';
-import type { VendorPool } from './vendor-pool.ts';
 
 /** A line whose next job is released later than this, in ms, and than two of its jobs take, waits for a time that was told. */
 const toldMs = 5000;
@@ -39,7 +38,6 @@ export interface AdmittedCall {
  */
 export async function admitCall(
   pacer: Pacer,
-  pool: VendorPool,
   plan: RoutePlan,
   first: RouteTarget,
   demand: CallDemand,
@@ -55,7 +53,7 @@ export async function admitCall(
     | undefined;
   for (let target: RouteTarget | undefined = first; target !== undefined; target = plan.besides(target)) {
     const { route } = target.routed;
-    const limitedMs = pool.limitedMs(route.vendor, route.model);
+    const limitedMs = plan.limitedMs(target);
     const isPaced = pacer.isPaced(route);
     if (!isPaced && limitedMs === 0) return { target, slot: undefined };
     const line = demand.lineOf(routeName(route));
@@ -74,7 +72,7 @@ export async function admitCall(
   const { target, full, isLimited } = soonest as NonNullable<typeof soonest>;
   if (!isLimited || full.waitMs > aheadMs) throw new SaturatedError(routeName(target.routed.route), full);
   await waitFor(full.waitMs, signal);
-  return await admitCall(pacer, pool, plan, target, demand, signal);
+  return await admitCall(pacer, plan, target, demand, signal);
 }
 
 /** A new job waits behind those of a line, unless that waits so long that capacity may have come meanwhile: it asks then. */

@@ -59,16 +59,27 @@ export class Refusals {
     if (reason === 'limit') this.#limit({ account, routed }, error, asked);
   }
 
-  /** Why a job whose call was refused for a limit must wait; undefined if it may not, or need not. */
-  saturation({ routed }: RouteTarget, { reason, error }: Failure, isSpent: boolean): SaturatedError | undefined {
-    const { pool, pacer, settings } = this.#options;
-    if (reason !== 'limit' || pacer === undefined || !isMeant({ routed })) return undefined;
+  /**
+   * Why a job whose call was refused must wait: for a limit, or as the key was refused and the others are limited; undefined if it
+   * may not, or need not.
+   * @param limitedMs for how long the route may not be called
+   */
+  saturation(
+    { routed }: RouteTarget,
+    { reason, error }: Failure,
+    limitedMs: number,
+    isSpent: boolean,
+  ): SaturatedError | undefined {
+    const { pacer, settings } = this.#options;
+    const isLimit = reason === 'limit';
+    if (!(isLimit || (reason === 'key' && limitedMs > 0))) return undefined;
+    if (pacer === undefined || !isMeant({ routed })) return undefined;
     const { route } = routed;
     const isSet = pacer.hasLimits(route.vendor);
     if (isSpent && !isSet) return undefined;
-    const waitMs = Math.max(Math.ceil(pool.limitedMs(route.vendor, route.model)), minLimitedMs);
+    const waitMs = Math.max(Math.ceil(limitedMs), minLimitedMs);
     const full = { waitMs, intervalMs: 0, ...(!isSet && { maxWaitMs: settings().maxRetryAfterMs }) };
-    return new SaturatedError(routeName(route), full, error);
+    return new SaturatedError(routeName(route), full, isLimit ? error : undefined);
   }
 
   #limit({ account, routed }: RouteTarget, error: ApiError, asked: number): void {

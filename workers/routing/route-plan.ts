@@ -95,6 +95,11 @@ export class RoutePlan {
     return this.#elsewhere()?.target;
   }
 
+  /** For how long no eligible key of a route may be called, because its vendor limits them, in ms. */
+  limitedMs({ routed: { route } }: RouteTarget): number {
+    return this.#pool.limitedMs(route.vendor, route.model, this.#account);
+  }
+
   /** Ids of the keys that may be called on a route, in order of preference. */
   eligible({ routed, account }: RouteTarget): readonly string[] {
     if (this.#account !== undefined) return [account.id];

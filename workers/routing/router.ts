@@ -165,9 +165,9 @@ export class Router {
 
   /** Waits until a call may be made within the limits of its vendor. @throws SaturatedError if that is too long for this worker */
   async #admit<T>(job: RoutedJob<T>, plan: RoutePlan, { target }: NextCall): Promise<AdmittedCall | undefined> {
-    const { pacer, pool, metrics } = this.#options;
+    const { pacer, metrics } = this.#options;
     if (pacer === undefined || job.demand === undefined) return undefined;
-    const admitted = await admitCall(pacer, pool, plan, target, job.demand(this.#settings.maxRetryAfterMs), job.signal);
+    const admitted = await admitCall(pacer, plan, target, job.demand(this.#settings.maxRetryAfterMs), job.signal);
     const { slot } = admitted;
     if (slot === undefined) return admitted;
     const { route } = admitted.target.routed;
@@ -198,9 +198,10 @@ export class Router {
     const { attempts } = this.#settings;
     const next = plan.after(target, failure, calls);
     const isSpent = calls + (job.earlierCalls ?? 0) >= attempts;
-    if (job.demand !== undefined && (next === undefined || next.waitMs > 0 || isSpent)) {
+    const isElsewhere = next !== undefined && next.target.routed !== target.routed;
+    if (job.demand !== undefined && (isSpent || (!isElsewhere && next?.waitMs !== 0))) {
       // It is not called before its time; the job may wait for that outside of this worker.
-      const saturation = this.#refusals.saturation(target, failure, isSpent);
+      const saturation = this.#refusals.saturation(target, failure, plan.limitedMs(target), isSpent);
       if (saturation !== undefined) throw saturation;
     }
     if (next === undefined || calls >= attempts) throw failure.error;

@@ -162,15 +162,24 @@ export class VendorPool {
       for (const model of limitedModels) if (!isKnown(name, model)) limitedModels.delete(model);
   }
 
-  /** For how long all keys of the vendor are limited for the model, in ms; 0 if one is not. */
-  limitedMs(name: string, model: string): number {
+  /**
+   * For how long all keys of the vendor are limited for the model, in ms; 0 if one is not. Refused ones count only if there are no
+   * others: nothing is called with them meanwhile.
+   * @param only id of the only eligible key
+   */
+  limitedMs(name: string, model: string, only?: string): number {
     const accounts = this.#vendors.get(name)?.accounts ?? [];
+    const now = performance.now();
     let until = Number.POSITIVE_INFINITY;
-    for (const { limitedModels } of accounts) {
-      if (limitedModels.size === 0) return 0;
-      until = Math.min(until, limitedModels.get(model) ?? 0);
+    let refusedUntil = Number.POSITIVE_INFINITY;
+    for (const account of accounts) {
+      if (only !== undefined && account.id !== only) continue;
+      const limitedUntil = account.limitedModels.get(model) ?? 0;
+      if (refusalEnds(account, model) > now) refusedUntil = Math.min(refusedUntil, limitedUntil);
+      else until = Math.min(until, limitedUntil);
     }
-    return Number.isFinite(until) ? Math.max(0, until - performance.now()) : 0;
+    if (!Number.isFinite(until)) until = refusedUntil;
+    return Number.isFinite(until) ? Math.max(0, until - now) : 0;
   }
 
   /** Records that the vendor refuses a key. @returns whether that is new */
@@ -296,6 +305,9 @@ function rotated(pooled: PooledVendor): readonly CoolingAccount[] {
 }
 
 function coolsUntil(account: CoolingAccount, model: string): number {
-  const limitedUntil = account.limitedModels.get(model) ?? 0;
-  return Math.max(account.coolsUntil, account.coolingModels.get(model) ?? 0, limitedUntil);
+  return Math.max(refusalEnds(account, model), account.limitedModels.get(model) ?? 0);
+}
+
+function refusalEnds(account: CoolingAccount, model: string): number {
+  return Math.max(account.coolsUntil, account.coolingModels.get(model) ?? 0);
 }

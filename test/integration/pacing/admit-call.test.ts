@@ -50,7 +50,7 @@ describe('the admission of calls within the limits of vendors', () => {
       lineOf: (route: string) => lines[route.replace('/m', '')],
     };
     try {
-      return await admitCall(pacer, pool, plan, plan.first().target, demand, new AbortController().signal);
+      return await admitCall(pacer, plan, plan.first().target, demand, new AbortController().signal);
     } finally {
       await pacer.close();
       await pool.close();

@@ -13,13 +13,15 @@ const { LearnedLimits } = await loadProduct<typeof import('../../../workers/paci
 
 describe('limits that vendors tell by refusals', () => {
   let refusing: FixtureVendor;
+  let halfPaid: FixtureVendor;
+  let shaky: FixtureVendor;
   let telling: LimitedVendor;
   let silent: LimitedVendor;
   let gateway: TestGateway;
   let redis: Redis;
 
   before(async () => {
-    refusing = await startFixtureVendor();
+    [refusing, halfPaid, shaky] = await Promise.all([startFixtureVendor(), startFixtureVendor(), startFixtureVendor()]);
     const headers = () => ({ 'x-ratelimit-limit-requests': '1200', 'retry-after': '1' });
     telling = await LimitedVendor.start({ requests: 60, windowMs: 2000, headers });
     silent = await LimitedVendor.start({ requests: 30, windowMs: 1000 });
@@ -30,6 +32,8 @@ describe('limits that vendors tell by refusals', () => {
       configuration: {
         vendors: {
           refusing: vendor(refusing.baseUrl),
+          'half-paid': vendor(halfPaid.baseUrl),
+          shaky: { base_url: shaky.baseUrl, api_key: 'a-key' },
           telling: { base_url: telling.server.baseUrl, api_key: 'a-key' },
           silent: { base_url: silent.server.baseUrl, api_key: 'a-key' },
         },
@@ -38,6 +42,14 @@ describe('limits that vendors tell by refusals', () => {
           telling: route('telling'),
           silent: route('silent'),
           strange: route('refusing', 'strange'),
+          'half-paid': route('half-paid'),
+          'shaky-or-limited': {
+            capability: 'chat',
+            routes: [
+              { vendor: 'shaky', model: 'm', order: 0 },
+              { vendor: 'refusing', model: 'limited', order: 1 },
+            ],
+          },
         },
         // A vendor that tells nothing is asked too much at first.
         routing: { attempts: 20 },
@@ -49,7 +61,7 @@ describe('limits that vendors tell by refusals', () => {
   after(async () => {
     redis?.disconnect();
     await gateway?.stop();
-    await Promise.all([refusing, telling, silent].map((each) => each?.close()));
+    await Promise.all([refusing, halfPaid, shaky, telling, silent].map((each) => each?.close()));
   });
 
   const ask = async (model: string): Promise<Response> => {
@@ -74,6 +86,38 @@ describe('limits that vendors tell by refusals', () => {
     assert.ok(Number(second.headers.get('retry-after')) > 3000, String(second.headers.get('retry-after')));
     assert.equal(refusing.requests.length, 2);
     await gateway.startWorker();
+  });
+
+  test('with one key limited for an hour and the other refused, callers are told the time, and no vendor is called', async () => {
+    halfPaid.answer((response, { headers }) => {
+      if (headers.authorization === 'Bearer key-one') {
+        sendJson(response, 429, errorBody('no', 'rate_limit_exceeded'), { 'retry-after': '3600' });
+      } else sendJson(response, 401, errorBody('no', 'invalid_api_key'));
+    });
+    for (let asked = 1; asked <= 6; asked++) {
+      const answer = await ask('half-paid');
+      assert.equal(answer.status, 429);
+      assert.ok(Number(answer.headers.get('retry-after')) > 3000, String(answer.headers.get('retry-after')));
+      assert.equal(answer.headers.get('x-should-retry'), null);
+    }
+    // One worker knows within seconds what another has found, and may find it out by itself before.
+    const calls = halfPaid.requests.map(({ headers }) => headers.authorization);
+    assert.ok(calls.filter((key) => key === 'Bearer key-one').length <= gateway.workers.length, String(calls));
+  });
+
+  test('a job whose second route is limited for an hour tries again the first, which has failed once', async () => {
+    const fine = { index: 0, message: { role: 'assistant', content: 'fine' }, logprobs: null, finish_reason: 'stop' };
+    refusing.answer((response) =>
+      sendJson(response, 429, errorBody('no', 'rate_limit_exceeded'), { 'retry-after': '3600' }),
+    );
+    let asked = 0;
+    shaky.answer((response, { method }) => {
+      // The worker checks the key, too.
+      if (method === 'POST' && ++asked === 1) sendJson(response, 500, errorBody('no', 'server_error'));
+      else sendJson(response, 200, JSON.stringify({ ...completion, choices: [fine] }));
+    });
+    assert.equal((await ask('shaky-or-limited')).status, 200);
+    assert.equal(asked, 2);
   });
 
   for (const [name, vendor] of [

@@ -40,3 +40,22 @@ test('a key cools down no longer because the clock of its host was put back by a
   assert.equal(pool.isWarm('openai', 'a-model'), true);
   assert.equal(pool.limitedMs('openai', 'a-model'), 0);
 });
+
+test('a vendor may be called again once one of the keys that it does not refuse is no longer limited', async (t) => {
+  const pool = new VendorPool(readConfig({ OPENAI_API_KEY: 'one,two,three' }).vendors);
+  t.after(() => pool.close());
+  const [one, two, three] = pool.warm('openai', 'a-model').map((id) => ({ vendor: { name: 'openai' }, id }));
+  assert.ok(one !== undefined && two !== undefined && three !== undefined);
+  const limitedSeconds = (only?: string): number => Math.ceil(pool.limitedMs('openai', 'a-model', only) / 1000);
+  pool.limit(one, 30_000, 'a-model');
+  assert.equal(limitedSeconds(), 0);
+  assert.equal(limitedSeconds(one.id), 30);
+  pool.coolDown(two, 60_000);
+  pool.coolDown(three, 60_000, 'another');
+  assert.equal(limitedSeconds(), 0);
+  pool.coolDown(three, 60_000, 'a-model');
+  assert.equal(limitedSeconds(), 30);
+  // With all of them refused none is skipped.
+  pool.coolDown(one, 60_000);
+  assert.equal(limitedSeconds(), 0);
+});
