@@ -35,6 +35,7 @@ import { Pacer } from './pacing/pacer.ts';
 import { consume } from './queue/consume.ts';
 import type { Consumer } from './queue/consumer.ts';
 import { Parking } from './queue/parking.ts';
+import { VendorLines } from './queue/vendor-lines.ts';
 import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
@@ -66,11 +67,12 @@ function openParking(
   log: Logger,
 ): { readonly of: WorkerContext['parking']; readonly reconsider: Parking['reconsider'] } {
   const open = new Map<string, Parking>();
+  const lines = new VendorLines();
   const parkingOf = (capability: Capability, shard: number): Parking => {
     const name = `${capability} ${shard}`;
     let found = open.get(name);
     if (found === undefined) {
-      found = new Parking(capability, new ParkedJobs(capability, redis, shard, highShare), log);
+      found = new Parking(capability, new ParkedJobs(capability, redis, shard, highShare), log, lines);
       open.set(name, found);
     }
     return found;

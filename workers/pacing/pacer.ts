@@ -1,4 +1,4 @@
-import type { VendorLimits, VendorSettings } from '../../shared/config/vendor-settings.ts';
+import type { CapacityLimits, VendorLimits, VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
@@ -106,13 +106,16 @@ export class Pacer {
     return this.#limits.has(vendor);
   }
 
-  /** Whether the calls of a vendor that run at a time are limited, so that the end of one is capacity for the next. */
-  isParallelLimited(vendor: string): boolean {
+  /**
+   * Whether the calls of a vendor that run at a time are limited, so that the end of one is capacity for the next: of any of its
+   * routes, or of the same route.
+   */
+  parallelLimit(vendor: string): 'vendor' | 'route' | undefined {
     const limits = this.#limits.get(vendor);
-    if (limits === undefined) return false;
-    return [limits.vendor, limits.key, ...Object.values(limits.models)].some(
-      ({ maxParallelRequests }) => maxParallelRequests !== undefined,
-    );
+    if (limits === undefined) return undefined;
+    const isLimited = ({ maxParallelRequests }: CapacityLimits): boolean => maxParallelRequests !== undefined;
+    if (isLimited(limits.vendor) || isLimited(limits.key)) return 'vendor';
+    return Object.values(limits.models).some(isLimited) ? 'route' : undefined;
   }
 
   /**

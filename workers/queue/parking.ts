@@ -8,6 +8,7 @@ import {
 } from '../../shared/queue/parking/parked-jobs.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
+import type { VendorLines } from './vendor-lines.ts';
 
 /** How often jobs are released at most, in ms. */
 const minIntervalMs = 50;
@@ -21,17 +22,23 @@ export class Parking {
   readonly #jobs: ParkedJobs;
   readonly #log: Pick<Logger, 'warn'>;
   readonly #capability: Capability;
+  readonly #lines: VendorLines;
   #routes: ReadonlyMap<string, ParkedRoute> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #dueAt = Number.POSITIVE_INFINITY;
   /** Routes with capacity, and for how many jobs. */
   #ready = new Map<string, number>();
+  /** The same of routes that perhaps have some, after those. */
+  #maybeReady = new Map<string, number>();
   #releasing: Promise<void> | undefined;
   #reconsidering: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(capability: Capability, jobs: ParkedJobs, log: Pick<Logger, 'warn'>) {
+  /** @param lines those of all queues of this worker */
+  constructor(capability: Capability, jobs: ParkedJobs, log: Pick<Logger, 'warn'>, lines: VendorLines) {
     this.#capability = capability;
+    this.#lines = lines;
+    lines.add(this);
     this.#jobs = jobs;
     this.#log = log;
     this.#schedule(searchMs);
@@ -53,11 +60,30 @@ export class Parking {
     return reply;
   }
 
-  /** The route has capacity for one more job than are released by its pace: a call has ended, or could start at once. */
-  hasCapacity(route: string): void {
+  /**
+   * The route has capacity for one more job than are released by its pace: a call has ended, or could start at once.
+   * @param of `vendor`: it may be that of another route of the vendor
+   */
+  hasCapacity(route: string, of: 'route' | 'vendor' = 'route'): void {
+    if (of === 'vendor') {
+      this.#lines.hasCapacity(this, route);
+      return;
+    }
     if (!this.#routes.has(route)) return;
     this.#ready.set(route, (this.#ready.get(route) ?? 0) + 1);
     this.#schedule(0);
+  }
+
+  /** The same, if those that `hasCapacity` names leave it. */
+  mayHaveCapacity(route: string): void {
+    if (!this.#routes.has(route)) return;
+    this.#maybeReady.set(route, (this.#maybeReady.get(route) ?? 0) + 1);
+    this.#schedule(0);
+  }
+
+  /** Routes of a vendor that jobs wait for, as far as this worker knows. */
+  routesOf(vendor: string): string[] {
+    return [...this.#routes.keys()].filter((route) => route.startsWith(`${vendor}/`));
   }
 
   /**
@@ -99,7 +125,7 @@ export class Parking {
     this.#releasing = this.#releaseDue();
     await this.#releasing;
     this.#releasing = undefined;
-    const isReady = this.#ready.size > 0;
+    const isReady = this.#ready.size + this.#maybeReady.size > 0;
     this.#schedule(isReady ? 0 : Math.min(searchMs, ...[...this.#routes.values()].map(({ nextMs }) => nextMs)));
   }
 
@@ -117,8 +143,9 @@ export class Parking {
   }
 
   async #releaseDue(): Promise<void> {
-    const ready = this.#ready;
+    const ready = [...this.#ready, ...this.#maybeReady];
     this.#ready = new Map();
+    this.#maybeReady = new Map();
     try {
       const routes = await this.#jobs.unpark(ready);
       this.#routes = new Map(routes.map((each) => [each.route, each]));

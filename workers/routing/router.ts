@@ -54,8 +54,8 @@ export interface RoutedJob<T> {
   readonly demand?: (maxRetryAfterMs: number) => CallDemand;
   /** Calls of vendors that were made for it before; left out: none. */
   readonly earlierCalls?: number;
-  /** Called when a route with limits has capacity for one more call. */
-  readonly onCapacity?: (route: string) => void;
+  /** Called when a route with limits, or any route of its vendor, has capacity for one more call. */
+  readonly onCapacity?: (route: string, of: 'route' | 'vendor') => void;
   /** Tokens that the answer has cost; undefined if unknown. */
   readonly tokensOf?: (answer: T) => number | undefined;
   /** Called before each call, with the call's number. */
@@ -172,7 +172,7 @@ export class Router {
     if (slot === undefined) return admitted;
     const { route } = admitted.target.routed;
     metrics.vendorPacing.inc({ vendor: route.vendor, outcome: slot.waitMs > 0 ? 'soon' : 'at_once' });
-    if (slot.waitMs < unusedMs) job.onCapacity?.(routeName(route));
+    if (slot.waitMs < unusedMs) job.onCapacity?.(routeName(route), 'route');
     return admitted;
   }
 
@@ -183,7 +183,8 @@ export class Router {
     tokens: number | undefined,
   ): void {
     slot.end(tokens);
-    if (this.#options.pacer?.isParallelLimited(route.vendor)) job.onCapacity?.(routeName(route));
+    const limited = this.#options.pacer?.parallelLimit(route.vendor);
+    if (limited !== undefined) job.onCapacity?.(routeName(route), limited);
   }
 
   /** The next call after a failed one. @throws ApiError its error, if nothing more may be tried. */

@@ -134,8 +134,8 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     return { ...demandOf(this.#context, this.#run, this.request), maxRetryAfterMs };
   }
 
-  onCapacity(route: string): void {
-    this.#context.parking(this.#run.job).hasCapacity(route);
+  onCapacity(route: string, of: 'route' | 'vendor'): void {
+    this.#context.parking(this.#run.job).hasCapacity(route, of);
   }
 
   tokensOf(answer: JobAnswer | Pause): number | undefined {

@@ -107,8 +107,8 @@ export class ParkedJobs {
     return { verdict, ms: Number(ms), waiting };
   }
 
-  /** Releases the jobs that are due. @param ready routes with capacity now, and how many jobs of each to release */
-  async unpark(ready: ReadonlyMap<string, number> = new Map()): Promise<ParkedRoute[]> {
+  /** Releases the jobs that are due. @param ready routes with capacity now, and how many jobs of each to release, in this order */
+  async unpark(ready: Iterable<readonly [route: string, jobs: number]> = []): Promise<ParkedRoute[]> {
     const keys = [this.#routes, `${this.#prefix}wait`, `${this.#prefix}marker`];
     const args = [this.#root, this.#prefix, maxReleased, this.#highShare, ...[...ready].flat()];
     const reply = await unparkScript(this.#redis, keys, args);

@@ -16,6 +16,7 @@ interface ParkedJob {
 describe('the limits of vendors', () => {
   let minute: LimitedVendor;
   let parallel: LimitedVendor;
+  let single: LimitedVendor;
   let strict: FixtureVendor;
   let seeing: FixtureVendor;
   let gateway: TestGateway;
@@ -25,6 +26,7 @@ describe('the limits of vendors', () => {
     // In five seconds 1,200 a minute are 100, and what may come at once.
     minute = await LimitedVendor.start({ requests: 125, windowMs: 5000 });
     parallel = await LimitedVendor.start({ parallel: 3, windowMs: 1, callMs: 50 });
+    single = await LimitedVendor.start({ parallel: 1, windowMs: 1, callMs: 500 });
     strict = await startFixtureVendor();
     strict.answer((response, { body }) => {
       const isLong = body.length > 20_000;
@@ -39,7 +41,7 @@ describe('the limits of vendors', () => {
       if (pairs.length === 2) for (const waiting of pairs.splice(0)) sendJson(waiting, 200, JSON.stringify(completion));
     });
     const vendor = (server: LimitedVendor) => ({ base_url: server.server.baseUrl, api_key: 'a-key' });
-    const route = (name: string) => ({ capability: 'chat' as const, routes: [{ vendor: name, model: 'm' }] });
+    const route = (name: string, model = 'm') => ({ capability: 'chat' as const, routes: [{ vendor: name, model }] });
     gateway = await TestGateway.start({
       workers: 2,
       settings: { WORKER_CONCURRENCY_CHAT: '40' },
@@ -47,6 +49,7 @@ describe('the limits of vendors', () => {
         vendors: {
           minute: { ...vendor(minute), rpm: 1200 },
           parallel: { ...vendor(parallel), model_limits: { m: { max_parallel_requests: 3 } } },
+          single: { ...vendor(single), max_parallel_requests: 1 },
           slow: { ...vendor(minute), key_limits: { rpm: 1 } },
           crowded: { ...vendor(minute), rpm: 20 },
           // One every four seconds.
@@ -61,6 +64,8 @@ describe('the limits of vendors', () => {
         models: {
           minute: route('minute'),
           parallel: route('parallel'),
+          busy: route('single', 'busy'),
+          rare: route('single', 'rare'),
           slow: route('slow'),
           crowded: route('crowded'),
           late: route('late'),
@@ -87,6 +92,7 @@ describe('the limits of vendors', () => {
     await gateway?.stop();
     await minute?.close();
     await parallel?.close();
+    await single?.close();
     await strict?.close();
     await seeing?.close();
   });
@@ -126,6 +132,16 @@ describe('the limits of vendors', () => {
     const answers = await statuses(Array.from({ length: 60 }, () => ask('parallel')));
     assert.deepEqual(new Set(answers), new Set([200]));
     assert.deepEqual([parallel.accepted.length, parallel.refused.length, parallel.mostRunning], [60, 0, 3]);
+  });
+
+  test('a model with many jobs leaves the calls that its vendor allows at a time to another one, too', async () => {
+    assert.deepEqual(await statuses([ask('busy'), ask('rare')]), [200, 200]);
+    const busy = Array.from({ length: 8 }, () => ask('busy'));
+    await eventually(() => assert.ok(single.models.length >= 4, 'those of the busy model do not run'));
+    const rare = Array.from({ length: 2 }, () => ask('rare'));
+    assert.deepEqual(new Set(await statuses([...busy, ...rare])), new Set([200]));
+    assert.ok(single.models.lastIndexOf('rare') < single.models.lastIndexOf('busy') - 1, single.models.join(' '));
+    assert.deepEqual([single.models.length, single.refused.length], [12, 0]);
   });
 
   test('jobs of low priority that wait for their vendor leave its capacity to others, also of their own account', async () => {
