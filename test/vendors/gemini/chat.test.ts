@@ -114,6 +114,22 @@ describe('chats with Gemini', () => {
     );
   });
 
+  it('Gemini chat begins with the counts of its input where they are asked for, as for a message, whose clients read them there', async () => {
+    const countsOf = async (sent: Parameters<typeof events>[0], begins?: true) => {
+      bench.server.answer((response) => sendStream(response, [events(sent)]));
+      const sink = collect();
+      await bench.vendor.chat(callOf({ model: 'gemini-3.8-flash', beginsWithCounts: begins }), sink);
+      return sink.data().map((frame) => (frame as { usage?: { prompt_tokens: number } }).usage);
+    };
+    const hello = event([{ text: 'Hello' }]);
+    const { usageMetadata: _, ...uncounted } = hello;
+    const rest = [event([{ text: ' there' }]), lastEvent([{ text: '!' }])];
+    const [begin, ...later] = await countsOf([hello, ...rest], true);
+    assert.deepEqual([begin?.prompt_tokens, later], [usage.prompt_tokens, [undefined, undefined]]);
+    assert.deepEqual(await countsOf([uncounted, ...rest], true), [undefined, undefined, undefined]);
+    assert.deepEqual(await countsOf([hello, ...rest]), [undefined, undefined, undefined]);
+  });
+
   it('Gemini chat accepts a whole answer instead of a stream', async () => {
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
     const sink = collect();

@@ -16,7 +16,7 @@ import { GeminiStream } from './stream.ts';
  */
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   return async (call, sink) => {
-    const { model, signal, silenceMs } = call;
+    const { model, signal, silenceMs, beginsWithCounts } = call;
     const request = readChatRequest(call);
     const body = stringifyExact(await toGeminiRequest(request, call, download));
     // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.
@@ -25,7 +25,7 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
       const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
       return toCompletion(reader.answer(text ?? ''), maxCalls);
     }
-    const stream = new GeminiStream(reader, sink, maxCalls);
+    const stream = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts });
     if (call.run) call.run.openAnswer = stream;
     const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
     try {

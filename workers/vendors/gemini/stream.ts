@@ -16,6 +16,14 @@ interface GrowingChoice {
   readonly partial: PartialCall;
 }
 
+/** What a call wants of its stream. */
+interface GeminiStreamOptions {
+  /** Maximum number of calls of each choice; those beyond it are left out. */
+  readonly maxCalls?: number | undefined;
+  /** Whether the first frame has the counts so far. */
+  readonly beginsWithCounts?: boolean | undefined;
+}
+
 /**
  * One streamed answer (`streamGenerateContent?alt=sse`): each event is a partial `GenerateContentResponse`, each candidate in it
  * the next delta of its choice. Calls come whole. There is no last event: the body's end is the answer's.
@@ -23,6 +31,7 @@ interface GrowingChoice {
 export class GeminiStream extends DeltaStream implements OpenAnswer {
   private readonly reader: GeminiAnswerReader;
   private readonly maxCalls: number;
+  private readonly beginsWithCounts: boolean;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly choices = new Map<number, GrowingChoice>();
   private responseId: string | undefined;
@@ -32,11 +41,15 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
   /** Remaining tries to make a template: if none can be made, trying costs as much as it would save. */
   private templateTries = 3;
 
-  /** @param maxCalls maximum number of calls of each choice; those beyond it are left out */
-  constructor(reader: GeminiAnswerReader, sink: FrameSink, maxCalls = Number.POSITIVE_INFINITY) {
+  constructor(
+    reader: GeminiAnswerReader,
+    sink: FrameSink,
+    { maxCalls = Number.POSITIVE_INFINITY, beginsWithCounts = false }: GeminiStreamOptions = {},
+  ) {
     super(sink);
     this.reader = reader;
     this.maxCalls = maxCalls;
+    this.beginsWithCounts = beginsWithCounts;
   }
 
   /** Takes an event's text, or that of a whole answer, which counts as a single event. */
@@ -85,7 +98,7 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
     }
     const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
     if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
-    if (choices.length > 0) this.write(JSON.stringify({ choices, ...this.newTier() }));
+    if (choices.length > 0) this.write(JSON.stringify({ choices, ...this.newTier(), ...this.firstCounts() }));
   }
 
   /** Adds the counts of later events: those of the prompt are not in every event. */
@@ -99,6 +112,13 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
     const tier = toTier(this.metadata);
     this.isTierShown = tier.service_tier !== undefined;
     return tier;
+  }
+
+  /** The counts until the first frame, if it is to have them: those of the input are whole by then. */
+  private firstCounts(): JsonObject {
+    if (!this.beginsWithCounts || this.hasBegun) return {};
+    const usage = toUsage(this.metadata);
+    return usage === null ? {} : { usage };
   }
 
   /** The text of a candidate that adds only text to the first choice: nearly all do, and need no further parsing. */
