@@ -1,17 +1,12 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
+import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import type { Context, State } from '../state.ts';
-import { FairQueue, type FairTask } from './fair-queue.ts';
 
 /** Waiting reads of all accounts together. A page of the console asks for about ten at once. */
 const usualLimits = { waiting: 100, patienceMs: 4000 };
 /** Reads of a process at once: SQLite answers one after another, a pool of Postgres also has to serve everything else. */
 const atOnce = { sqlite: 1, postgres: 3 };
-
-interface WaitingRead extends FairTask {
-  readonly begin: () => void;
-  readonly refuse: (error: ApiError) => void;
-}
 
 /**
  * Shares the database between accounts that read reports and lists, which cost their callers nothing: few of them run at once,
@@ -19,51 +14,22 @@ interface WaitingRead extends FairTask {
  * flood would be ahead of everybody's sign-ins, keys and records for as long as its reads take.
  */
 export class FairReads {
-  readonly #atOnce: number;
+  readonly #turns: FairTurns;
   readonly #patienceMs: number;
-  readonly #waiting: FairQueue<WaitingRead>;
-  #running = 0;
 
   constructor({ databaseUrl }: { readonly databaseUrl?: string | undefined }, limits = usualLimits) {
-    this.#atOnce = databaseUrl === undefined ? atOnce.sqlite : atOnce.postgres;
-    this.#patienceMs = limits.patienceMs;
-    this.#waiting = new FairQueue({ tasks: limits.waiting, bytes: Number.POSITIVE_INFINITY });
+    const number = databaseUrl === undefined ? atOnce.sqlite : atOnce.postgres;
+    const { waiting: tasks, patienceMs } = limits;
+    this.#turns = new FairTurns(number, { tasks, bytes: Number.POSITIVE_INFINITY }, { tooMany, tooLate });
+    this.#patienceMs = patienceMs;
   }
 
   /**
    * Runs `read` when it is the account's time.
    * @throws ApiError 429 if the account has too many waiting, 503 if it has waited for too long; whatever `read` throws
    */
-  async read<Row>(account: string, read: () => Promise<Row>): Promise<Row> {
-    if (this.#running < this.#atOnce) this.#running++;
-    else await this.#wait(account);
-    const beganAt = performance.now();
-    try {
-      return await read();
-    } finally {
-      this.#waiting.spend(account, performance.now() - beganAt);
-      this.#passOn();
-    }
-  }
-
-  /** Resolves once another read has passed its slot on. */
-  async #wait(account: string): Promise<void> {
-    let patience: NodeJS.Timeout | undefined;
-    const begun = new Promise<void>((resolve, reject) => {
-      const waiting: WaitingRead = { account, bytes: 0, begin: resolve, refuse: reject };
-      patience = setTimeout(() => {
-        this.#waiting.remove(waiting);
-        reject(tooLate());
-      }, this.#patienceMs);
-      for (const dropped of this.#waiting.push(waiting)) dropped.refuse(tooMany());
-    });
-    await begun.finally(() => clearTimeout(patience));
-  }
-
-  #passOn(): void {
-    const next = this.#waiting.take();
-    if (next === undefined) this.#running--;
-    else next.begin();
+  read<Row>(account: string, read: () => Promise<Row>): Promise<Row> {
+    return this.#turns.run({ account, bytes: 0 }, AbortSignal.timeout(this.#patienceMs), read);
   }
 }
 

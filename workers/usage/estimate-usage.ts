@@ -25,7 +25,7 @@ const maxMs = graceMs - 2000;
 /** Separate from the counter of the token-counting endpoint, whose requests may take seconds each. */
 const counter = new TokenCounter();
 /** Otherwise an account whose answers are cut by the hundred would have those of all others charged by an upper bound. */
-const counting = new FairTurns(atATime, waitingCounts);
+const counting = new FairTurns(atATime, waitingCounts, { tooMany: tooMuch, tooLate: tooMuch });
 /** Bounds need no counter; they have slots of their own because they occur when there is too much to be counted. */
 const bounding = new Slots(atATime);
 
@@ -130,6 +130,10 @@ async function count(context: EstimatedContext, job: QueuedJob, body?: string): 
     context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'estimating usage failed');
     return undefined;
   }
+}
+
+function tooMuch(): ApiError {
+  return new ApiError('timeout', 'There was too much to be counted.');
 }
 
 /** The text of a job's request, wherever it is. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { ApiError } from '../../../../shared/errors.ts';
 import { FairTurns } from '../../../../shared/fairness/fair-turns.ts';
 
 /** Work that ends when it is told to, and what has begun of it, in order. */
@@ -24,11 +25,19 @@ class Work {
 }
 
 const never = new AbortController().signal;
-const limits = { tasks: 100, bytes: 1000 };
+const turnsOf = (): FairTurns =>
+  new FairTurns(
+    1,
+    { tasks: 100, bytes: 1000 },
+    {
+      tooMany: () => new ApiError('rate_limit_exceeded', 'too many'),
+      tooLate: () => new ApiError('timeout', 'too late'),
+    },
+  );
 
 describe('turns of accounts', () => {
   it('an account with much work lets that of another begin before the rest of its own', async () => {
-    const turns = new FairTurns(1, limits);
+    const turns = turnsOf();
     const work = new Work();
     const busy = Array.from({ length: 20 }, () => turns.run({ account: 'busy', bytes: 1 }, never, work.of('busy')));
     const other = turns.run({ account: 'other', bytes: 1 }, never, work.of('other'));
@@ -41,7 +50,7 @@ describe('turns of accounts', () => {
   });
 
   it('a wait ends with its signal, and the work does not begin later', async () => {
-    const turns = new FairTurns(1, limits);
+    const turns = turnsOf();
     const work = new Work();
     const running = turns.run({ account: 'a', bytes: 1 }, never, work.of('a'));
     const controller = new AbortController();
@@ -55,12 +64,12 @@ describe('turns of accounts', () => {
   });
 
   it('of too much that waits that of the account is dropped which has most of it', async () => {
-    const turns = new FairTurns(1, limits);
+    const turns = turnsOf();
     const work = new Work();
     const running = turns.run({ account: 'busy', bytes: 900 }, never, work.of('busy'));
     const first = turns.run({ account: 'busy', bytes: 900 }, never, work.of('busy'));
     const other = turns.run({ account: 'other', bytes: 200 }, never, work.of('other'));
-    await assert.rejects(first, { code: 'timeout' });
+    await assert.rejects(first, { code: 'rate_limit_exceeded' });
     await work.endOne();
     await work.endOne();
     await Promise.all([running, other]);
@@ -68,7 +77,7 @@ describe('turns of accounts', () => {
   });
 
   it('work that fails leaves its turn to the next', async () => {
-    const turns = new FairTurns(1, limits);
+    const turns = turnsOf();
     const failed = turns.run({ account: 'a', bytes: 1 }, never, () => Promise.reject(new Error('broken')));
     const next = turns.run({ account: 'a', bytes: 1 }, never, async () => 'done');
     await assert.rejects(failed, { message: 'broken' });
