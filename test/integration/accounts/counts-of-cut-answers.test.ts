@@ -36,6 +36,21 @@ function beginContent(response: ServerResponse, counts: Json): void {
   );
 }
 
+/** xAI and Perplexity count in each chunk what they have read and written until then, xAI its thoughts beside that. */
+function beginChunks(response: ServerResponse, prompt: number, thoughts: number, details: Json): void {
+  begin(
+    response,
+    words.map((content, index) => ({
+      ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'grok' },
+      choices: [{ index: 0, delta: { content }, finish_reason: null }],
+      usage: {
+        ...{ prompt_tokens: prompt, completion_tokens: index + 1, total_tokens: prompt + thoughts + index + 1 },
+        ...{ prompt_tokens_details: details, completion_tokens_details: { reasoning_tokens: thoughts } },
+      },
+    })),
+  );
+}
+
 /** Output tokens of the words, as Gemini counts them, and as they are estimated. */
 const written = words.length;
 
@@ -45,7 +60,10 @@ describe('what a vendor has counted of an answer that is cut off', () => {
   before(async () => {
     vendor = await startFixtureVendor();
     const vendors = Object.fromEntries(
-      ['anthropic', 'gemini'].map((name) => [name, { base_url: vendor.baseUrl, api_key: `key-of-${name}-1234` }]),
+      ['anthropic', 'gemini', 'xai'].map((name) => [
+        name,
+        { base_url: vendor.baseUrl, api_key: `key-of-${name}-1234` },
+      ]),
     );
     records = await JobRecords.start({ configuration: { vendors } });
     // Its worker loads the tokenizer for the first: on a busy machine that is too late to count it, and a bound is charged.
@@ -115,6 +133,14 @@ describe('what a vendor has counted of an answer that is cut off', () => {
     assert.equal(usage.completion_tokens, written + 500);
     assert.equal(usage.total_tokens, 320_010 + written + 500);
     assert.deepEqual(usage.prompt_tokens_details, { cached_tokens: 0, audio_tokens: 320_000 });
+    assert.deepEqual(usage.completion_tokens_details, { reasoning_tokens: 500 });
+  });
+
+  it('a chat with Grok is charged for the cached input and the reasoning that its vendor has counted in its last chunk', async () => {
+    vendor.answer((response) => beginChunks(response, 101_710, 500, { cached_tokens: 100_000, image_tokens: 1700 }));
+    const { usage } = await cut('/v1/chat/completions', { model: 'grok-4.5' });
+    const { prompt_tokens: prompt, completion_tokens: output, prompt_tokens_details: read } = usage;
+    assert.deepEqual([prompt, output, (read as Json).cached_tokens], [101_710, written + 500, 100_000]);
     assert.deepEqual(usage.completion_tokens_details, { reasoning_tokens: 500 });
   });
 

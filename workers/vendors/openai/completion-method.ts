@@ -3,7 +3,7 @@ import type { HttpClient, JsonBody } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
 import { DeltaStream, SseReader, TokenTemplate } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
-import type { FrameSink, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from '../vendor.ts';
+import type { FrameSink, OpenAnswer, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { type AnswerShape, type ChunkShape, isReportedError, removeIdentity, shapeUsage } from './shape.ts';
 
@@ -45,6 +45,7 @@ export function completionMethod(
       if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), shape);
       const chunks = new ChunkStream(answerReader, sink, { kind, shape });
       stream = chunks;
+      if (call.run) call.run.openAnswer = chunks;
       const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => chunks.read(bytes) });
       if (text !== null) chunks.writeCompletion(text);
       return chunks.end();
@@ -85,7 +86,7 @@ export function composeRequest({
 }
 
 /** One streamed answer: events in, `delta` frames out. */
-class ChunkStream extends DeltaStream {
+class ChunkStream extends DeltaStream implements OpenAnswer {
   private readonly answerReader: OpenAiAnswerReader;
   private readonly kind: CompletionKind;
   private readonly events = new SseReader((data, type) => this.readEvent(data, type));
@@ -136,8 +137,13 @@ class ChunkStream extends DeltaStream {
     if (this.started.size === 0 || (!this.isDone && this.finished.size < this.started.size)) {
       throw new ApiError('server_error', "The model's vendor ended its stream before the answer was whole.");
     }
-    const usage = shapeUsage(this.usage);
+    const usage = this.usageSoFar();
     return { body: JSON.stringify({ usage }), usage, tier: this.tier };
+  }
+
+  /** xAI, Perplexity and some others count in each chunk, the others in the last one. */
+  usageSoFar(): VendorUsage {
+    return shapeUsage(this.usage);
   }
 
   protected override take(bytes: Buffer): void {
