@@ -41,6 +41,7 @@ import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
 import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
+import { RequestMemory } from './run/request-memory.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -159,6 +160,7 @@ async function start(): Promise<void> {
     queues,
     queue: queueOf(queues),
     blobs: closers.use(await Blobs.open(config.dataDir, config.bucket)),
+    requestMemory: new RequestMemory(config.bodyBytes),
     catalogue: createCatalogue(config),
     vendors: routing.vendors,
     router: routing.router,
@@ -183,19 +185,14 @@ async function start(): Promise<void> {
   closers.add((signal) => drain(consumers, context, signal));
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
   const checkNewKeys = keyChecker(context, closers);
+  const apply = (changed: Config): void => {
+    context.catalogue.replace(changed);
+    routing.replace(changed);
+    void parking.reconsider((route) => routing.isLimited(route));
+    checkNewKeys();
+  };
   // Before the message that it is ready: the launcher sends the signal on from then on.
-  closers.add(
-    reloadOnHangup({
-      config,
-      log,
-      apply: (changed) => {
-        context.catalogue.replace(changed);
-        routing.replace(changed);
-        void parking.reconsider((route) => routing.isLimited(route));
-        checkNewKeys();
-      },
-    }),
-  );
+  closers.add(reloadOnHangup({ config, log, apply }));
   closeOnSignal({
     log,
     flush,

@@ -15,6 +15,7 @@ import type { Router } from './routing/router.ts';
 import type { VendorPool } from './routing/vendor-pool.ts';
 import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
+import type { RequestMemory } from './run/request-memory.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */
@@ -24,6 +25,8 @@ export interface WorkerContext extends EndJobContext {
   readonly shards: { readonly count: number };
   readonly queues: ReadonlyMap<Capability, ShardedQueue>;
   readonly blobs: Blobs;
+  /** What its jobs hold in memory of their requests. */
+  readonly requestMemory: RequestMemory;
   readonly catalogue: Catalogue;
   readonly vendors: VendorPool;
   readonly router: Router;

@@ -275,5 +275,12 @@ async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Sub
   const { request } = parsed;
   if (typeof request === 'string' && isInline(parsed)) return { request };
   const content = typeof request === 'string' ? request : request.parts;
-  return { requestBlob: await services.blobs.of(job.account).put(content) };
+  const requestBlob = await services.blobs.of(job.account).put(content);
+  return { requestBlob, requestBytes: bytesOf(content) };
+}
+
+function bytesOf(content: string | readonly Uint8Array[]): number {
+  return typeof content === 'string'
+    ? Buffer.byteLength(content)
+    : content.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -62,6 +62,8 @@ export interface StoredRequest {
   readonly request?: string;
   /** Id of the blob that holds the request. */
   readonly requestBlob?: string;
+  /** The blob's bytes; processes of the previous release do not tell them. */
+  readonly requestBytes?: number;
 }
 
 /** A job's state in Redis. For a resource it holds the request until the database does. */

@@ -6,6 +6,7 @@ export const blackForestLabs: VendorDescription = {
   name: 'black-forest-labs',
   baseUrl: 'https://api.bfl.ai/v1',
   needsKey: true,
+  embedsFiles: true,
   mediaFields: { image: { ...imageFields, n: 'rejected', output_compression: 'rejected' } },
   documentation: { does: 'images', checkedBy: 'documents' },
 };

@@ -9,6 +9,7 @@ export const fal: VendorDescription = {
   name: 'fal',
   baseUrl: 'https://queue.fal.run',
   needsKey: true,
+  embedsFiles: true,
   mediaFields: {
     image: (model) => ({
       ...imageFields,

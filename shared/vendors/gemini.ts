@@ -48,6 +48,7 @@ export const gemini: VendorDescription = {
   name: 'gemini',
   baseUrl: 'https://generativelanguage.googleapis.com/v1beta',
   needsKey: true,
+  embedsFiles: true,
   chatFields: geminiChatFields,
   mediaFields: {
     embedding: { '*': 'rejected', dimensions: 'translated', user: 'ignored' },

@@ -6,6 +6,7 @@ export const kling: VendorDescription = {
   name: 'kling',
   baseUrl: 'https://api-singapore.klingai.com/v1',
   needsKey: true,
+  embedsFiles: true,
   // `ACCESS_KEY:SECRET_KEY`
   keyForm: 'pair',
   mediaFields: { video: videoFields('aspect_ratio', 'mode', 'duration') },

@@ -6,6 +6,7 @@ export const replicate: VendorDescription = {
   name: 'replicate',
   baseUrl: 'https://api.replicate.com/v1',
   needsKey: true,
+  embedsFiles: true,
   mediaFields: {
     image: { ...imageFields, n: 'translated', output_format: 'translated', output_compression: 'translated' },
     video: videoFields('aspect_ratio', 'resolution', 'duration'),

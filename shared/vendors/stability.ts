@@ -6,6 +6,7 @@ export const stability: VendorDescription = {
   name: 'stability',
   baseUrl: 'https://api.stability.ai',
   needsKey: true,
+  embedsFiles: true,
   mediaFields: {
     image: (model) => ({
       ...imageFields,

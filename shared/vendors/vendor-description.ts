@@ -100,6 +100,8 @@ export interface VendorDescription {
    * not pass (a webhook, say) are refused by its adapter.
    */
   readonly mediaFields?: Partial<Readonly<Record<MediaCapability, MediaFieldSupport>>>;
+  /** `true`: files of a form become a part of the JSON that it is sent, and so are in memory as a whole. */
+  readonly embedsFiles?: true;
   /**
    * The dearest service tier that the vendor may choose for a request of `service_tier: "auto"`, by a setting of the operator's
    * account there; left out: none but its standard one.

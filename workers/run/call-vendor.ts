@@ -34,6 +34,7 @@ export async function callVendor(
   run: JobRun,
   writer: FrameWriter,
 ): Promise<Ending | { readonly outcome: 'saturated'; readonly error: SaturatedError }> {
+  run.requestMemory = context.requestMemory;
   try {
     const { task } = run;
     if (isTooLate(context, run)) throw startedTooLate();
@@ -48,6 +49,8 @@ export async function callVendor(
     const error = ApiError.from(thrown);
     logFailure(context, run, error);
     return { outcome: 'failed', error };
+  } finally {
+    if (run.held > 0) context.requestMemory.release(run);
   }
 }
 
@@ -68,7 +71,7 @@ function checked(answer: JobAnswer): JobAnswer {
 }
 
 async function callRoutes(context: WorkerContext, run: JobRun, writer: FrameWriter): Promise<JobAnswer | Pause> {
-  const request = await readRequest(context, run.job);
+  const request = await readRequest(context, run);
   const limited = run.job.outputLimit === undefined ? request : withOutputLimit(request, run.job);
   return await context.router.run(new RoutedRun(context, run, writer, limited));
 }
@@ -163,8 +166,26 @@ function demandOf(
   };
 }
 
-async function readRequest({ blobs }: WorkerContext, job: QueuedJob): Promise<RequestBody> {
-  return job.request ?? (await blobs.ofRecords(job.account).bytes(job.requestBlob ?? ''));
+/**
+ * A job's request. A large one waits here for room in memory, together with the files that its vendor may get inside it: jobs that held
+ * a part, and waited for more, would wait for each other.
+ */
+async function readRequest(context: WorkerContext, run: JobRun): Promise<RequestBody> {
+  const { request, requestBlob = '', requestBytes = 0, account } = run.job;
+  if (request !== undefined) return request;
+  const bytes = requestBytes + embeddedBytes(context, run.job);
+  if (bytes > 0 && run.held === 0) {
+    await context.requestMemory.take(run, bytes);
+    if (isTooLate(context, run)) throw startedTooLate();
+  }
+  return await context.blobs.ofRecords(account).bytes(requestBlob, requestBytes || undefined);
+}
+
+/** Bytes of the uploads that a job's vendor may get inside its request. */
+function embeddedBytes({ catalogue }: WorkerContext, { model, capability, uploads = [] }: QueuedJob): number {
+  if (uploads.length === 0) return 0;
+  if (!catalogue.routes(model, capability).some(({ vendorRow }) => vendorRow.embedsFiles)) return 0;
+  return uploads.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
 /** The routes that may serve a job. A remix goes to the vendor and account that have the earlier result. */
@@ -218,6 +239,7 @@ function executeOn(
     signal,
     silenceMs,
     files: callFiles(context.blobs, job.account),
+    memory: run,
     run,
   };
   const passed = account.media === undefined ? asked : account.media.pass(asked);
@@ -252,7 +274,7 @@ async function followTask(
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
-    videoSeconds(made, run.routed, async () => requestText(await readRequest(context, job)));
+    videoSeconds(made, run.routed, async () => requestText(await readRequest(context, run)));
   return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
 }
 

@@ -34,6 +34,8 @@ export interface VendorCall {
   readonly uploads: readonly Upload[];
   /** Opens the uploads, and stores the files of the answer. */
   readonly files: CallFiles;
+  /** Counts fetched files that become a part of the request; left out: there is no bound. */
+  readonly memory?: CallMemory | undefined;
   /** Has the answer while it comes in; left out where the job has several. */
   readonly run?: { openAnswer: OpenAnswer | undefined } | undefined;
 }
@@ -59,6 +61,12 @@ export interface CallFiles {
   open(upload: Upload): Promise<{ readonly content: Readable; readonly bytes: number }>;
   /** Stores a file of the answer. It stays readable as long as results do. */
   save(content: Readable | Uint8Array, type: string): Promise<StoredFile>;
+}
+
+/** Room in this process's memory for what the links of one job lead to. */
+export interface CallMemory {
+  /** Counts bytes that are fetched, and kept. @throws ApiError 429 if its account has too many under way */
+  addFile(bytes: number): void;
 }
 
 /** A frame without its position in the log, which is not yet known. */

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { ApiError } from '../../../shared/errors.ts';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
 import { type MediaGate, mediaGate } from '../../../workers/run/media-gate.ts';
@@ -55,6 +56,21 @@ describe('MediaGate', () => {
   const chat = (...parts: object[]): VendorCall => call({ messages: [{ role: 'user', content: parts }] });
   const image = (url: string) => ({ type: 'image_url', image_url: { url, detail: 'low' } });
   const dataUrl = (type: string) => `data:${type};base64,${png.toString('base64')}`;
+
+  it('MediaGate counts what it fetches, and passes on why there is no room for it', async () => {
+    const counted: number[] = [];
+    const asked = chat(image(`${origin}/a.png`));
+    await gate('ollama').pass({ ...asked, memory: { addFile: (bytes) => counted.push(bytes) } });
+    assert.equal(
+      counted.reduce((sum, bytes) => sum + bytes, 0),
+      png.length,
+    );
+    const addFile = (): void => {
+      throw new ApiError('rate_limit_exceeded', 'No room.');
+    };
+    const refused = gate('ollama').pass({ ...asked, memory: { addFile } });
+    await assert.rejects(Promise.resolve(refused), { code: 'rate_limit_exceeded', message: 'No room.' });
+  });
 
   it('MediaGate fetches links for a vendor without a key or at a private address, and passes them on as data', async () => {
     for (const inside of [

@@ -94,13 +94,13 @@ export class InlineMedia {
       const expected = kind === undefined ? 'what it is' : `that it is ${kind === 'video' ? 'a' : 'an'} ${kind}`;
       throw invalid(param, `the server of the link does not say ${expected}`);
     }
-    return { type, data: await this.read(content, param) };
+    return { type, data: await this.read(content, param, true) };
   }
 
   /** An uploaded image. */
   async fromUpload(upload: Upload, param: string): Promise<InlineFile> {
     const { content } = await this.call.files.open(upload);
-    const data = await this.read(content, param);
+    const data = await this.read(content, param, false);
     return { type: typeOfUpload(upload, Buffer.from(data.slice(0, 64), 'base64')), data };
   }
 
@@ -112,11 +112,13 @@ export class InlineMedia {
     }
   }
 
-  private async read(content: Readable, param: string): Promise<string> {
+  /** @param isFetched whether it has no room in memory yet, as uploads have */
+  private async read(content: Readable, param: string, isFetched: boolean): Promise<string> {
     const chunks = new GatheredChunks();
     try {
       for await (const chunk of content) {
         this.bytes += chunk.length;
+        if (isFetched) this.call.memory?.addFile(chunk.length);
         if (this.bytes > maxBytes) throw invalid(param, `the files of a request may have ${maxBytes} bytes together`);
         chunks.add(chunk);
       }
