@@ -1,10 +1,10 @@
 import type { TranscriptSegment } from '../../../shared/capabilities/transcription.ts';
 
-/** Input of subtitles: the segments, or if missing, the text and duration (seconds). */
+/** Input of subtitles, as its vendor has sent it: the segments, or if there are none with a text, the text and duration (seconds). */
 export interface Transcript {
   readonly text: string;
-  readonly duration?: number;
-  readonly segments?: readonly TranscriptSegment[];
+  readonly duration?: unknown;
+  readonly segments?: unknown;
 }
 
 /** A cue: times in whole milliseconds, text without blank lines. */
@@ -34,13 +34,11 @@ export function toVtt(transcript: Transcript): string {
 }
 
 /** Makes cues that never start before the previous one, nor end before they start, whatever the vendor's times. */
-function cuesOf({ text, duration, segments }: Transcript): Cue[] {
-  const given = segments ?? [{ start: 0, end: duration ?? 0, text }];
+function cuesOf(transcript: Transcript): Cue[] {
   const cues: Cue[] = [];
   let latest = 0;
-  for (const segment of given) {
+  for (const segment of segmentsOf(transcript)) {
     const shown = withoutBlankLines(segment.text);
-    if (shown === '') continue;
     const start = Math.max(latest, milliseconds(segment.start));
     cues.push({ start, end: Math.max(start, milliseconds(segment.end)), text: shown });
     latest = start;
@@ -48,11 +46,23 @@ function cuesOf({ text, duration, segments }: Transcript): Cue[] {
   return cues;
 }
 
+/** The segments that have a text. The transcript is paid for: a vendor that has cut it into none, or into anything else, must not lose it. */
+function segmentsOf({ text, duration, segments }: Transcript): readonly TranscriptSegment[] {
+  const hasText = (segment: unknown): segment is TranscriptSegment => {
+    const { text: said } = (segment ?? {}) as { readonly text?: unknown };
+    return typeof said === 'string' && said.trim() !== '';
+  };
+  const given = Array.isArray(segments) ? segments.filter(hasText) : [];
+  return given.length > 0 ? given : [{ start: 0, end: duration, text }].filter(hasText);
+}
+
 /** Maximum time with two digits of hours, in ms. */
 const latestTime = 359_999_999;
 
-function milliseconds(seconds: number): number {
-  return Number.isFinite(seconds) ? Math.min(latestTime, Math.max(0, Math.round(seconds * 1000))) : 0;
+function milliseconds(seconds: unknown): number {
+  return typeof seconds === 'number' && Number.isFinite(seconds)
+    ? Math.min(latestTime, Math.max(0, Math.round(seconds * 1000)))
+    : 0;
 }
 
 /** A blank line would end a cue within its text. */

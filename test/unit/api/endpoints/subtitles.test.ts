@@ -86,6 +86,19 @@ describe('subtitles', () => {
     assert.deepEqual(readVtt(toVtt({ text: 'All of it.' })), [{ start: 0, end: 0, text: 'All of it.' }]);
   });
 
+  it('subtitles of a transcript whose vendor has made no segments of it, or broken ones, have its text', () => {
+    const whole = [{ start: 0, end: 3000, text: 'Good day.' }];
+    for (const segments of [[], {}, 'none', [null, { start: 1 }, { text: 5 }], [{ start: 0, end: 1, text: ' ' }]]) {
+      const transcript = { text: 'Good day.', duration: 3, segments };
+      assert.deepEqual(readSrt(toSrt(transcript)), whole);
+      assert.deepEqual(readVtt(toVtt(transcript)), whole);
+    }
+    const [some] = readSrt(
+      toSrt({ text: '', duration: 'long', segments: [null, { start: '1', end: 2, text: 'Hi.' }] }),
+    );
+    assert.deepEqual(some, { start: 0, end: 2000, text: 'Hi.' });
+  });
+
   const anyTime = fc.oneof(fc.double(), fc.double({ min: 0, max: 400_000, noNaN: true }), fc.nat(100));
   const anyText = fc.oneof(
     fc.string({ unit: 'binary' }),
