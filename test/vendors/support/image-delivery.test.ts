@@ -119,10 +119,22 @@ describe('ImageDelivery', () => {
     assert.deepEqual(saved, [{ type: 'application/octet-stream', content: drawing }]);
   });
 
-  it('ImageDelivery delivers base64 that its vendor has made a data URL of as base64', async () => {
-    const delivery = new ImageDelivery(callOf({}), 'b64_json', () => assert.fail('it is no link'));
-    const b64_json = `data:image/png;base64,${png.toString('base64')}`;
-    const { body } = await deliverImages({ data: [{ b64_json }] }, delivery);
-    assert.equal(JSON.parse(bodyText(body)).data[0].b64_json, png.toString('base64'));
+  it('ImageDelivery delivers an image that its vendor has put into a data URL, in the place of base64 or of a link', async () => {
+    const dataUrl = `data:image/png;base64,${png.toString('base64')}`;
+    for (const image of [{ b64_json: dataUrl }, { url: dataUrl }, { url: dataUrl.replace('data', 'DATA') }]) {
+      const { files, saved } = memoryFiles();
+      const deliver = (wanted: 'b64_json' | 'url') =>
+        deliverImages(
+          { data: [image] },
+          new ImageDelivery(callOf({ files }), wanted, () => assert.fail('it is no link')),
+        );
+      const { body } = await deliver('b64_json');
+      assert.equal(JSON.parse(bodyText(body)).data[0].b64_json, png.toString('base64'));
+      await deliver('url');
+      assert.deepEqual(saved, [{ type: 'image/png', content: png }]);
+    }
+    const page = { url: 'data:text/html,<html>Later</html>' };
+    const delivery = new ImageDelivery(callOf({}), 'url', () => assert.fail('it is no link'));
+    await assert.rejects(deliverImages({ data: [page] }, delivery), refused);
   });
 });

@@ -80,13 +80,14 @@ export class ImageDelivery {
   async deliver({ url, b64_json: base64, file: _, ...rest }: JsonObject): Promise<ImageResult<string | Buffer>> {
     if ((typeof base64 === 'string' || Buffer.isBuffer(base64)) && base64.length > 0)
       return { ...rest, ...(await this.fromBase64(base64)) };
+    if (typeof url === 'string' && isDataUrl(url)) return { ...rest, ...(await this.fromBase64(url)) };
     if (typeof url === 'string' && url !== '') return { ...rest, ...(await this.fromLink(url)) };
     throw new ApiError('server_error', "The model's vendor answered with an image that is empty.");
   }
 
   private async fromBase64(said: string | Buffer): Promise<ImageResult<string | Buffer>> {
     // Some vendors send a data URL.
-    const base64 = typeof said === 'string' && said.startsWith('data:') ? said.slice(said.indexOf(',') + 1) : said;
+    const base64 = typeof said === 'string' && isDataUrl(said) ? said.slice(said.indexOf(',') + 1) : said;
     const head = textOf(base64, 2 * headBytes);
     if (!/^[\w+/-]+=*\s*$/.test(head)) throw notAnImage();
     const type = typeOfBytes(Buffer.from(head, 'base64'));
@@ -140,6 +141,11 @@ export class ImageDelivery {
       yield chunk;
     }
   }
+}
+
+/** Whether an image is inside of what stands for its link or its base64. */
+function isDataUrl(text: string): boolean {
+  return /^data:/i.test(text);
 }
 
 /** Base64 as text, or its first characters. */
@@ -208,9 +214,6 @@ export async function deliverLinks(
   format: string | undefined,
 ): Promise<JobAnswer> {
   if (links.length === 0) throw new ApiError('server_error', "The model's vendor answered without images.");
-  const data = links.map((link) => {
-    const [head] = /^data:[^,]*;base64,/.exec(String(link)) ?? [];
-    return head === undefined ? { url: link } : { b64_json: String(link).slice(head.length) };
-  });
+  const data = links.map((url) => ({ url }));
   return await deliverImages({ data, ...(format && { output_format: format }) }, delivery);
 }
