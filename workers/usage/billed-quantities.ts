@@ -35,8 +35,8 @@ export async function videoSeconds(
   row: RoutedModel | undefined,
   request: () => Promise<string>,
 ): Promise<number | undefined> {
-  // A video that exists has a length: an empty text is none, and 0 would cost nothing.
-  const reported = Number(made) > 0 ? made : undefined;
+  // A video that exists has a length: an empty text is none, 0 would cost nothing, and without an end none could be charged.
+  const reported = Number(made) > 0 && Number.isFinite(Number(made)) ? made : undefined;
   const said = reported ?? (JSON.parse(await request()) as VideoJob).seconds ?? row?.video?.seconds[0];
   const seconds = Number(said ?? Number.NaN);
   return Number.isFinite(seconds) ? seconds : undefined;

@@ -224,7 +224,9 @@ describe('video polling of the OpenAI dialect', () => {
     assert.deepEqual([...new Set(received())], [`GET /v1/videos/${queued.id}`]);
     const endless = '8'.repeat(100_000);
     assert.deepEqual(await pollOf({ ...completed, size: endless, seconds: endless }), { status: 'completed' });
-    assert.deepEqual(await pollOf({ ...completed, seconds: '-8', size: 7 }), { status: 'completed' });
+    for (const none of ['-8', 'Infinity', 'NaN']) {
+      assert.deepEqual(await pollOf({ ...completed, seconds: none, size: 7 }), { status: 'completed' }, none);
+    }
   });
 
   it('an OpenAI video poll tells a policy rejection from a vendor fault', async () => {

@@ -8,6 +8,7 @@ import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { refuseText } from '../support/refuse-text.ts';
+import { isLength } from '../support/transcript-answer.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { VendorErrorDetails } from '../vendor-error.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -114,7 +115,7 @@ function readState({ status, progress, size, seconds }: JsonObject, error: () =>
       return {
         status,
         ...(isShort(size) && { size }),
-        ...(isShort(`${seconds}`) && Number(seconds) > 0 && { seconds: String(seconds) }),
+        ...(isShort(`${seconds}`) && isLength(Number(seconds)) && { seconds: String(seconds) }),
       };
     case 'failed':
       return { status, error: taskError(error()) };

@@ -52,9 +52,9 @@ export function transcriptAnswer(request: TranscriptionRequest, transcript: Tran
   }
 }
 
-/** Whether a vendor has told a length of audio: one of 0 would cost nothing. */
+/** Whether a vendor has told a length of audio or of a film: one of 0 would cost nothing, and one without an end nothing that is known. */
 export function isLength(duration: unknown): duration is number {
-  return typeof duration === 'number' && duration > 0;
+  return typeof duration === 'number' && duration > 0 && Number.isFinite(duration);
 }
 
 /** Speakers are labelled A, B, C, … in order of appearance. */

@@ -132,7 +132,8 @@ describe('the charge of a job', () => {
     const silent = async (): Promise<string> => '{}';
     assert.equal(await videoSeconds('12', model, () => assert.fail('the request is not needed')), 12);
     assert.equal(await videoSeconds(undefined, model, asked), 8);
-    for (const none of ['', ' ', '0', 'long', '-4']) assert.equal(await videoSeconds(none, model, asked), 8, none);
+    for (const none of ['', ' ', '0', 'long', '-4', 'Infinity', '1e999'])
+      assert.equal(await videoSeconds(none, model, asked), 8, none);
     assert.equal(await videoSeconds(undefined, model, silent), 4);
     assert.equal(await videoSeconds(undefined, undefined, silent), undefined);
   });
