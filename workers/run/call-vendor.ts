@@ -173,7 +173,7 @@ function demandOf(
 async function readRequest(context: WorkerContext, run: JobRun): Promise<RequestBody> {
   const { request, requestBlob = '', requestBytes = 0, account } = run.job;
   if (request !== undefined) return request;
-  const bytes = requestBytes + embeddedBytes(context, run.job);
+  const bytes = requestBytes + (run.task === undefined ? embeddedBytes(context, run.job) : 0);
   if (bytes > 0 && run.held === 0) {
     await context.requestMemory.take(run, bytes);
     if (isTooLate(context, run)) throw startedTooLate();
