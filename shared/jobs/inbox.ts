@@ -7,6 +7,10 @@ import type { Logger } from '../runtime/log.ts';
 const pingMs = 5000;
 /** Pause between attempts to subscribe anew: Redis may refuse for as long as its user lacks a right. */
 const againMs = 1000;
+/** How many of them a Cluster's client may fail for lack of any connection to subscribe by, before another takes its place. */
+const maxOrphaned = 3;
+/** ioredis's error for a channel of a node to which it has no such connection. */
+const withoutConnection = /^No sharded subscriber/;
 
 /** Stands between messages that are published as one. As bytes: a text would be encoded at each search. */
 const emptyLine = Buffer.from('\n\n');
@@ -34,9 +38,9 @@ export interface InboxListener {
  * is enqueued costs no round trip. Delivery is at most once; readers fill gaps from the log.
  */
 export class Inbox {
-  readonly #subscriber: RedisClient;
+  readonly #redis: RedisHandle;
   readonly #channels: string[];
-  readonly #isCluster: boolean;
+  #subscriber: RedisClient;
   readonly #listener: InboxListener;
   readonly #log: Logger;
   readonly #ping: NodeJS.Timeout;
@@ -44,13 +48,11 @@ export class Inbox {
   #restoration = 0;
 
   private constructor(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger) {
-    this.#subscriber = redis.subscriber();
-    this.#isCluster = redis.isCluster;
+    this.#redis = redis;
     this.#channels = jobKeys.inboxes(processId);
     this.#listener = listener;
     this.#log = log;
-    const onMessage = (_channel: Buffer, message: Buffer): void => this.#receiveAll(message);
-    this.#subscriber.on(this.#isCluster ? 'smessageBuffer' : 'messageBuffer', onMessage);
+    this.#subscriber = this.#connect();
     this.#ping = setInterval(() => this.#subscriber.ping().catch(() => undefined), pingMs);
     this.#ping.unref();
   }
@@ -58,42 +60,70 @@ export class Inbox {
   /** Opens the inbox. Resolves once every channel is subscribed. */
   static async open(redis: RedisHandle, processId: string, listener: InboxListener, log: Logger): Promise<Inbox> {
     const inbox = new Inbox(redis, processId, listener, log);
-    await inbox.#subscribe();
-    // A Cluster's client replaces the connection to one node by itself, without a word of what was missed or refused.
-    for (const event of ['ready', 'subscribersReady']) inbox.#subscriber.on(event, () => void inbox.#restore());
+    const [failure] = await inbox.#subscribe();
+    if (failure !== undefined) throw failure;
+    inbox.#restoreOnReconnect();
     return inbox;
   }
 
-  async #subscribe(): Promise<void> {
-    if (this.#isCluster) {
-      // One channel per call: a sharded subscription may name channels of one slot only.
-      await Promise.all(this.#channels.map((channel) => this.#subscriber.ssubscribe(channel)));
-    } else {
-      await this.#subscriber.subscribe(...this.#channels);
-    }
+  #connect(): RedisClient {
+    const subscriber = this.#redis.subscriber();
+    const onMessage = (_channel: Buffer, message: Buffer): void => this.#receiveAll(message);
+    return subscriber.on(this.#redis.isCluster ? 'smessageBuffer' : 'messageBuffer', onMessage);
+  }
+
+  #restoreOnReconnect(): void {
+    // A Cluster's client replaces the connection to one node by itself, without a word of what was missed or refused.
+    for (const event of ['ready', 'subscribersReady']) this.#subscriber.on(event, () => void this.#restore());
+  }
+
+  /** Returns the errors of channels that could not be subscribed. */
+  #subscribe(): Promise<Error[]> {
+    if (!this.#redis.isCluster) return failuresOf([this.#subscriber.subscribe(...this.#channels)]);
+    // One channel per call: a sharded subscription may name channels of one slot only.
+    return failuresOf(this.#channels.map((channel) => this.#subscriber.ssubscribe(channel)));
   }
 
   /** A Cluster's client keeps each channel as often as it was asked for, and asks for all of them whenever it replaces a connection. */
-  async #forgetChannels(): Promise<void> {
-    if (this.#isCluster) await Promise.all(this.#channels.map((channel) => this.#subscriber.sunsubscribe(channel)));
+  async #forgetChannels(): Promise<Error[]> {
+    if (!this.#redis.isCluster) return [];
+    return await failuresOf(this.#channels.map((channel) => this.#subscriber.sunsubscribe(channel)));
   }
 
   /** Subscribes over a new connection, again and again while Redis refuses: nothing else would until the next connection. */
   async #restore(): Promise<void> {
     const restoration = ++this.#restoration;
     for (let failures = 0; restoration === this.#restoration; failures++) {
-      try {
-        await Promise.all([this.#forgetChannels(), this.#subscribe()]);
+      const errors = (await Promise.all([this.#forgetChannels(), this.#subscribe()])).flat();
+      if (restoration !== this.#restoration) return;
+      if (errors.length === 0) {
         this.#listener.resubscribed?.();
         if (failures > 0) this.#log.info('subscribed to answers again');
         return;
-      } catch (error) {
-        if (restoration !== this.#restoration) return;
-        if (failures === 0)
-          this.#log.warn({ err: error }, 'subscribing to answers failed; it is tried again each second');
       }
+      if (failures === 0)
+        this.#log.warn({ err: errors[0] }, 'subscribing to answers failed; it is tried again each second');
+      if (failures >= maxOrphaned && this.#isOrphaned(errors)) return this.#replace();
       await delay(againMs, undefined, { ref: false });
     }
+  }
+
+  /** Whether the client has not one connection to subscribe by: while one node is away, it has those to the others. */
+  #isOrphaned(errors: readonly Error[]): boolean {
+    return (
+      errors.length === 2 * this.#channels.length && errors.every(({ message }) => withoutConnection.test(message))
+    );
+  }
+
+  /**
+   * Subscribes by another client. When ioredis (6.0) connects anew to a whole Cluster while it opens a connection to subscribe by, it
+   * waits for that one for ever, and never opens another: nothing would be heard until the process is restarted.
+   */
+  #replace(): void {
+    this.#log.warn('no connection to subscribe by: the client of the Cluster is replaced');
+    this.#subscriber.disconnect();
+    this.#subscriber = this.#connect();
+    this.#restoreOnReconnect();
   }
 
   /** A message is one for each job, with an empty line between them, which no batch has. */
@@ -123,4 +153,10 @@ export class Inbox {
     clearInterval(this.#ping);
     this.#subscriber.disconnect();
   }
+}
+
+/** Returns the errors of calls that failed, once all have ended. */
+async function failuresOf(calls: readonly Promise<unknown>[]): Promise<Error[]> {
+  const settled = await Promise.allSettled(calls);
+  return settled.flatMap((call) => (call.status === 'rejected' ? [call.reason as Error] : []));
 }
