@@ -32,13 +32,18 @@ export async function ensureApiKey(
   text: string,
   key: NewApiKey = { accountId: defaultAccountId, name: 'SLUICE_BOOTSTRAP_KEY' },
 ): Promise<'created' | 'active' | 'revoked'> {
-  const { numInsertedOrUpdatedRows: inserted } = await db
-    .insertInto('api_keys')
-    .values(newKeyRow(textColumns(text), key))
-    .onConflict((conflict) => conflict.column('hash').doNothing())
-    .executeTakeFirst();
-  if (inserted) return 'created';
-  const existing = await findApiKeyByHash(db, hashApiKey(text));
+  const find = (): Promise<ApiKey | undefined> => findApiKeyByHash(db, hashApiKey(text));
+  // First, as a database that takes no writes has it as a rule.
+  let existing = await find();
+  if (existing === undefined) {
+    const { numInsertedOrUpdatedRows: inserted } = await db
+      .insertInto('api_keys')
+      .values(newKeyRow(textColumns(text), key))
+      .onConflict((conflict) => conflict.column('hash').doNothing())
+      .executeTakeFirst();
+    if (inserted) return 'created';
+    existing = await find();
+  }
   return existing?.revokedAt === undefined ? 'active' : 'revoked';
 }
 

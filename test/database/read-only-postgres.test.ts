@@ -49,13 +49,13 @@ describe('a Postgres that takes no writes', () => {
     assert.equal(await health.state(5000), 'unavailable');
   });
 
-  test('readiness and metrics say so, chats go on, stored work gets 503, and records wait until it takes them', async (t) => {
+  test('readiness and metrics say so, chats go on, stored work gets 503, records wait until it takes them, and another api starts', async (t) => {
     const databaseUrl = await server.createDatabase();
     const records = await JobRecords.start({ databaseUrl });
     t.after(() => records.stop());
     const makeReadOnly = await administer(t, databaseUrl);
-    const readiness = async () => {
-      const response = await fetch(`${records.gateway.url}/readyz`);
+    const readiness = async (url = records.gateway.url) => {
+      const response = await fetch(`${url}/readyz`);
       const { status, checks } = (await response.json()) as { status: string; checks: { database: string } };
       return [response.status, status, checks.database];
     };
@@ -78,6 +78,11 @@ describe('a Postgres that takes no writes', () => {
     );
     assert.ok((await records.outboxes()) > 0, 'the record does not wait');
     assert.doesNotMatch(api?.output() ?? '', /is quarantined/);
+    // All that a start makes is there, the key of the settings among it.
+    const second = await records.gateway.startApi();
+    assert.deepEqual(await readiness(second.url), [200, 'degraded', 'read-only']);
+    const request = { url: second.url, method: 'POST', body: JSON.stringify(held('Hi')) };
+    assert.equal((await records.gateway.fetch('/v1/chat/completions', request)).status, 200);
 
     await makeReadOnly(false);
     await eventually(async () => assert.deepEqual(await readiness(), [200, 'ok', 'ok']));
