@@ -170,7 +170,7 @@ const foundations: Dashboard = {
       panels: [
         panel('Round trip', 'sluice_redis_lag_seconds', '{{instance}} {{role}}', {
           unit: 's',
-          description: 'Negative: no answer.',
+          description: 'Negative: no answer, or it takes no writes.',
         }),
         panel('Used memory', 'max(sluice_redis_memory_share)', 'of its limit', { unit: 'percentunit' }),
         panel('Evicted keys', 'max(sluice_redis_evicted_keys)', 'since its start'),

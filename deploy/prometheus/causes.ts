@@ -22,6 +22,14 @@ const workAlerts: readonly AlertRule[] = [
     summary: 'A process does not answer Prometheus.',
   },
   {
+    alert: 'SluiceNoApi',
+    // Where Prometheus discovers its targets, a process that is gone is none, so that its `up` is gone, too.
+    expr: 'absent(sluice_build_info{role="api"})',
+    for: '1m',
+    severity: 'page',
+    summary: 'No api process answers Prometheus: no request can be sent.',
+  },
+  {
     alert: 'SluiceNoWorkers',
     expr: '(max by (capability) (sluice_queue_waiting) > 0 or max by (capability) (sluice_queue_flex) > 0 or max by (capability) (sluice_queue_parked) > 0 or max by (capability) (sluice_queue_delayed) > 0) unless on (capability) sum by (capability) (sluice_worker_slots) > 0',
     for: '1m',
@@ -70,14 +78,14 @@ const redisAlerts: readonly AlertRule[] = [
     expr: 'min by (instance, role) (sluice_redis_lag_seconds) < 0',
     for: '30s',
     severity: 'page',
-    summary: 'A process gets no answer from Redis within a second.',
+    summary: 'Redis does not answer a process within a second, or takes no writes.',
   },
   {
     alert: 'SluiceRedisSlow',
     expr: 'max by (instance, role) (sluice_redis_lag_seconds) > 0.1',
     for: '5m',
     severity: 'ticket',
-    summary: 'Redis answers a PING after more than 100 ms.',
+    summary: 'Redis answers a process after more than 100 ms.',
   },
   {
     alert: 'SluiceRedisMemory',
@@ -98,10 +106,10 @@ const redisAlerts: readonly AlertRule[] = [
 const ledgerAlerts: readonly AlertRule[] = [
   {
     alert: 'SluiceDatabaseUnreachable',
-    expr: 'min by (instance) (sluice_database_lag_seconds) < 0',
+    expr: 'min by (instance) (sluice_database_lag_seconds) < 0 or min by (instance) (sluice_database_up) == 0',
     for: '1m',
     severity: 'page',
-    summary: 'An api process gets no answer from the database within a second.',
+    summary: 'The database does not answer an api process, or takes no writes.',
   },
   {
     alert: 'SluiceDatabaseBusy',

@@ -97,7 +97,7 @@ export function createRegistry(role: string, redis: RedisClient, { isTraced = fa
   });
   new Gauge({
     name: 'sluice_redis_lag_seconds',
-    help: 'Round trip of a PING to Redis at the time of the scrape; -1: no answer within a second.',
+    help: 'Round trip of a write of nothing to Redis at the time of the scrape; -1: no answer within a second, or it takes no writes.',
     registers: [registry],
     async collect() {
       this.set(await redisLag(redis));
@@ -132,14 +132,10 @@ export function createPacedFrames(registry: Registry): () => void {
   return () => paced.inc();
 }
 
-/** Seconds of a PING's round trip, or -1 after `ms` without a reply. */
+/** Seconds of the round trip of a write, or -1 if Redis does not take it within `ms`. */
 export async function redisLag(redis: RedisClient, ms = readMs): Promise<number> {
   const started = performance.now();
-  const answered = await withTimeout(
-    redis.ping().catch(() => undefined),
-    ms,
-  );
-  return answered === undefined ? -1 : (performance.now() - started) / 1000;
+  return (await redisState(redis, ms)) === 'ok' ? (performance.now() - started) / 1000 : -1;
 }
 
 /**

@@ -60,6 +60,11 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     labels: { job: 'sluice-api', instance: 'a:1' },
     silent: { ...steady('up{job="sluice-api",instance="a:1"}', 1), ...steady('up{job="other",instance="b:1"}', 0) },
   },
+  SluiceNoApi: {
+    fires: steady('sluice_build_info{role="worker",instance="w:1"}', 1),
+    labels: { role: 'api' },
+    silent: steady('sluice_build_info{role="api",instance="a:1"}', 1),
+  },
   SluiceNoWorkers: {
     fires: {
       ...steady('sluice_queue_waiting{capability="image",instance="a:1"}', 0),
@@ -131,9 +136,16 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     silent: { 'sluice_redis_evicted_keys{instance="a:1"}': '5x40' },
   },
   SluiceDatabaseUnreachable: {
-    fires: steady('sluice_database_lag_seconds{instance="a:1"}', -1),
+    // It is read-only; a drill has one that does not answer.
+    fires: {
+      ...steady('sluice_database_lag_seconds{instance="a:1"}', 0.01),
+      ...steady('sluice_database_up{instance="a:1"}', 0),
+    },
     labels: { instance: 'a:1' },
-    silent: steady('sluice_database_lag_seconds{instance="a:1"}', 0.5),
+    silent: {
+      ...steady('sluice_database_lag_seconds{instance="a:1"}', 0.4),
+      ...steady('sluice_database_up{instance="a:1"}', 1),
+    },
   },
   SluiceDatabaseBusy: {
     interval: '15s',

@@ -23,6 +23,19 @@ const killedApi: Drill = {
   },
 };
 
+const noApi: Drill = {
+  fault: 'the last api is killed',
+  alerts: ['SluiceNoApi'],
+  open: async (stage) => {
+    await stage.openGateway();
+    await stage.startApi();
+    await stage.startWorker();
+  },
+  begin: async (stage) => {
+    await stage.gateway.apis[0]?.kill();
+  },
+};
+
 const ports = new WeakMap<Stage, string>();
 
 const restartingWorker: Drill = {
@@ -165,6 +178,7 @@ const mixedVersions: Drill = {
 /** Faults of processes and their machine. */
 export const processDrills: readonly Drill[] = [
   killedApi,
+  noApi,
   restartingWorker,
   blockedLoop,
   fewDescriptors,

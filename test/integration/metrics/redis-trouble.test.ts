@@ -32,8 +32,13 @@ describe('health and metrics while Redis is in trouble', { skip: process.env.SLU
     return { status: response.status, checks };
   };
 
+  const redisLag = async (url: string): Promise<number> => {
+    const page = await (await fetch(`${url}/metrics`)).text();
+    return Number(/^sluice_redis_lag_seconds\{[^}]*\} (\S+)$/m.exec(page)?.[1]);
+  };
+
   for (const { code, begin, end } of refusals.filter((one) => one.code !== 'MISCONF')) {
-    test(`api and worker are not ready while Redis answers every write with ${code}, and are again afterwards`, async () => {
+    test(`api and worker are not ready, and their metrics say so, while Redis answers every write with ${code}, and are again afterwards`, async () => {
       const redis = new Redis(server.url);
       try {
         await begin(redis, server);
@@ -44,10 +49,12 @@ describe('health and metrics while Redis is in trouble', { skip: process.env.SLU
             assert.equal(checks.redis, 'refusing');
           });
           assert.equal((await fetch(`${url}/healthz`)).status, 200);
+          assert.equal(await redisLag(url), -1);
         }
         await end(redis);
         for (const url of [gateway.url, workerUrl]) {
           await eventually(async () => assert.equal((await readiness(url)).status, 200), 15_000);
+          assert.ok((await redisLag(url)) >= 0);
         }
       } finally {
         await end(redis);
