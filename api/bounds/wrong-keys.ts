@@ -13,6 +13,7 @@ const restFactor = 20;
 /** Recent attempts of a network. The level drains evenly over a minute. */
 interface Tries {
   level: number;
+  /** By the monotonic clock: a host's own may be put back by an hour. */
   at: number;
 }
 
@@ -55,24 +56,24 @@ export class WrongKeys {
     const level = this.#levelOf(network) + 1;
     this.#networks.delete(network);
     if (this.#networks.size >= maxNetworks) this.#networks.delete(this.#networks.keys().next().value as string);
-    this.#networks.set(network, { level, at: Date.now() });
+    this.#networks.set(network, { level, at: performance.now() });
   }
 
   #levelOf(network: string): number {
     const tries = this.#networks.get(network);
     if (tries === undefined) return 0;
-    return Math.max(0, tries.level - ((Date.now() - tries.at) * this.#perMinute) / windowMs);
+    return Math.max(0, tries.level - ((performance.now() - tries.at) * this.#perMinute) / windowMs);
   }
 
   #listed(): Promise<ReadonlySet<string>> {
-    const now = Date.now();
+    const now = performance.now();
     if (now < this.#listAgainAt) return this.#valid;
     this.#listAgainAt = Number.POSITIVE_INFINITY;
     const old = this.#valid;
     this.#valid = this.#list()
       .catch(() => old)
       .finally(() => {
-        this.#listAgainAt = now + Math.max(listMs, restFactor * (Date.now() - now));
+        this.#listAgainAt = now + Math.max(listMs, restFactor * (performance.now() - now));
       });
     return this.#valid;
   }

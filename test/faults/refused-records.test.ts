@@ -312,6 +312,22 @@ describe('taking over outbox entries of other processes', () => {
     );
   });
 
+  test('entries are taken over also when the clock of the host was put back by an hour', async (t) => {
+    const dead = new OutboxGroup({ redis: jobs.redis, isCluster: false, name: 'dead' });
+    await dead.read();
+    consume(jobs.redis, { takeOverMs: 50 });
+    await sendRecord();
+    await eventually(isDrained);
+    const now = Date.now;
+    t.mock.method(Date, 'now', () => now() - hour);
+    // Its own reader may have been faster.
+    for (let entries: readonly unknown[] = []; entries.length === 0; ) {
+      await sendRecord();
+      ({ entries } = await dead.read());
+    }
+    await eventually(isDrained);
+  });
+
   test('new records are written even when the takeover of outbox entries fails', async () => {
     consume(changed({ xautoclaim: () => Promise.reject(new Error('it cannot be claimed')) }));
     const sent = [await sendRecord(), await sendRecord()];

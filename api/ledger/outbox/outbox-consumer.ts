@@ -48,8 +48,9 @@ export class OutboxConsumer {
   readonly #running: Promise<void>;
   /** While closing, remaining entries are still written until the time is up. */
   #isDraining = false;
+  /** By the monotonic clock, which nobody puts back. */
   #takeOverAt = 0;
-  #forgetAt = Date.now() + forgetRoundMs;
+  #forgetAt = performance.now() + forgetRoundMs;
   #failures = 0;
 
   constructor(options: OutboxConsumerOptions) {
@@ -95,7 +96,7 @@ export class OutboxConsumer {
   /** Reads new entries, and periodically takes over abandoned ones. */
   async #next(): Promise<OutboxBatch> {
     const { group, log } = this.#options;
-    const now = Date.now();
+    const now = performance.now();
     if (now >= this.#forgetAt) {
       this.#forgetAt = now + forgetRoundMs;
       await group.forgetDead();

@@ -63,7 +63,7 @@ export class Backlog {
   readonly #now: () => number;
   #size = empty;
   #oldestMs = 0;
-  #measuredAt = Date.now();
+  #measuredAt = performance.now();
 
   /** @param now Redis's clock, in ms since 1970 */
   constructor(redis: RedisClient, maxBytes: number, now: () => number = Date.now) {
@@ -74,7 +74,7 @@ export class Backlog {
 
   /** How long ago the outboxes were measured, in ms: Redis may be away. */
   get ageMs(): number {
-    return Date.now() - this.#measuredAt;
+    return performance.now() - this.#measuredAt;
   }
 
   /** Memory of the outboxes as last measured, in bytes. */
@@ -107,7 +107,7 @@ export class Backlog {
   /** Measures the outboxes. @returns their bytes */
   async measure(): Promise<number> {
     this.#size = await outboxSize(this.#redis);
-    this.#measuredAt = Date.now();
+    this.#measuredAt = performance.now();
     const { oldestAt } = this.#size;
     this.#oldestMs = oldestAt === undefined ? 0 : Math.max(0, this.#now() - oldestAt);
     return this.#size.bytes;

@@ -8,7 +8,7 @@ const maxEntries = 10_000;
 /** Outbox entries that this version cannot read. They stay in their outbox for a newer process. */
 export class UnreadableEntries {
   readonly #log: Logger;
-  /** Time of the last sighting, by entry. */
+  /** Time of the last sighting by the monotonic clock, by entry. */
   readonly #seen = new Map<string, number>();
 
   constructor(log: Logger) {
@@ -20,14 +20,14 @@ export class UnreadableEntries {
     if (!this.#seen.delete(name)) {
       this.#log.error({ outbox: key, entry: id }, 'outbox entry has an unknown version; it is kept');
     }
-    this.#seen.set(name, Date.now());
+    this.#seen.set(name, performance.now());
     const [oldest] = this.#seen.keys();
     if (this.#seen.size > maxEntries && oldest !== undefined) this.#seen.delete(oldest);
   }
 
   /** Number of entries that this process has seen recently. */
   get size(): number {
-    const oldest = Date.now() - forgetMs;
+    const oldest = performance.now() - forgetMs;
     for (const [name, seenAt] of this.#seen) {
       if (seenAt > oldest) break;
       this.#seen.delete(name);
