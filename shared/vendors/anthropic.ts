@@ -17,7 +17,6 @@ export const anthropicChatFields: ChatFieldSupport = {
   tool_choice: 'translated',
   parallel_tool_calls: 'translated',
   response_format: 'translated',
-  'response_format.json_object': 'rejected',
   reasoning_effort: 'translated',
   service_tier: 'translated',
   user: 'translated',

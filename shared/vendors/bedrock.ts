@@ -25,7 +25,6 @@ export const bedrockChatFields: ChatFieldSupport = {
   tool_choice: 'translated',
   parallel_tool_calls: 'translated',
   response_format: 'translated',
-  'response_format.json_object': 'rejected',
   reasoning_effort: 'translated',
   service_tier: 'translated',
   // Claude's own words, and Bedrock's, for whoever wants more than a chat says.

@@ -32,6 +32,9 @@ const sentTools = [
 const schema = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false };
 const answerFormat = { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } };
 
+const jsonInWords =
+  'Whenever you answer with text, the whole text must be one JSON object: no words before or after it, and no code fence.';
+
 /** Beside the most tokens. */
 const rows: readonly FieldRow[] = [
   ...translatedRows,
@@ -99,9 +102,9 @@ const rows: readonly FieldRow[] = [
   },
   {
     field: 'response_format.json_object',
-    support: 'rejected',
+    support: 'translated',
     given: { response_format: { type: 'json_object' } },
-    refused: 'response_format',
+    sent: { system: [{ type: 'text', text: jsonInWords }] },
   },
 ];
 

@@ -88,6 +88,23 @@ describe('chat messages as Anthropic messages', () => {
     });
   });
 
+  it('JSON without a schema is asked of Claude at the end of the system prompt, whatever the conversation is', () => {
+    const brief = { role: 'system', content: 'Be brief.' };
+    const asked = (messages: readonly Fields[]): { system: Fields[]; messages: Fields[] } => {
+      const request = JSON.stringify({ messages, response_format: { type: 'json_object' } });
+      return JSON.parse(toMessageRequest({ model: 'claude-opus-5', stream: false, request }));
+    };
+    const hello = { role: 'user', content: 'Hello!' };
+    const alone = asked([hello]).system;
+    assert.equal(alone.length, 1);
+    assert.match(String(alone[0]?.text), /one JSON object/);
+    const { system, messages } = asked([brief, hello, brief]);
+    assert.deepEqual(system, [said('Be brief.'), ...alone]);
+    assert.deepEqual(messages, turnsOf([brief, hello, brief], 'claude-opus-5').messages);
+    assert.deepEqual(asked([brief]).messages, [user(said('Be brief.'))]);
+    assert.deepEqual(asked([brief]).system, alone);
+  });
+
   it('parallel tool calls keep their ids for Anthropic, and their results join the next user message', () => {
     const messages = [
       { role: 'user', content: 'Weather and time?' },

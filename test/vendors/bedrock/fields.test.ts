@@ -133,9 +133,15 @@ const rows: readonly FieldRow[] = [
   { field: 'top_logprobs', support: 'rejected', given: { top_logprobs: 2 }, refused: 'top_logprobs' },
   {
     field: 'response_format.json_object',
-    support: 'rejected',
+    support: 'translated',
     given: { response_format: { type: 'json_object' } },
-    refused: 'response_format.json_object',
+    sent: {
+      system: [
+        {
+          text: 'Whenever you answer with text, the whole text must be one JSON object: no words before or after it, and no code fence.',
+        },
+      ],
+    },
   },
 ];
 

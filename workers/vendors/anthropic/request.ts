@@ -74,7 +74,7 @@ function maxTokens(chat: ChatRequest, traits: AnthropicModelTraits): number {
 }
 
 function toCounted(chat: ChatRequest, traits: AnthropicModelTraits): { counted: CountedFields; thinks: boolean } {
-  const { system, messages } = toAnthropicConversation(chat.messages, traits);
+  const { system, messages } = toAnthropicConversation(chat, traits);
   const thinking = toAnthropicThinking(chat, traits, {
     maxTokens: maxTokens(chat, traits),
     followsThoughtlessCalls: followsThoughtlessCalls(messages),
@@ -110,16 +110,16 @@ export function describedSchema({
 type JsonSchemaFormat = Extract<ChatRequest['response_format'], { type: 'json_schema' }>['json_schema'];
 
 /**
- * The schema of the answer, for vendors that support no other format of JSON; undefined for text.
- * @throws ApiError 400 for JSON without a schema.
+ * The schema of the answer, for vendors that support no other format of JSON; undefined for text, and for JSON without a schema,
+ * which is asked for in words.
+ * @throws ApiError 400 for the format of a schema without one.
  */
 export function jsonSchemaOf({ response_format: format }: ChatRequest): JsonSchemaFormat | undefined {
   switch (format?.type) {
     case undefined:
     case 'text':
-      return undefined;
     case 'json_object':
-      throw unsupportedField('response_format', "of the formats of JSON the model's vendor has 'json_schema' only");
+      return undefined;
     case 'json_schema':
       if (format.json_schema.schema === undefined) {
         throw unsupportedField('response_format.json_schema', "it needs a 'schema'");

@@ -1,3 +1,4 @@
+import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
@@ -19,6 +20,13 @@ export interface AnthropicConversation {
   readonly messages: readonly AnthropicTurn[];
 }
 
+/** The parts of a chat that make its conversation. */
+export type SaidInChat = Pick<ChatRequest, 'messages' | 'response_format'>;
+
+/** JSON without a schema, in words: the formats of Claude and of Converse need a schema. Answers that are calls of tools stay free. */
+const jsonInWords =
+  'Whenever you answer with text, the whole text must be one JSON object: no words before or after it, and no code fence.';
+
 type MessageOf<Role extends string> = Extract<ChatMessage, { role: Role }>;
 
 /**
@@ -33,10 +41,11 @@ type MessageOf<Role extends string> = Extract<ChatMessage, { role: Role }>;
  * - Thinking of earlier turns returns as its signed blocks; thoughts without a signature (another vendor's reasoning) are left
  *   out, because Anthropic refuses them.
  * - A chat of system messages alone becomes a user message: Anthropic requires a turn.
+ * - JSON without a schema (`json_object`) is asked for at the end of the system prompt.
  * @throws ApiError 400 for content that Anthropic's models do not support.
  */
 export function toAnthropicConversation(
-  messages: readonly ChatMessage[],
+  { messages, response_format: format }: SaidInChat,
   { systemTurns }: Pick<AnthropicModelTraits, 'systemTurns'>,
 ): AnthropicConversation {
   const system: AnthropicBlock[] = [];
@@ -83,7 +92,9 @@ export function toAnthropicConversation(
   }
   flushSystem();
   trimPrefill(turns.at(-1));
-  return turns.length > 0 ? { system, messages: turns } : { system: [], messages: [{ role: 'user', content: system }] };
+  if (turns.length === 0) turns.push({ role: 'user', content: system.splice(0) });
+  if (format?.type === 'json_object') system.push({ type: 'text', text: jsonInWords });
+  return { system, messages: turns };
 }
 
 function trimPrefill(last: AnthropicTurn | undefined): void {

@@ -38,7 +38,7 @@ export async function toConverseRequest(
   const family = bedrockModelFamily(model);
   const { toolConfig: tools, additional: toolFields } = toConverseTools(chat, { model, family });
   const hasTools = tools !== undefined;
-  const conversation = await toConverseConversation(chat.messages, { family, hasTools }, media);
+  const conversation = await toConverseConversation(chat, { family, hasTools }, media);
   const { followsThoughtlessCalls } = conversation;
   const given = { ...conversation, toolConfig: tools };
   const { system, messages, toolConfig } = addsCachePoints(call, family) ? withCachePoints(given) : given;

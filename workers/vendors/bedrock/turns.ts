@@ -3,7 +3,12 @@ import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
-import { type AnthropicTurn, followsThoughtlessCalls, toAnthropicConversation } from '../anthropic/turns.ts';
+import {
+  type AnthropicTurn,
+  followsThoughtlessCalls,
+  type SaidInChat,
+  toAnthropicConversation,
+} from '../anthropic/turns.ts';
 import { type InlineMedia, isLink } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -52,11 +57,12 @@ const besideDocuments = '.';
  * @throws ApiError 400 naming content that Converse does not support.
  */
 export async function toConverseConversation(
-  messages: readonly ChatMessage[],
+  chat: SaidInChat,
   { family, hasTools }: { readonly family: BedrockModelFamily; readonly hasTools: boolean },
   media: InlineMedia,
 ): Promise<ConverseConversation> {
-  const given = toAnthropicConversation(await withFiles(messages, media), { systemTurns: false });
+  const messages = await withFiles(chat.messages, media);
+  const given = toAnthropicConversation({ ...chat, messages }, { systemTurns: false });
   const turns = hasTools ? given.messages : withoutCalls(given.messages);
   const writer = new BlockWriter(family);
   const merged: ConverseTurn[] = [];

@@ -37,7 +37,7 @@ const refused: readonly (readonly [endpoint: Endpoint, vendor: string, fields: o
   [chatCompletions, 'deepseek', { response_format: schema }, 'response_format'],
   [chatCompletions, 'perplexity', { tools }, 'tools'],
   [chatCompletions, 'ollama', { tools, tool_choice: 'required' }, 'tool_choice'],
-  [chatCompletions, 'anthropic', { response_format: { type: 'json_object' } }, 'response_format'],
+  [chatCompletions, 'anthropic', { logprobs: true }, 'logprobs'],
   [chatCompletions, 'gemini', { web_search_options: {} }, 'web_search_options'],
   [chatCompletions, 'gemini', { nobody_knows_it: 1 }, 'nobody_knows_it'],
   [chatCompletions, 'gemini', { constructor: 1 }, 'constructor'],
