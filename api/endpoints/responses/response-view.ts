@@ -40,9 +40,11 @@ export const responseView: View<ResponseViewOptions> = {
     return joinedFrames(job, frames);
   },
   showsErrors: true,
-  errorEvent: (error, sequence) => {
-    const { message, param, code } = error.toWire().error;
-    return eventText({ type: 'error', code, message, param }, sequence);
+  // OpenAI's reference has the fields, and its service sends them as an object, by which alone its own clients throw.
+  errorEvent: (failure, sequence) => {
+    const { error } = failure.toWire();
+    const { message, param, code } = error;
+    return eventText({ type: 'error', code, message, param, error }, sequence);
   },
   resource: (job, state) => shownResponse(job, progressOf(job, state)),
 };

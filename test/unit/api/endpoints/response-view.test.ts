@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { Stream } from 'openai/streaming';
 import { parseResponse } from '../../../../api/endpoints/responses/parse-response.ts';
 import { responseView } from '../../../../api/endpoints/responses/response-view.ts';
 import { textOf } from '../../../../api/pipeline/request-text.ts';
@@ -417,10 +418,12 @@ describe('the view of responses', () => {
     );
   });
 
-  it('an error event outside the job takes the next sequence number', () => {
+  it('an error event outside the job takes the next sequence number, and has OpenAI’s clients throw', async () => {
     const event = view.errorEvent?.(new ApiError('resume_expired', 'Gone.'), 7) ?? '';
-    assert.deepEqual(parseResponseEvents([event]), [
-      { type: 'error', sequence_number: 7, code: 'resume_expired', message: 'Gone.', param: null },
-    ]);
+    const fields = { code: 'resume_expired', message: 'Gone.', param: null };
+    const error = { ...fields, type: 'invalid_request_error' };
+    assert.deepEqual(parseResponseEvents([event]), [{ type: 'error', sequence_number: 7, ...fields, error }]);
+    const stream = Stream.fromSSEResponse(new Response(`${event}\n\n`), new AbortController());
+    await assert.rejects(stream[Symbol.asyncIterator]().next(), { name: 'Error', ...fields });
   });
 });
