@@ -33,6 +33,8 @@ export type ResponseEnd = ResponseProgress & { readonly status: 'completed' | 'i
 export class ResponseFold {
   /** How it ended; undefined until then. */
   end: ResponseEnd | undefined;
+  /** Why it failed; undefined if it has not, or was cancelled. */
+  failure: ApiError | undefined;
   /** The ended items by output index, which vendors choose: in a list, a high one would leave as many holes. */
   readonly #output = new Map<number, ResponseItem>();
   #serviceTier: unknown;
@@ -127,8 +129,10 @@ export class ResponseFold {
   }
 
   #fail(error: ApiError): void {
+    const isCancelled = error.code === 'cancelled';
+    if (!isCancelled) this.failure = error;
     this.end = {
-      status: error.code === 'cancelled' ? 'cancelled' : 'failed',
+      status: isCancelled ? 'cancelled' : 'failed',
       error: responseError(error),
       output: [...this.#chat.output.filter((item) => item !== undefined), ...this.#ended()],
     };

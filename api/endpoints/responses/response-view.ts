@@ -1,6 +1,7 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { carriesThought } from '../../../shared/capabilities/signed-thought.ts';
 import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
+import type { ApiError } from '../../../shared/errors.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
@@ -11,27 +12,12 @@ import type { ResponseEvent } from './response-event.ts';
 import { type ResponseProgress, responseObject } from './response-object.ts';
 
 /**
- * The view of responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; a failed one ends with
- * `response.failed`, others with their last event and `[DONE]`. A held answer watched as a stream has each of its texts in
- * one piece.
+ * The view of responses, native or over a chat. Streamed: OpenAI's events, numbered from 0; a failed one ends with `error` and
+ * `response.failed`, a cancelled one with the latter, others with their last event and `[DONE]`. A held answer watched as a stream
+ * has each of its texts in one piece.
  */
 export const responseView: View<ResponseViewOptions> = {
-  stream: (job) => {
-    const fold = new ResponseFold(job);
-    const beginning = beginningOf(job);
-    let sequence = 0;
-    const sse = (event: ResponseEvent): string => eventText(event, sequence++);
-    return (frame) => {
-      const begun = frame === openingFrame ? beginning.splice(0, 2) : beginning.splice(0);
-      const events = [...begun, ...fold.push(frame).map((event) => shownEvent(job, event))].map(sse);
-      if (fold.end === undefined) return events;
-      const { status } = fold.end;
-      const hasFailed = status === 'failed' || status === 'cancelled';
-      const type = `response.${hasFailed ? 'failed' : status}`;
-      events.push(sse({ type, response: shownResponse(job, fold.end) }));
-      return hasFailed ? events : [...events, 'data: [DONE]'];
-    };
-  },
+  stream: (job) => eventsOf(job, (error) => [errorEvent(error)]),
   opensAtOnce: (job) => isBackground(job),
   held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
   // A watcher of a background response may resume at any of its events.
@@ -40,14 +26,43 @@ export const responseView: View<ResponseViewOptions> = {
     return joinedFrames(job, frames);
   },
   showsErrors: true,
-  // OpenAI's reference has the fields, and its service sends them as an object, by which alone its own clients throw.
-  errorEvent: (failure, sequence) => {
-    const { error } = failure.toWire();
-    const { message, param, code } = error;
-    return eventText({ type: 'error', code, message, param, error }, sequence);
-  },
+  errorEvent: (failure, sequence) => eventText(errorEvent(failure), sequence),
   resource: (job, state) => shownResponse(job, progressOf(job, state)),
 };
+
+/** The fold for a response socket, where an `error` is a message of another shape, which ends its lane: a failed response has none. */
+export function socketEvents(job: ViewedJob<ResponseViewOptions>): ReturnType<View['stream']> {
+  return eventsOf(job, () => []);
+}
+
+/** @param beforeFailure the events before `response.failed` */
+function eventsOf(
+  job: ViewedJob<ResponseViewOptions>,
+  beforeFailure: (error: ApiError) => ResponseEvent[],
+): ReturnType<View['stream']> {
+  const fold = new ResponseFold(job);
+  const beginning = beginningOf(job);
+  let sequence = 0;
+  const sse = (event: ResponseEvent): string => eventText(event, sequence++);
+  return (frame) => {
+    const begun = frame === openingFrame ? beginning.splice(0, 2) : beginning.splice(0);
+    const events = [...begun, ...fold.push(frame).map((event) => shownEvent(job, event))].map(sse);
+    if (fold.end === undefined) return events;
+    const { status } = fold.end;
+    const hasFailed = status === 'failed' || status === 'cancelled';
+    const type = `response.${hasFailed ? 'failed' : status}`;
+    if (fold.failure !== undefined) events.push(...beforeFailure(fold.failure).map(sse));
+    events.push(sse({ type, response: shownResponse(job, fold.end) }));
+    return hasFailed ? events : [...events, 'data: [DONE]'];
+  };
+}
+
+/** OpenAI's reference has the fields, and its service sends them as an object, by which alone its own clients throw. */
+function errorEvent(failure: ApiError): ResponseEvent {
+  const { error } = failure.toWire();
+  const { message, param, code } = error;
+  return { type: 'error', code, message, param, error };
+}
 
 function eventText(event: ResponseEvent, sequence: number): string {
   const { type, ...fields } = event;

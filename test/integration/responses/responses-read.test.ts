@@ -91,9 +91,9 @@ for (const model of ['sandbox-chat', 'sandbox-responses']) {
       const answer = await post({ model, input: 'Hi', background: true, stream: true, ...fault });
       assert.equal(answer.status, 200);
       const events = sseEvents(await answer.text());
-      const order = ['response.created', 'response.queued', 'response.in_progress', 'response.failed'];
+      const order = ['response.created', 'response.queued', 'response.in_progress', 'error', 'response.failed'];
       assert.deepEqual(typesOf(events), order);
-      const { response } = JSON.parse((events[3] as WireEvent).data) as { response: Response };
+      const { response } = JSON.parse((events[4] as WireEvent).data) as { response: Response };
       assert.deepEqual([response.status, response.error?.code], ['failed', 'server_error']);
       assert.deepEqual(sseEvents(await (await get(`${response.id}?stream=true`)).text()), events);
       assert.equal(await (await get(`${response.id}?stream=true&starting_after=99`)).text(), '');

@@ -242,6 +242,12 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
       assert.ok(!text.includes('[DONE]'));
     });
 
+    it(`POST /v1/responses with ${model} has OpenAI's client throw for a late error, so that no cut answer passes for a whole one`, async () => {
+      const fault = { kind: 'reset', after_tokens: 2 };
+      const cut = streamed('Reply with exactly: a b c d e f', { sandbox: { fault } });
+      await assert.rejects(cut, { name: 'Error', code: 'stream_interrupted' });
+    });
+
     it(`POST /v1/responses with ${model} and Prefer: wait=N returns the response in time, with its job events`, async () => {
       const body = JSON.stringify({ model, input: 'Reply with exactly: later' });
       const accepted = await gateway.fetch('/v1/responses', {

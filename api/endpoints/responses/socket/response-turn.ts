@@ -19,6 +19,7 @@ import type { Context } from '../../../state.ts';
 import { conversationItems } from '../conversation-cache.ts';
 import { continuing, type ParsedResponse } from '../earlier-turns.ts';
 import type { ResponseViewOptions } from '../parse-response.ts';
+import { socketEvents } from '../response-view.ts';
 import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
 import { contextOfTurn, type TurnContext, viewedTurn } from './turn-context.ts';
 
@@ -226,7 +227,7 @@ export class ResponseTurn {
     return new ResponseSocketReply({
       connection,
       streamId,
-      events: view.stream(viewed),
+      events: socketEvents(viewed),
       view,
       keptLength: isKept ? largestBody : 0,
       reserve: (characters) => cache.reserve(characters),

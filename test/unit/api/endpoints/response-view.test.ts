@@ -366,6 +366,9 @@ describe('the view of responses', () => {
     const events = eventsOf(job, frames);
     const last = events.at(-1);
     assert.deepEqual([last.type, last.sequence_number], ['response.failed', events.length - 1]);
+    const fields = { code: 'stream_interrupted', message: 'It broke.', param: null };
+    const error = { ...fields, type: 'server_error' };
+    assert.deepEqual(events.at(-2), { type: 'error', sequence_number: events.length - 2, ...fields, error });
     assert.deepEqual(last.response.error, { code: 'server_error', message: 'It broke.' });
     assert.deepEqual(
       last.response.output.map(({ type }: Any) => type),
@@ -383,7 +386,7 @@ describe('the view of responses', () => {
     const alone = eventsOf(job, [{ ...(frames[3] as Frame), seq: 1 }]);
     assert.deepEqual(
       alone.map(({ type }) => type),
-      ['response.created', 'response.in_progress', 'response.failed'],
+      ['response.created', 'response.in_progress', 'error', 'response.failed'],
     );
   });
 
