@@ -152,7 +152,7 @@ const finishScript = loadScript<string[]>(
 );
 
 /** Condition under which a caller other than the worker ends a job; see finish.lua. */
-export type EndGuard = 'queued' | 'uncalled' | 'abandoned' | 'overdue' | 'left' | 'unshared';
+export type EndGuard = 'queued' | 'uncalled' | 'abandoned' | 'overdue' | `left ${string}` | 'unshared';
 
 export interface FinishCall {
   readonly jobId: string;

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { adoptJob } from '../../../api/replies/adopt-job.ts';
 import { LeftJobs } from '../../../api/replies/left-jobs.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
-import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
+import { type JobIdentity, readJobState } from '../../../shared/jobs/job-state.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
@@ -35,11 +35,12 @@ describe('adopt-job.lua', () => {
     await jobs.take(job);
     return job;
   };
-  const leave = async (job: JobIdentity): Promise<void> => {
+  const leftJobs = (): LeftJobs => {
     const { log } = createLogger('silent', 'test');
     const services = { redis: jobs.redis, isCluster: false, log } as ConstructorParameters<typeof LeftJobs>[0];
-    await new LeftJobs(services).leave(job, false);
+    return new LeftJobs(services);
   };
+  const leave = (job: JobIdentity): Promise<void> => leftJobs().leave(job, false);
 
   it('a job is adopted whose reader is dead, once: a repeat of the call gets the same reply, another retry does not', async () => {
     const job = await readBy('api-dead');
@@ -104,12 +105,25 @@ describe('adopt-job.lua', () => {
 
   it('a job whose caller has left is cancelled only as long as no retry has adopted it', async () => {
     const job = await readBy('api-alive');
-    const cancel = async () => (await jobs.end(job, { outcome: 'cancelled', guard: 'left' })).verdict;
-    assert.equal(await cancel(), 'refused');
-    await leave(job);
+    const left = leftJobs();
+    await left.leave(job, true);
     assert.equal(await adopt(job), true);
-    assert.equal(await cancel(), 'refused');
-    await leave(job);
-    assert.equal(await cancel(), 'finished');
+    // It waits no longer.
+    await left.close();
+    assert.equal((await readJobState(jobs.redis, job.id))?.outcome, undefined);
+    await left.leave(job, true);
+    assert.equal((await readJobState(jobs.redis, job.id))?.outcome, 'cancelled');
+  });
+
+  it('a job that its retry has left, too, waits for the next one from then on', async () => {
+    const job = await readBy('api-alive');
+    const [first, second] = [leftJobs(), leftJobs()];
+    await first.leave(job, true);
+    assert.equal(await adopt(job), true);
+    await second.leave(job, true);
+    await first.close();
+    assert.equal((await readJobState(jobs.redis, job.id))?.outcome, undefined);
+    await second.close();
+    assert.equal((await readJobState(jobs.redis, job.id))?.outcome, 'cancelled');
   });
 });
