@@ -152,7 +152,14 @@ const finishScript = loadScript<string[]>(
 );
 
 /** Condition under which a caller other than the worker ends a job; see finish.lua. */
-export type EndGuard = 'queued' | 'uncalled' | 'abandoned' | 'overdue' | `left ${string}` | 'unshared';
+export type EndGuard =
+  | 'queued'
+  | 'uncalled'
+  | 'abandoned'
+  | 'overdue'
+  | `left ${string}`
+  | 'unshared'
+  | `unshared ${string}`;
 
 export interface FinishCall {
   readonly jobId: string;

@@ -5,8 +5,8 @@
 --   1 job id   2 attempt, or '' for a caller that is not the job's worker (canceller, deadline, sweeper)
 --   3 guard: '' always; 'queued' only before any attempt has begun; 'uncalled' only while it waits, and no vendor was called for
 --     it; 'abandoned' only while no lease is alive; 'overdue' only once its deadline has passed by this clock; 'left <mark>' only
---     while its caller is gone, as leave-job.lua noted with that mark, and no retry has adopted it; 'unshared' only while no process has requests that wait for it, unless it
---     goes on without any
+--     while its caller is gone since the leave of that mark, and no retry has adopted it; 'unshared' only while no process has
+--     requests that wait for it, unless it goes on without any; 'unshared <mark>' only if none has since that leave, either
 --   4 outcome   5 usage as JSON, or ''   6 error code, or ''; a line break and its details as JSON may follow
 --   7 frame lines ending with the terminal one   8 number of lines
 --   9 inbox channel prefix   10 log lifetime in ms
@@ -52,9 +52,9 @@ local function finish(key, log, job, caller, guard, outcome, usage, code, lines,
   if guard == 'uncalled' and attempt and not isWithdrawn() then return answer('refused') end
   if guard == 'abandoned' and lease > now then return answer('refused') end
   if guard == 'overdue' and now < tonumber(state[7] or 0) then return answer('refused') end
-  if guard == 'unshared' and isShared(key, state[4]) then return answer('refused') end
-  local leave = string.match(guard, '^left (.+)$')
-  if leave and redis.call('HGET', key, 'left') ~= leave then return answer('refused') end
+  local condition, mark = string.match(guard, '^(%S+) ?(%S*)$')
+  if condition == 'unshared' and isShared(key, state[4]) then return answer('refused') end
+  if (mark or '') ~= '' and redis.call('HGET', key, 'left') ~= mark then return answer('refused') end
   local first = tonumber(state[3] or 0) + 1
   if expected ~= '' and tonumber(expected) ~= first then return answer('gap') end
   -- Its worker's own end has all lines; others take from the journal what readers have got.

@@ -1,4 +1,5 @@
 import type { ApiError } from '../../../shared/errors.ts';
+import { randomHex } from '../../../shared/ids.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { journaledScript } from '../../../shared/jobs/journal/write-journal.ts';
@@ -94,10 +95,11 @@ export class SharedJobs {
   /** A request leaves a job before its end, which is cancelled if it was the last one. */
   async leave(job: JobIdentity, { error, patienceMs = 0 }: Leaving): Promise<void> {
     if (!this.release(job.id)) return;
-    const left = await this.#leave(job);
+    const mark = randomHex(8);
+    const left = await this.#leave(job, mark);
     if (left === undefined) return;
     if (left === 'unknown' || left.length > 0) this.#lookLater(job, error);
-    else if (patienceMs > 0 && !this.#isClosed) this.#wait(job, error, patienceMs);
+    else if (patienceMs > 0 && !this.#isClosed) this.#wait(job, error, patienceMs, mark);
     else await this.#cancel(job, error);
   }
 
@@ -126,13 +128,17 @@ export class SharedJobs {
    * Notes that this process has no sharers left. Returns those that have; undefined if the job is not to be cancelled, `unknown` if
    * Redis did not take the note.
    */
-  async #leave(job: JobIdentity, dead: readonly string[] = []): Promise<string[] | undefined | 'unknown'> {
+  async #leave(
+    job: JobIdentity,
+    mark: string = randomHex(8),
+    dead: readonly string[] = [],
+  ): Promise<string[] | undefined | 'unknown'> {
     const { redis, log } = this.#services;
     // Only of joins before this: one that follows may be seen by Redis before a call that is repeated.
     const last = this.#joins;
     try {
       const left = await untilAccepted(() =>
-        leaveScript(redis, [jobKeys.state(job.id)], [this.#reader, last, ...dead]),
+        leaveScript(redis, [jobKeys.state(job.id)], [this.#reader, last, mark, ...dead]),
       );
       return left ?? undefined;
     } catch (error) {
@@ -141,17 +147,17 @@ export class SharedJobs {
     }
   }
 
-  /** Cancels a job, if it still has no sharer. */
-  async #cancel(job: JobIdentity, error: ApiError): Promise<void> {
-    await tryToEnd(this.#services, job, error, 'unshared');
+  /** Cancels a job, if it still has no sharer. @param mark of a leave: and has had none since then */
+  async #cancel(job: JobIdentity, error: ApiError, mark?: string): Promise<void> {
+    await tryToEnd(this.#services, job, error, mark === undefined ? 'unshared' : `unshared ${mark}`);
   }
 
-  #wait(job: JobIdentity, error: ApiError, ms: number): void {
+  #wait(job: JobIdentity, error: ApiError, ms: number, mark: string): void {
     clearTimeout(this.#waiting.get(job.id)?.timer);
     const cancel = async (): Promise<void> => {
       clearTimeout(timer);
       this.#waiting.delete(job.id);
-      await this.#cancel(job, error);
+      await this.#cancel(job, error, mark);
     };
     const timer = setTimeout(() => void cancel(), ms).unref();
     this.#waiting.set(job.id, { timer, cancel });
@@ -180,7 +186,7 @@ export class SharedJobs {
     try {
       const running = new Set((await runningProcesses(redis, clock.now())).map(readerOf));
       if (left.some((reader) => running.has(reader))) return;
-      await this.#leave(job, left);
+      await this.#leave(job, undefined, left);
       await this.#cancel(job, error);
     } catch (thrown) {
       log.warn({ err: thrown, job: job.id }, 'looking for the sharers of a job failed');

@@ -146,4 +146,17 @@ describe('SharedJobs', () => {
     await other.close();
     assert.equal(await outcomeOf(job), 'cancelled');
   });
+
+  it('a job that its last sharer leaves again, on another process, waits for a client from then on', async () => {
+    const [one, other] = [open('api-one'), open('api-other')];
+    const job = await made(one, 'api-one');
+    await one.leave(job, { ...leaving, patienceMs: 60_000 });
+    assert.equal(await other.join(job, false), true);
+    await other.leave(job, { ...leaving, patienceMs: 60_000 });
+    // Its wait is over.
+    await one.close();
+    assert.equal(await outcomeOf(job), null);
+    await other.close();
+    assert.equal(await outcomeOf(job), 'cancelled');
+  });
 });
