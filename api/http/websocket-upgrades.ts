@@ -45,6 +45,8 @@ function serverFor(maxPayload: number): WebSocketServer {
     noServer: true,
     clientTracking: false,
     maxPayload,
+    // One message in each pass of the event loop: a client may send ten thousand in one packet, and others would wait for all of them.
+    allowSynchronousEvents: false,
     handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
   });
   servers.set(maxPayload, made);

@@ -252,6 +252,18 @@ describe('ResponseSession', () => {
     assert.equal(begun.at(-1), 'm32');
   });
 
+  it('ResponseSession runs refused messages that wait behind a request in different passes of the event loop', async () => {
+    const { client, begun, finish } = await connect();
+    create(client, 'a');
+    for (let count = 0; count < 10; count++) client.send('{"type":"unknown"}');
+    assert.equal(await isRead(client), true);
+    assert.deepEqual(begun, ['a']);
+    finish('a');
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(begun.length <= 3, `${begun.length} in one pass`);
+    await eventually(() => assert.equal(begun.length, 11));
+  });
+
   it('ResponseSession lets fewer long messages wait', async () => {
     const { client, session, begun, finish } = await connect({ waitingBytes: 1000 });
     let taken = 0;

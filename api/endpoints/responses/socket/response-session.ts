@@ -1,4 +1,5 @@
 import { ApiError } from '../../../../shared/errors.ts';
+import { yieldToEventLoop } from '../../../../shared/runtime/yield-to-event-loop.ts';
 import { errorMessage } from '../../../replies/response-socket-reply.ts';
 import { closeCodes, type SocketConnection } from '../../../replies/socket-connection.ts';
 import { type ParsedMessage, refusedMessage, type SocketEnvelope } from './parse-socket-message.ts';
@@ -80,7 +81,7 @@ export class ResponseSession {
     this.#limits = limits;
     this.#idle = setTimeout(() => this.#closeIdle(), limits.idleMs);
     this.#timers = [this.#idle, setTimeout(() => this.end(tooOld(limits)), limits.lifetimeMs)];
-    connection.onDrain(() => this.#drained());
+    connection.onDrain(() => this.#continue());
     void connection.closed.then(() => this.#close());
   }
 
@@ -170,7 +171,7 @@ export class ResponseSession {
     });
   }
 
-  #drained(): void {
+  #continue(): void {
     try {
       this.#goOn();
     } catch (error) {
@@ -203,7 +204,8 @@ export class ResponseSession {
       .then(() => {
         this.#running.delete(envelope.streamId);
         if (!this.#isClosed) this.#idle.refresh();
-        this.#goOn();
+        // A refused message awaits nothing, and thousands of them may wait behind one request.
+        yieldToEventLoop(() => this.#continue());
       })
       .catch((error) => this.#fail(error));
   }

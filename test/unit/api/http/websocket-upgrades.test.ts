@@ -1,51 +1,50 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { describe, it } from 'node:test';
-import { gatewayPath, resources } from '../../../../api/http/request-address.ts';
-import { appRoutes } from '../../../support/app-routes.ts';
+import { acceptSocket, routeUpgrades } from '../../../../api/http/websocket-upgrades.ts';
+import type { Context } from '../../../../api/state.ts';
 
-describe('gatewayPath', () => {
-  it('gatewayPath knows the first segment of every API route, and no other', async () => {
-    const routes = await appRoutes();
-    const segments = routes.flatMap((route) => /^[A-Z]+ \/v1\/([^/]+)/.exec(route)?.[1] ?? []);
-    assert.deepEqual([...new Set(segments)].sort(), [...resources].sort());
-  });
+const handshake = [
+  ...['GET / HTTP/1.1', 'Host: a', 'Upgrade: websocket', 'Connection: Upgrade', 'Sec-WebSocket-Version: 13'],
+  ...['Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==', '', ''],
+].join('\r\n');
 
-  const chat = '/v1/chat/completions';
-  for (const slip of [
-    ...['//v1/chat/completions', '/v1//chat/completions', '/v1/v1/chat/completions', '/chat/completions'],
-    ...['/openai/v1/chat/completions', '/api/v1/chat/completions', '/openai/v1/v1/chat/completions'],
-    ...['/V1/chat/completions', '/v1/Chat/completions', '//openai//v1//chat//completions'],
-  ]) {
-    it(`gatewayPath maps ${slip} to ${chat}`, () => assert.equal(gatewayPath(slip), chat));
-  }
+/** A client's frame with one character, masked with zeros. */
+const frame = (opcode: number): Buffer => Buffer.from([0x80 | opcode, 0x81, 0, 0, 0, 0, 0x61]);
+const [text, ping] = [frame(1), frame(9)];
 
-  it('gatewayPath keeps the query and everything after the resource', () => {
-    assert.equal(gatewayPath('/openai/v1/models/a%2Fb?x=//v1/v1'), '/v1/models/a%2Fb?x=//v1/v1');
-    assert.equal(gatewayPath('/v1/models?x=//v1/v1'), '/v1/models?x=//v1/v1');
-    assert.equal(gatewayPath('/models?a=/b//c'), '/v1/models?a=/b//c');
-  });
-
-  it('gatewayPath leaves every target unchanged that is no path of the API', async () => {
-    for (const target of [
-      ...['', '/', '//', '/v1', '/v1/', '/v1/files', '/chats', '/v1/chatter/completions', '*', 'example.com:443'],
-      ...['/console/api/models', '//console/api/models', '/console/api/v1/models', '/admin/v1/models'],
-      ...['//admin/v1/jobs', '/api/admin/v1/jobs', '/openai/console', '/results/5/models', '/metrics', '//metrics'],
-      ...[
-        '/api/models',
-        '/openai/deployments/gpt/chat/completions',
-        '/openai/chat/completions',
-        '/v1/../admin/v1/jobs',
-      ],
-      ...['/v1/./models', '/%761/models', 'http://x/v1/v1/models', '/v1/openai/models', '/x/v1/models', '/v2/models'],
-    ]) {
-      assert.equal(gatewayPath(target), target);
-    }
-  });
-
-  it('gatewayPath never maps a route to another route', async () => {
-    for (const route of await appRoutes()) {
-      const path = route.replace(/^\w+ /, '').replace(/[{*}]/g, '');
-      assert.equal(gatewayPath(path), path);
-    }
+describe('acceptSocket', () => {
+  it('a socket takes one message in each pass of the event loop, however many have come in one packet', async () => {
+    let passes = 0;
+    let counting = setImmediate(function count() {
+      passes++;
+      counting = setImmediate(count);
+    });
+    const taken: number[] = [];
+    const server = createServer();
+    const accepted = new Promise<void>((resolve) => {
+      routeUpgrades(server, (req, res: ServerResponse) => {
+        const ctx = { req, res, state: { headers: {} } } as unknown as Context;
+        const { webSocket } = acceptSocket(ctx, 1024);
+        const take = (): void => {
+          taken.push(passes);
+          if (taken.length === 2000) resolve();
+        };
+        webSocket.on('message', take).on('ping', take);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    client.resume();
+    client.write(Buffer.concat([Buffer.from(handshake), ...Array.from({ length: 1000 }, () => [text, ping]).flat()]));
+    await accepted;
+    assert.equal(new Set(taken).size, taken.length);
+    clearImmediate(counting);
+    client.destroy();
+    server.close();
+    await once(server, 'close');
   });
 });
