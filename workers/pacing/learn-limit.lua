@@ -9,8 +9,9 @@
 local known, name, most, rememberMs = KEYS[1], ARGV[1], tonumber(ARGV[6]), tonumber(ARGV[7])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Calls that are refused together, in one worker or several, are one sign.
-local oneSignMs = 2000
+-- Calls that are refused soon after each other, in one worker or several, are one sign: a vendor whose minute is used up refuses all
+-- until it is over, however few they are. Over a whole minute they are a third less than a vendor takes, not a thousandth of it.
+local oneSignMs = 15000
 -- Without a word of the vendor, it starts with what was asked: less at each refusal, and more with each minute without (the workers
 -- count it as they read).
 local decrease, increase = 0.75, 1.25

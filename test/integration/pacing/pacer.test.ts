@@ -117,6 +117,28 @@ describe('what a worker keeps of the limits of vendors', () => {
     assert.equal(await underWay(), 0);
   });
 
+  /** Lets time pass since the limit of the vendor's key was learned. */
+  const later = async (ms: number): Promise<void> => {
+    const known = (await jobs.redis.hget('sluice:vendor-limits', 'vendor key m')) ?? '';
+    const [until, rpm, tpm, at, promised] = known.split(' ');
+    const before = [until, rpm, tpm, Number(at) - ms, promised].join(' ');
+    await jobs.redis.hset('sluice:vendor-limits', 'vendor key m', before);
+  };
+
+  test('a vendor that refuses all until its minute is over is asked as much afterwards, or little less', async () => {
+    await jobs.redis.flushall();
+    const learned = await LearnedLimits.open(jobs.redis, { now: Date.now }, { warn: () => undefined });
+    const key = { vendor: 'vendor', account: 'key', model: 'm' };
+    // It took 600 calls in 20 s, and refuses one every two seconds in the other 40.
+    for (let seconds = 20; seconds < 60; seconds += 2) {
+      await learned.learn(key, 100, { rpm: undefined, tpm: undefined }, 1800);
+      await later(2000);
+    }
+    const { rpm = 0 } = learned.limitsOf(key);
+    assert.ok(rpm >= 600, `${rpm} a minute`);
+    learned.close();
+  });
+
   test('a vendor that refuses calls within the tokens that it has told is asked less by requests', async () => {
     await jobs.redis.flushall();
     const learned = await LearnedLimits.open(jobs.redis, { now: Date.now }, { warn: () => undefined });
@@ -124,22 +146,11 @@ describe('what a worker keeps of the limits of vendors', () => {
     const refuse = () => learned.learn(key, 100, { rpm: undefined, tpm: 1_000_000 }, 600);
     await refuse();
     assert.deepEqual(learned.limitsOf(key), { rpm: undefined, tpm: 1_000_000 });
-    // Refusals further apart than 2 s are several signs.
-    const later = async () => {
-      const [until, rpm, tpm, at, promised] = (
-        (await jobs.redis.hget('sluice:vendor-limits', 'vendor key m')) ?? ''
-      ).split(' ');
-      await jobs.redis.hset(
-        'sluice:vendor-limits',
-        'vendor key m',
-        [until, rpm, tpm, Number(at) - 3000, promised].join(' '),
-      );
-    };
-    await later();
+    await later(16_000);
     await refuse();
     const { rpm: asked = 0 } = learned.limitsOf(key);
     assert.ok(asked >= 600, `${asked} a minute`);
-    await later();
+    await later(16_000);
     await refuse();
     const { rpm = 0, tpm } = learned.limitsOf(key);
     assert.ok(rpm > 0 && rpm < asked, `${rpm} a minute`);
