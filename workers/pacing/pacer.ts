@@ -39,6 +39,8 @@ export interface FullRoute {
   readonly maxWaitMs?: number;
   /** Other jobs wait for it already. */
   readonly isLine?: boolean;
+  /** How long a call of it takes, in ms; 0 or left out: unknown. */
+  readonly callMs?: number;
 }
 
 interface RunningCall extends ReturnedCall {
@@ -118,6 +120,11 @@ export class Pacer {
     return Object.values(limits.models).some(isLimited) ? 'route' : undefined;
   }
 
+  /** How long the calls of a route take, in ms; 0 if unknown. */
+  callMs({ vendor, model }: PacedRoute): number {
+    return this.#forecast.intervalOf(`${vendor}/${model}`, 1);
+  }
+
   /**
    * Reserves a call of a route.
    * @param accounts ids of the eligible keys, in order of preference
@@ -160,8 +167,6 @@ export class Pacer {
   /** @param name of the route */
   #slot(name: string, { key, id, tokens }: StockedCall, waitMs: number, inputTokens: number): CallSlot {
     const { account, vendor, returned, isLeased } = key;
-    // Requests a minute alone: nothing of it is returned.
-    if (returned.length === 0) return { account, waitMs, end: () => undefined };
     const startedAt = performance.now();
     const call: RunningCall = {
       id,
@@ -180,7 +185,8 @@ export class Pacer {
       // One that its vendor has refused says nothing of the others.
       if (used !== 0) this.#forecast.note(name, used && used - inputTokens, performance.now() - startedAt);
       const usedTokens = used ?? tokens;
-      if (isLeased || usedTokens !== tokens) this.#return({ ...call, usedTokens });
+      // Of requests a minute alone nothing is returned.
+      if (returned.length > 0 && (isLeased || usedTokens !== tokens)) this.#return({ ...call, usedTokens });
     };
     return { account, waitMs, end };
   }

@@ -70,7 +70,10 @@ export async function admitCall(
     }
   }
   const { target, full, isLimited } = soonest as NonNullable<typeof soonest>;
-  if (!isLimited || full.waitMs > aheadMs) throw new SaturatedError(routeName(target.routed.route), full);
+  if (!isLimited || full.waitMs > aheadMs) {
+    const { route } = target.routed;
+    throw new SaturatedError(routeName(route), { ...full, callMs: pacer.callMs(route) });
+  }
   await waitFor(full.waitMs, signal);
   return await admitCall(pacer, plan, target, demand, signal);
 }

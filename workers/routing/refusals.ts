@@ -78,7 +78,12 @@ export class Refusals {
     const isSet = pacer.hasLimits(route.vendor);
     if (isSpent && !isSet) return undefined;
     const waitMs = Math.max(Math.ceil(limitedMs), minLimitedMs);
-    const full = { waitMs, intervalMs: 0, ...(!isSet && { maxWaitMs: settings().maxRetryAfterMs }) };
+    const full = {
+      waitMs,
+      intervalMs: 0,
+      callMs: pacer.callMs(route),
+      ...(!isSet && { maxWaitMs: settings().maxRetryAfterMs }),
+    };
     return new SaturatedError(routeName(route), full, isLimit ? error : undefined);
   }
 

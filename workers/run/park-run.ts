@@ -6,6 +6,7 @@ import type { ParkCall } from '../../shared/queue/parking/parked-jobs.ts';
 import { inlineLimit, type QueuedJob, sharingKeyOf } from '../../shared/queue/queue.ts';
 import { workOfText } from '../../shared/queue/work.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
+import type { FullRoute } from '../pacing/pacer.ts';
 import type { SaturatedError } from '../pacing/saturated-error.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { Ending } from './finish-run.ts';
@@ -47,7 +48,7 @@ export async function parkRun(
     route,
     waitMs: full.isLine ? undefined : full.waitMs,
     intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
-    latestMs,
+    latestMs: Math.min(latestMs, startableMs(job.deadlineAt - context.clock.now(), full)),
     maxParked: context.config.queueLimit,
     accountShare: context.config.accountQueueShare,
     lowMs: lowMsOf(context, job),
@@ -59,6 +60,11 @@ export async function parkRun(
   if (reply.verdict === 'late') return { outcome: 'failed', error: error.startingIn(reply.ms) };
   // With a lost claim another worker has it already.
   return 'parked';
+}
+
+/** In which a job must start to be answered in time. Without a better knowledge of it half of the time is for the answer, at most. */
+function startableMs(deadlineMs: number, { callMs = 0 }: FullRoute): number {
+  return Math.max(deadlineMs - callMs, deadlineMs / 2);
 }
 
 /** For how long a job still waits for spare capacity, if it is of low priority. */

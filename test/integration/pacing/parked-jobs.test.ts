@@ -256,7 +256,7 @@ describe('parked jobs', () => {
     await parkAll(others.slice(0, 9), 'account', terms);
     const tenth = others[9] as string;
     // It precedes each account's second job of low priority.
-    assert.equal((await park(tenth, 'account', { ...terms, latestMs: 45_000 })).verdict, 'parked');
+    assert.equal((await park(tenth, 'account', { ...terms, latestMs: 47_000 })).verdict, 'parked');
     await parkAll(others.slice(10), 'account', terms);
     const places = await Promise.all(others.map(async (id) => (await queues.reader.place(id))?.ahead));
     assert.equal(places[9], 29);

@@ -17,6 +17,7 @@ describe('the limits of vendors', () => {
   let minute: LimitedVendor;
   let parallel: LimitedVendor;
   let single: LimitedVendor;
+  let steady: LimitedVendor;
   let strict: FixtureVendor;
   let seeing: FixtureVendor;
   let gateway: TestGateway;
@@ -27,6 +28,7 @@ describe('the limits of vendors', () => {
     minute = await LimitedVendor.start({ requests: 125, windowMs: 5000 });
     parallel = await LimitedVendor.start({ parallel: 3, windowMs: 1, callMs: 50 });
     single = await LimitedVendor.start({ parallel: 1, windowMs: 1, callMs: 500 });
+    steady = await LimitedVendor.start({ windowMs: 1, callMs: 1000 });
     strict = await startFixtureVendor();
     strict.answer((response, { body }) => {
       const isLong = body.length > 20_000;
@@ -50,6 +52,8 @@ describe('the limits of vendors', () => {
           minute: { ...vendor(minute), rpm: 1200 },
           parallel: { ...vendor(parallel), model_limits: { m: { max_parallel_requests: 3 } } },
           single: { ...vendor(single), max_parallel_requests: 1 },
+          // One every half second.
+          steady: { ...vendor(steady), rpm: 120 },
           slow: { ...vendor(minute), key_limits: { rpm: 1 } },
           crowded: { ...vendor(minute), rpm: 20 },
           // One every four seconds.
@@ -66,6 +70,7 @@ describe('the limits of vendors', () => {
           parallel: route('parallel'),
           busy: route('single', 'busy'),
           rare: route('single', 'rare'),
+          steady: route('steady'),
           slow: route('slow'),
           crowded: route('crowded'),
           late: route('late'),
@@ -93,6 +98,7 @@ describe('the limits of vendors', () => {
     await minute?.close();
     await parallel?.close();
     await single?.close();
+    await steady?.close();
     await strict?.close();
     await seeing?.close();
   });
@@ -171,6 +177,16 @@ describe('the limits of vendors', () => {
       const seconds = Number(refused.headers.get('retry-after'));
       assert.ok(seconds > 30 && seconds < 80, `${seconds} s`);
     }
+  });
+
+  test('of more jobs than a vendor takes in time those that it takes are answered, and the others are refused at once', async () => {
+    const answers = await statuses(Array.from({ length: 40 }, () => ask('steady', { 'x-stainless-timeout': '8' })));
+    const answered = answers.filter((status) => status === 200);
+    const refused = answers.filter((status) => status === 429);
+    assert.equal(answered.length + refused.length, 40, JSON.stringify(answers));
+    assert.ok(answered.length >= 8, `${answered.length} were answered`);
+    // None was called in vain.
+    assert.equal(steady.accepted.length, answered.length);
   });
 
   test('quotes and parked jobs tell how long a request waits in the line of its vendor', async () => {
