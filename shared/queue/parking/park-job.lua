@@ -10,7 +10,7 @@
 -- ARGV[14] its API key, if its account shares its turns between keys; else ''
 -- ARGV[15] share of the line's free places that its account may fill while others wait; alone it leaves that share free
 -- ARGV[16] ms until it no longer counts as of low priority; '' if it does not now   ARGV[17] number of the queue's shards, in each of
--- which as many are expected to wait for the route
+-- which as many are expected to wait for the route   ARGV[18] how much earlier one is released that was too early before, in ms
 -- Returns what became of it, ms, and how many wait in the line:
 --   parked, until the next job is released
 --   late, until it would start: it stays claimed
@@ -31,7 +31,7 @@ local next = tonumber(redis.call('ZSCORE', routes, route) or now)
 local parkedFor, high = unpack(redis.call('HMGET', job, 'parked', 'high'))
 -- One that was released for this route already is the first again, when there is capacity: it was counted, and has got none.
 local isFirst = parkedFor == route
-if wait and isFirst and wait > early then next = now + wait - early
+if wait and isFirst and wait > early then next = now + math.max(0, wait - early - ARGV[18])
 elseif wait then next = math.max(next, now + wait - early) end
 local lane = openHighLane(root, ARGV[10], tonumber(ARGV[13]), parked)
 local line = high and lane or openLines(root, ARGV[10], parked)

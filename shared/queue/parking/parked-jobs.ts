@@ -18,6 +18,11 @@ const unparkScript = loadScript<(string | number)[]>(
 
 /** How early a job is released, in ms: it is to be claimed and to reserve its call before there is capacity. */
 const earlyMs = 600;
+/**
+ * By how much earlier one may be, in ms, by chance, that has come too early before. Else the lines of two routes that share a limit would
+ * look for its capacity in step, and one would always come just behind the other. Together they are less than a call is reserved ahead.
+ */
+const earlySpreadMs = 350;
 /** Jobs released at a time, which keeps Redis busy for some milliseconds. */
 export const maxReleased = 100;
 
@@ -102,7 +107,7 @@ export class ParkedJobs {
     const keys = [`${this.#prefix}active`, job, `${job}:lock`, this.#routes];
     const args = [id, token, account, route, waitMs ?? '', intervalMs ?? '', latestMs, maxParked];
     args.push(`${this.#root}${route}:`, this.#prefix, earlyMs, work, this.#highShare, sharingKey ?? '', accountShare);
-    args.push(lowMs ?? '', shards);
+    args.push(lowMs ?? '', shards, Math.random() * earlySpreadMs);
     const [verdict, ms, waiting] = await untilAccepted(() => parkScript(this.#redis, keys, args));
     return { verdict, ms: Number(ms), waiting };
   }

@@ -118,6 +118,22 @@ describe('parked jobs', () => {
     assert.deepEqual(released, [...ids.slice(1), ids[0]]);
   });
 
+  test('the lines of routes that share a limit do not look for its capacity in step', async () => {
+    const ids = await queues.put(20);
+    await claim(100);
+    for (const [index, id] of ids.entries()) await park(id, 'account', { route: `vendor/${index}` });
+    await parked.unpark();
+    assert.equal((await claim(100)).ids.length, 20);
+    const early: number[] = [];
+    for (const [index, id] of ids.entries()) {
+      const { ms } = await park(id, 'account', { route: `vendor/${index}`, waitMs: 10_000, intervalMs: 500 });
+      early.push(10_000 - ms);
+    }
+    // A call is reserved a second ahead: who comes earlier finds nothing.
+    assert.ok(Math.min(...early) >= 600 && Math.max(...early) < 1000, String(early));
+    assert.ok(Math.max(...early) - Math.min(...early) > 50, String(early));
+  });
+
   test('a job that was released too early has its place again in a line that has filled up meanwhile', async () => {
     const ids = await queues.put(3);
     await claim(10);
