@@ -17,7 +17,7 @@ import { type ResponseProgress, responseObject } from './response-object.ts';
  * has each of its texts in one piece.
  */
 export const responseView: View<ResponseViewOptions> = {
-  stream: (job) => eventsOf(job, (error) => [errorEvent(error)]),
+  stream: (job) => eventsOf(job, (error) => [failureEvent(error)]),
   opensAtOnce: (job) => isBackground(job),
   held: (job, frames) => JSON.stringify(shownResponse(job, foldedResponse(job, frames))),
   // A watcher of a background response may resume at any of its events.
@@ -26,7 +26,7 @@ export const responseView: View<ResponseViewOptions> = {
     return joinedFrames(job, frames);
   },
   showsErrors: true,
-  errorEvent: (failure, sequence) => eventText(errorEvent(failure), sequence),
+  errorEvent: (failure, sequence) => eventText(failureEvent(failure), sequence),
   resource: (job, state) => shownResponse(job, progressOf(job, state)),
 };
 
@@ -58,7 +58,7 @@ function eventsOf(
 }
 
 /** OpenAI's reference has the fields, and its service sends them as an object, by which alone its own clients throw. */
-function errorEvent(failure: ApiError): ResponseEvent {
+function failureEvent(failure: ApiError): ResponseEvent {
   const { error } = failure.toWire();
   const { message, param, code } = error;
   return { type: 'error', code, message, param, error };
