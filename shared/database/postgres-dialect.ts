@@ -10,6 +10,7 @@ import {
 import pg from 'pg';
 import { optionsOf } from '../config/database-settings.ts';
 import type { DatabaseActivity } from './database-activity.ts';
+import { storableParameter } from './storable-parameter.ts';
 
 /** Maximum number of connections per process. */
 const maxConnections = 10;
@@ -83,11 +84,6 @@ function requireTlsFiles(url: string): void {
   }
 }
 
-/** Postgres text cannot contain NUL. */
-function storable(parameter: unknown): unknown {
-  return typeof parameter === 'string' && parameter.includes('\0') ? parameter.replaceAll('\0', '\ufffd') : parameter;
-}
-
 /**
  * A connection lent by the pool. After a failure other than a rejected statement, the server may still have work on it, perhaps
  * a transaction, so it is never used again.
@@ -113,7 +109,7 @@ class LentConnection implements PostgresPoolClient {
   async #run(sql: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#failure !== undefined) throw this.#failure;
     try {
-      return await this.#activity.measure(() => this.#client.query(sql, parameters.map(storable)));
+      return await this.#activity.measure(() => this.#client.query(sql, parameters.map(storableParameter)));
     } catch (error) {
       const failure = new PostgresError(error);
       if (!(error instanceof pg.DatabaseError) || fatalCode.test(failure.code ?? '')) this.#failure = failure;

@@ -12,6 +12,7 @@ import {
 import { threadFile } from '../runtime/thread-file.ts';
 import type { DatabaseActivity } from './database-activity.ts';
 import type { ThreadData, ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
+import { storableParameter } from './storable-parameter.ts';
 
 /** A statement rejected by SQLite, or a file it could not open. */
 export class SqliteError extends Error {
@@ -75,7 +76,7 @@ class SqliteThread implements DatabaseConnection {
       () =>
         new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
           this.#waiting.push({ resolve, reject });
-          this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters });
+          this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters.map(storableParameter) });
         }),
     );
     const rows = reply.rows as Row[];

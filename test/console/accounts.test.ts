@@ -52,6 +52,26 @@ describe('accounts', () => {
     assert.deepEqual(await found('ästerreich'), []);
   });
 
+  test('NUL in a name or a note is stored as U+FFFD, and does not end it', async () => {
+    const [odd, stored] = ['Red\0Team', 'Red\ufffdTeam'];
+    const id = await newAccount({ name: odd });
+    const created = async (path: string, fields: object): Promise<Record<string, unknown>> => {
+      const { status, body } = await operator.call('POST', `/admin/v1${path}`, fields);
+      assert.equal(status, 201, JSON.stringify(body));
+      return body;
+    };
+    assert.equal((await operator.call('GET', `/admin/v1/accounts/${id}`)).body.name, stored);
+    assert.equal((await created(`/accounts/${id}/keys`, { name: odd })).name, stored);
+    await created(`/accounts/${id}/credits`, { amount: 1, note: odd });
+    assert.equal((await operator.call('GET', `/admin/v1/accounts/${id}/credits`)).body.data[0].note, stored);
+    assert.equal((await created('/users', { email: 'odd@example.com', name: odd })).name, stored);
+    assert.equal((await operator.call('POST', '/console/api/auth/update-user', { name: odd })).status, 200);
+    assert.equal((await operator.call('GET', '/console/api/session')).body.user.name, stored);
+    for (const path of ['accounts?search=', 'users?search=', 'jobs?model=', 'usage?model=']) {
+      assert.equal((await operator.call('GET', `/admin/v1/${path}%00`)).status, 200, path);
+    }
+  });
+
   test('a later start keeps the operator and a password that was changed', async () => {
     const path = '/console/api/auth/change-password';
     const change = { currentPassword: admin.SLUICE_ADMIN_PASSWORD, newPassword: 'the changed password' };
