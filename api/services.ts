@@ -100,7 +100,7 @@ export interface Services extends EndJobContext {
   readonly bodyGate: BodyGate;
   readonly busyLoop: BusyLoop;
   readonly disk: DiskFloor;
-  /** Shares the database between accounts that read reports and lists. */
+  /** Shares the database between accounts that read reports, lists and balances. */
   readonly fairReads: FairReads;
   readonly sockets: SocketShares;
   readonly connections: Connections;

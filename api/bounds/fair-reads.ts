@@ -9,7 +9,7 @@ const usualLimits = { waiting: 100, patienceMs: 4000 };
 const atOnce = { sqlite: 1, postgres: 3 };
 
 /**
- * Shares the database between accounts that read reports and lists, which cost their callers nothing: few of them run at once,
+ * Shares the database between accounts that read reports, lists and balances, which cost their callers nothing: few of them run at once,
  * the next one is of the account that has used the least time, and what has waited too long never runs. Otherwise one account's
  * flood would be ahead of everybody's sign-ins, keys and records for as long as its reads take.
  */

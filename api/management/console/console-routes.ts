@@ -46,7 +46,7 @@ export function addConsoleRoutes(
   router.delete('/console/api/jobs/:id', signedIn, cancelOneJob(services, db, own, 'its owner'));
   router.get('/console/api/jobs/:id/events', signedIn, events);
   router.get('/console/api/requests/:id', signedIn, findRequest(services, db, own));
-  router.get('/console/api/session', signedIn, readSession(services, db));
+  router.get('/console/api/session', signedIn, fairly, readSession(services, db));
   router.get('/console/api/settings', readSettings(services));
   router.all(`${authPath}/*path`, answerAuth(services));
   router.get('/console/api/keys', signedIn, fairly, keys.list);
