@@ -80,7 +80,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.delete('/v1/responses/:id', known, active, response.remove);
   router.post('/v1/responses/:id/cancel', known, active, response.cancel);
   router.get('/v1/responses/:id/input_items', known, active, response.inputItems);
-  router.get('/v1/videos', known, active, video.list);
+  router.get('/v1/videos', known, active, fairly, video.list);
   router.get('/v1/videos/:id', known, active, video.retrieve);
   router.get('/v1/videos/:id/content', known, active, video.content);
   router.delete('/v1/videos/:id', known, active, video.remove);

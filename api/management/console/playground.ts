@@ -2,6 +2,7 @@ import type Router from '@koa/router';
 import type { Middleware } from 'koa';
 import type { CallerDirectory } from '../../auth/authenticate.ts';
 import { requireActiveKey } from '../../auth/authenticate.ts';
+import { type FairReads, readFairly } from '../../bounds/fair-reads.ts';
 import type { JobRoutesDependencies } from '../../endpoints/jobs/jobs.ts';
 import { jobRoutes } from '../../endpoints/jobs/jobs.ts';
 import type { ModelsDependencies } from '../../endpoints/models/models.ts';
@@ -20,6 +21,7 @@ export interface PlaygroundDependencies
     HandleRequestDependencies,
     ModelsDependencies {
   readonly callers: CallerDirectory;
+  readonly fairReads: FairReads;
 }
 
 /**
@@ -45,7 +47,7 @@ export function addPlaygroundRoutes(
   }
   router.get(`${base}/models`, ...active, listModels(services));
   router.get(`${base}/models/*id`, ...active, retrieveModel(services));
-  router.get(`${base}/videos`, ...active, video.list);
+  router.get(`${base}/videos`, ...active, readFairly(services), video.list);
   router.get(`${base}/videos/:id`, ...active, video.retrieve);
   router.get(`${base}/videos/:id/content`, ...active, video.content);
   router.delete(`${base}/videos/:id`, ...active, video.remove);

@@ -27,7 +27,7 @@ test('a flood of reports and lists by one account gets 429 while the database is
   const restore = await stopDatabase(gateway);
   const statuses: number[] = [];
   try {
-    const paths = ['/v1/usage', '/v1/jobs?model=none', '/v1/key'];
+    const paths = ['/v1/usage', '/v1/jobs?model=none', '/v1/key', '/v1/videos'];
     const flood = Array.from({ length: flooded }, async (_, index) => {
       statuses.push(await statusOf(flooding, paths[index % paths.length] as string));
     });
