@@ -301,6 +301,8 @@ describe('vendor faults', () => {
     assert.equal(await waitFor({ 'retry-after-ms': '250.5', 'retry-after': '7' }), 250.5);
     assert.equal(await waitFor({}), 1000);
     assert.equal(await waitFor({ 'retry-after': 'soon' }), 1000);
+    for (const nonsense of ['-5', '1e9', '7s', '2 minutes'])
+      assert.equal(await waitFor({ 'retry-after': nonsense }), 1000);
     assert.equal(await waitFor({ 'retry-after': new Date(Date.now() - 60_000).toUTCString() }), 0);
     const wait = (await waitFor({ 'retry-after': new Date(Date.now() + 60_000).toUTCString() })) ?? 0;
     assert.ok(wait > 50_000 && wait <= 60_000, `${wait}`);

@@ -156,7 +156,8 @@ export function readRetryAfter(headers: Record<string, string | string[] | undef
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
   const seconds = text('retry-after');
   if (/^\d+(\.\d+)?$/.test(seconds)) return Number(seconds) * 1000;
-  const date = Date.parse(seconds);
+  // A date begins with its weekday. Of anything else, such as `-5`, V8 makes a date, too, long past.
+  const date = /^[A-Za-z]{3}/.test(seconds) ? Date.parse(seconds) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }
 
