@@ -1,4 +1,4 @@
-import { budgetPeriods } from '../shared/accounts/account-money.ts';
+import { budgetPeriods, maxBudget } from '../shared/accounts/account-money.ts';
 import {
   type ApiKey,
   type KeySettings,
@@ -144,7 +144,9 @@ function readBudget({ budget, 'budget-period': givenPeriod }: Given): KeySetting
     return undefined;
   }
   const amount = parseDollars(budget);
-  if (amount === undefined || amount < 0) throw new Error('--budget takes dollars, such as 12.50');
+  if (amount === undefined || amount < 0 || amount > maxBudget) {
+    throw new Error(`--budget takes dollars, such as 12.50, up to ${formatDollars(maxBudget)}`);
+  }
   return { amount, period: known };
 }
 

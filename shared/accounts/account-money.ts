@@ -123,6 +123,8 @@ export async function readAccountMoney(
 /** How often a budget resets. */
 export const budgetPeriods = ['day', 'week', 'month', 'never'] as const;
 export type BudgetPeriod = (typeof budgetPeriods)[number];
+/** The largest budget of a key, in billionths of a dollar, wherever it is set. */
+export const maxBudget = 1_000_000 * 1_000_000_000;
 
 /** The budget period that contains a time (ms since 1970), by the calendar in UTC: its name and start. */
 export function budgetPeriodAt(period: BudgetPeriod, time: number): { readonly name: string; readonly from: number } {

@@ -373,6 +373,7 @@ describe('the launcher', () => {
         ['create', '--models', 'gpt-*-mini'],
         ['create', '--rpm', 'many'],
         ['create', '--budget', '1e3'],
+        ['create', '--budget', '1000000.01'],
         ['create', '--budget', '5', '--budget-period', 'year'],
         ['create', '--budget-period', 'week'],
         ['create', '--name', 'n'.repeat(101)],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { budgetPeriods } from '../../../shared/accounts/account-money.ts';
+import { budgetPeriods, maxBudget } from '../../../shared/accounts/account-money.ts';
 import { maxCacheSeconds } from '../../../shared/accounts/api-key.ts';
 import type { KeyChange } from '../../../shared/accounts/change-api-key.ts';
 import { capabilities } from '../../../shared/capabilities/capability.ts';
@@ -10,7 +10,6 @@ const whole = (most: number) => z.int().min(1).max(most);
 const maxRequests = 1_000_000_000;
 const maxTokens = 1_000_000_000_000;
 const maxUnfinished = 9_999_999;
-const maxDollars = 1_000_000;
 const maxModels = 200;
 const maxVendorIds = 1000;
 const maxOverlapSeconds = 30 * 86_400;
@@ -39,7 +38,13 @@ const settings = {
     .optional(),
   /** In dollars. */
   budget: z
-    .strictObject({ amount: z.number().min(0).max(maxDollars), period: z.enum(budgetPeriods) })
+    .strictObject({
+      amount: z
+        .number()
+        .min(0)
+        .max(maxBudget / nanosPerDollar),
+      period: z.enum(budgetPeriods),
+    })
     .nullable()
     .optional(),
   concurrency: whole(maxUnfinished).nullable().optional(),
