@@ -420,6 +420,22 @@ describe('the routes of a job', () => {
     assert.deepEqual(later.calls, ['three/m']);
   });
 
+  it('the routes of a job are called with the key that a reload has brought, where the vendor refuses the one it has replaced', async () => {
+    const [one] = servers as [FixtureVendor];
+    let refuse: (() => void) | undefined;
+    one.answer((response, { headers }) => {
+      if (headers.authorization === 'Bearer new-key') sendJson(response, 200, fine);
+      else refuse = () => sendJson(response, 401, errorBody('no', 'invalid_api_key'));
+    });
+    const rotated = open([{}], { keys: ['old-key'] });
+    const { answer, calls } = rotated.run();
+    while (refuse === undefined) await new Promise((resolve) => setImmediate(resolve));
+    rotated.pool.replace({ one: { ...rotated.settingsOf('one'), apiKeys: ['new-key'] } });
+    refuse();
+    await answer;
+    assert.deepEqual(calls, ['one/m', 'one/m']);
+  });
+
   it('the routes of a job are left alone when they fail too often, are tried by one call after a while, and come back', async () => {
     const settings = { breakerCalls: 4, breakerPauseMs: 400 };
     const guarded = open([{}, {}], { settings });

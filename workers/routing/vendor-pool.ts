@@ -55,6 +55,7 @@ interface PooledVendor {
 export class VendorPool {
   readonly #vendors = new Map<string, PooledVendor>();
   readonly #retired = new Map<Account, NodeJS.Timeout>();
+  readonly #refusedRetired = new WeakSet<Account>();
   readonly #maxCallMs: number;
 
   /** @param maxCallMs how long connections of a vendor that a reload has removed may still be used, in ms */
@@ -79,9 +80,20 @@ export class VendorPool {
     return accounts?.find((account) => account.id === id) ?? accounts?.[0];
   }
 
-  /** The account that runs a task: the same, or of a vendor that a reload has removed the one that has begun it. */
+  /**
+   * The account that runs a task: also after a reload that has removed its key or its vendor. Another key may be of an account that
+   * does not know the task; it comes first only once the vendor has refused the removed one.
+   */
   findOfTask(name: string, id?: string): Account | undefined {
-    return this.find(name, id) ?? [...this.#retired.keys()].find((each) => each.vendor.name === name && each.id === id);
+    const found = this.find(name, id);
+    if (found?.id === id) return found;
+    const removed = [...this.#retired.keys()].find((each) => each.vendor.name === name && each.id === id);
+    return removed === undefined || (found !== undefined && this.#refusedRetired.has(removed)) ? found : removed;
+  }
+
+  /** Records that the vendor refuses the key of a task, which may be one that a reload has removed. */
+  refuseOfTask(account: Account): void {
+    if (this.#retired.has(account)) this.#refusedRetired.add(account);
   }
 
   /** Whether the vendor has a key that is not cooling down for that model. */
@@ -108,7 +120,7 @@ export class VendorPool {
   /** The same, of those that are not cooling down and have none of these ids. */
   pickOther(name: string, model: string, ids: readonly string[], draw?: Draw): Account | undefined {
     const pooled = this.#vendors.get(name);
-    if (pooled === undefined || pooled.accounts.length === 1) return undefined;
+    if (pooled === undefined) return undefined;
     const now = performance.now();
     return ordered(pooled, draw).find((account) => coolsUntil(account, model) <= now && !ids.includes(account.id));
   }

@@ -275,7 +275,9 @@ async function followTask(
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
     videoSeconds(made, run.routed, async () => requestText(await readRequest(context, run)));
-  return await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
+  const next = await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
+  if ('error' in next && next.error !== undefined && isRefusedKey(next.error)) context.vendors.refuseOfTask(account);
+  return next;
 }
 
 function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {

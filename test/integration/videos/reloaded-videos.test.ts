@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { createVideo } from '../../support/sandbox-videos.ts';
+import { sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
 test('a video that its vendor is making is completed after a reload that turns the vendor off', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
@@ -34,3 +35,50 @@ test('a video that its vendor is making is completed after a reload that turns t
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+for (const isRefused of [false, true]) {
+  const then = isRefused ? 'which then refuses the removed one' : 'whose other key does not know it';
+  test(`a video is completed after a reload that removes the key that began it, of a vendor ${then}`, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
+    const file = join(folder, 'sluice.yaml');
+    const vendor = await startFixtureVendor();
+    let isReloaded = false;
+    const polled = new Set<string>();
+    vendor.answer((response, { method, url = '', headers }) => {
+      const key = String(headers.authorization).slice('Bearer '.length);
+      if (isReloaded && method === 'GET' && url.endsWith('/film')) polled.add(key);
+      const isGone = isRefused && isReloaded && key === 'old-key';
+      if (isGone) return sendJson(response, 401, '{"error":{"message":"no","code":"invalid_api_key"}}');
+      if (!isRefused && key !== 'old-key') return sendJson(response, 404, '{"error":{"message":"no such video"}}');
+      if (url.includes('/content')) return response.writeHead(200, { 'content-type': 'video/mp4' }).end('a film');
+      const status = isReloaded ? 'completed' : 'in_progress';
+      sendJson(response, 200, JSON.stringify({ id: 'film', object: 'video', status, progress: 50, seconds: '4' }));
+    });
+    const film = {
+      capability: 'video',
+      routes: [{ vendor: 'filming', model: 'film' }],
+      video: { sizes: ['1280x720'], seconds: [4] },
+    };
+    const configured = (...api_keys: string[]) =>
+      writeFile(
+        file,
+        JSON.stringify({ vendors: { filming: { base_url: vendor.baseUrl, api_keys } }, models: { film } }),
+      );
+    await configured('old-key');
+    const gateway = await TestGateway.start({ settings: { SLUICE_CONFIG: file } });
+    t.after(async () => {
+      await gateway.stop();
+      await vendor.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+    const client = gateway.client();
+    const { id } = await createVideo(client, { model: 'film' as never });
+    await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'in_progress'));
+    await configured('new-key');
+    for (const { child } of gateway.workers) child.kill('SIGHUP');
+    for (const { output } of gateway.workers) await eventually(() => assert.match(output(), /configuration reloaded/));
+    isReloaded = true;
+    await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'completed'), 20_000);
+    assert.deepEqual([...polled], isRefused ? ['old-key', 'new-key'] : ['old-key']);
+  });
+}
