@@ -13,7 +13,11 @@ const baseUrl = z
   .refine(isPlainAddress, `expected ${plainAddress}`)
   .transform((url) => url.replace(/\/+$/, ''));
 
-const modelId = text('the id of a model, up to 256 characters', 256);
+/** Other gateways read a star as a pattern: here it would be the name of a model that nobody asks for. */
+const modelId = text('the id of a model, up to 256 characters', 256).refine(
+  (id) => !id.includes('*'),
+  'expected the id of one model, without a star: a vendor with open: true offers all of its models',
+);
 
 /** Limits of what a vendor is asked, by LiteLLM's names. */
 const capacity = {

@@ -42,8 +42,20 @@ const allTokenPrices = {
     mapping({ tokens: whole(1, 1_000_000_000), ...tokenPrices }).transform(camelKeys),
     'mappings with tokens and prices',
     0,
-  ).optional(),
+  )
+    .refine(
+      (steps) => new Set(steps.map(({ tokens: above }) => above)).size === steps.length,
+      'expected one step for each number of tokens',
+    )
+    // The catalogue has them in ascending order, and a request is charged by the last one that it exceeds.
+    .transform((steps) => [...steps].sort((one, other) => one.tokens - other.tokens))
+    .optional(),
 };
+
+/** What names the images of a price as requests do not: `1792X1024`, `hd 1792x1024`. They would be charged as any other. */
+const unknownKind = /\d[X×]\d|\s\d+x\d+$/;
+const kind = 'a size (1792x1024), a quality (hd), or both in this order';
+const imageKind = text(kind, 64).refine((name) => !unknownKind.test(name), `expected ${kind}`);
 
 /** Maximum factor of a service tier: a larger one was meant as a price. */
 const maxFactor = 100;
@@ -71,7 +83,7 @@ const tier = z.union(
 export const pricesShape = mapping({
   ...allTokenPrices,
   image: each().optional(),
-  image_kinds: named(text('a size, a quality or both', 64), each()).optional(),
+  image_kinds: named(imageKind, each()).optional(),
   second: each().optional(),
   character: dollars(forOne, 1).optional(),
   request: z

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml';
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
 import { ConfigError } from '../config-error.ts';
 import type { Mistake } from './mistake.ts';
 
@@ -61,8 +61,27 @@ export class YamlSource {
     try {
       return this.#document.toJS() ?? {};
     } catch {
-      throw this.#errorOf([{ line: 1, column: 1, text: 'not YAML: its aliases (*name) grow beyond all bounds' }]);
+      const lost = this.#lostAlias();
+      if (lost === undefined) {
+        throw this.#errorOf([{ line: 1, column: 1, text: 'not YAML: its aliases (*name) grow beyond all bounds' }]);
+      }
+      const text =
+        'not YAML: no anchor (&name) of this name stands before, and a text that begins with a star needs quotes';
+      throw this.#errorOf([{ ...this.#positionOf(lost), text }]);
     }
+  }
+
+  /** The offset of the first alias without an anchor. */
+  #lostAlias(): number | undefined {
+    let offset: number | undefined;
+    visit(this.#document, {
+      Alias: (_key, alias) => {
+        if (alias.resolve(this.#document) !== undefined) return undefined;
+        offset = startOf(alias);
+        return visit.BREAK;
+      },
+    });
+    return offset;
   }
 
   #errorOf(faults: readonly (Position & { readonly text: string })[]): ConfigError {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ConfigError } from '../../../../shared/config/config-error.ts';
 import { readConfiguration } from '../../../../shared/config/file/read-configuration.ts';
+import { costOf, type Prices } from '../../../../shared/money/cost.ts';
 
 describe('the configuration file', () => {
   let folder = '';
@@ -74,6 +75,20 @@ describe('the configuration file', () => {
     assert.deepEqual(models.sized, { prices: { request: { low: 5_000_000, medium: 8_000_000, high: 12_000_000 } } });
   });
 
+  it('the configuration file may list the price steps of long requests in any order, and the longest one that is exceeded counts', async () => {
+    const steps = '[{ tokens: 200000, input: 5 }, { tokens: 100000, input: 3 }]';
+    const { models } = await read(
+      `models: { m: { prices: { input: 1, above: ${steps}, tiers: { flex: { input: 1, above: ${steps} } } } } }\n`,
+    );
+    const { tiers: { flex } = {}, ...prices } = models.m?.prices ?? {};
+    for (const listed of [prices, flex as Prices]) {
+      const [step, next] = listed.above ?? [];
+      assert.deepEqual([step?.tokens, next?.tokens], [100_000, 200_000]);
+      const costs = [150_000, 250_000].map((input) => costOf(listed, { prompt_tokens: input, completion_tokens: 0 }));
+      assert.deepEqual(costs, [450_000_000, 1_250_000_000]);
+    }
+  });
+
   it('the configuration file may use anchors, and ids that look like numbers', async () => {
     const { models } = await read(
       'models:\n  4.1: &same { prices: { input: 1 } }\n  "other/4.1": *same\n  gpt-5: { alias_of: "4.1" }\n',
@@ -128,6 +143,29 @@ describe('the configuration file', () => {
       'a price of a request for some sizes only',
       'models: { m: { prices: { request: { low: 1, high: 2 } } } }\n',
       ['1:26: models.m.prices.request: expected dollars, or low, medium and high, got a mapping'],
+    ],
+    [
+      'two price steps of the same length',
+      'models: { m: { prices: { above: [{ tokens: 9, input: 1 }, { tokens: 9, input: 2 }] } } }\n',
+      ['1:26: models.m.prices.above: expected one step for each number of tokens, got a list'],
+    ],
+    ...['1792X1024', 'hd 1792x1024'].map((kind): (typeof wrong)[number] => [
+      `a price of images that none is asked for by, ${kind}`,
+      `models: { m: { prices: { image_kinds: { ${kind}: 1 } } } }\n`,
+      [`1:41: models.m.prices.image_kinds.${kind}: expected a size (1792x1024), a quality (hd), or both in this order`],
+    ]),
+    ...[
+      ['models: { "openai/*": { capability: chat, routes: [{ vendor: openai, model: m }] } }', '1:11: models.openai/*'],
+      ['vendors: { openai: { model_limits: { "*": { rpm: 1 } } } }', '1:38: vendors.openai.model_limits.*'],
+    ].map(([text, at]): (typeof wrong)[number] => [
+      `a pattern as the name of a model in ${text}`,
+      `${text}\n`,
+      [`${at}: expected the id of one model, without a star: a vendor with open: true offers all of its models`],
+    ]),
+    [
+      'a text that begins with a star',
+      'vendors:\n  openai: { unbilled: [*all] }\n',
+      ['2:24: not YAML: no anchor (&name) of this name stands before, and a text that begins with a star needs quotes'],
     ],
     [
       'a price finer than a nano-dollar',
