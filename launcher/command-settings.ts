@@ -10,12 +10,13 @@ const environmentFile = fileURLToPath(new URL('../../.env', import.meta.url));
 
 /**
  * The settings of `npm run keys`, `users` and `migrate`. They are those of `npm start`, with the file `.env`: else a command
- * would work on another database than the gateway. What the shell sets stays.
+ * would work on another database than the gateway. What the shell sets stays. The configuration file has nothing for them, and they
+ * run where it is broken, or names variables that only the gateway has: a leaked key must be revoked all the same.
  * @throws ConfigError
  */
 export function readCommandConfig(): Config {
   loadEnvironmentFile(environmentFile);
-  return readConfig();
+  return readConfig(childEnvironment({ SLUICE_CONFIG: '' }));
 }
 
 /** Loads a file of settings, if there is one. @throws ConfigError when it cannot be read */

@@ -36,6 +36,14 @@ const operandCounts = new Map([
   ['revoke', 1],
 ]);
 
+/** The options of `create`. */
+const createOptions = {
+  name: { type: 'string' },
+  account: { type: 'string' },
+  operator: { type: 'boolean', default: false },
+  ...keyOptions,
+} as const;
+
 /** Characters of an operand that a message repeats: as many as an id has. */
 const maxShown = 28;
 /** How long a revocation waits for Redis. */
@@ -53,10 +61,7 @@ function readArguments() {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
-        name: { type: 'string' },
-        account: { type: 'string' },
-        operator: { type: 'boolean', default: false },
-        ...keyOptions,
+        ...createOptions,
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
@@ -70,7 +75,7 @@ function readArguments() {
 
 /** @throws Error for an option that npm has not passed on. */
 function refuseLost(values: Readonly<Record<string, unknown>>): void {
-  const names = Object.keys({ name: '', account: '', operator: '', ...keyOptions, json: '' });
+  const names = [...Object.keys(createOptions), 'json'];
   const lost = lostOption('keys', { ...Object.fromEntries(names.map((name) => [name, undefined])), ...values });
   if (lost !== undefined) throw new Error(lost);
 }
@@ -162,7 +167,10 @@ async function run(args: Arguments): Promise<void> {
   const [command, ...operands] = args.positionals;
   const expected = operandCounts.get(command ?? '');
   if (expected === undefined) throw new UsageError(command ? `unknown command ${command}` : 'a command is missing');
-  if (command !== 'create' && args.account !== undefined) throw new UsageError('--account belongs to create');
+  // A revocation at once is not what --expires-in-days asks for beside it.
+  const settings = Object.entries(args).filter(([name]) => Object.hasOwn(createOptions, name));
+  const [other] = settings.find(([, value]) => value !== undefined && value !== false) ?? [];
+  if (command !== 'create' && other !== undefined) throw new UsageError(`--${other} belongs to create`);
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
   const config = readCommandConfig();

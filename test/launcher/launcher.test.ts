@@ -359,6 +359,34 @@ describe('the launcher', () => {
       assert.match(revoked.stderr, /^Revoking key_\w+ is not complete \(.*\): .* run this again\.\n$/);
     });
 
+    test('a key is revoked where the configuration file is broken, missing, or names a variable that only the gateway has', async () => {
+      const dataDir = newDataDir();
+      const broken = join(dataDir, 'broken.yaml');
+      for (const SLUICE_CONFIG of [broken, join(dataDir, 'none.yaml')]) {
+        const { id } = JSON.parse((await runKeys(dataDir, ['create', '--json'])).stdout) as { id: string };
+        await writeFile(
+          broken,
+          `vendors: { openai: { api_key: "\${OPENAI_API_KEY}" } }\nmodels: { gpt-4o: { hidden: true } }\n`,
+        );
+        const revoked = await runKeys(dataDir, ['revoke', id], { SLUICE_CONFIG });
+        assert.deepEqual([revoked.code, revoked.stderr], [0, '']);
+      }
+    });
+
+    test('an option of create is refused with another command, which does nothing', async () => {
+      const dataDir = newDataDir();
+      const { id } = JSON.parse((await runKeys(dataDir, ['create', '--json'])).stdout) as { id: string };
+      for (const option of ['--expires-in-days=7', '--operator', '--name=mine']) {
+        for (const command of [['revoke', id], ['list']]) {
+          const { code, stderr } = await runKeys(dataDir, [...command, option]);
+          assert.equal(code, 2);
+          assert.ok(stderr.startsWith(`keys: ${option.split('=')[0]} belongs to create\n`), stderr);
+        }
+      }
+      const listed = JSON.parse((await runKeys(dataDir, ['list', '--json'])).stdout) as Record<string, unknown>[];
+      assert.equal(listed.find((key) => key.id === id)?.status, 'active');
+    });
+
     test('a command line that cannot be understood is answered with the usage and exit code 2', async () => {
       const dataDir = newDataDir();
       for (const args of [
