@@ -36,6 +36,7 @@ import { consume } from './queue/consume.ts';
 import type { Consumer } from './queue/consumer.ts';
 import { Parking } from './queue/parking.ts';
 import { VendorLines } from './queue/vendor-lines.ts';
+import { changedRoutes, routesByModel } from './routing/changed-routes.ts';
 import { checkKeys } from './routing/check-keys.ts';
 import { Routing } from './routing/routing.ts';
 import { SharedHealth } from './routing/shared-health.ts';
@@ -186,9 +187,11 @@ async function start(): Promise<void> {
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
   const checkNewKeys = keyChecker(context, closers);
   const apply = (changed: Config): void => {
+    const before = routesByModel(context.catalogue);
     context.catalogue.replace(changed);
     routing.replace(changed);
-    void parking.reconsider((route) => routing.isLimited(route));
+    const rerouted = changedRoutes(before, routesByModel(context.catalogue));
+    void parking.reconsider((route) => !rerouted.has(route) && routing.isLimited(route));
     checkNewKeys();
   };
   // Before the message that it is ready: the launcher sends the signal on from then on.

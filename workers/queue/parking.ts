@@ -87,10 +87,10 @@ export class Parking {
   }
 
   /**
-   * The limits of vendors have changed. Lines keep the pace of the old ones, so all jobs of a route that has none now are
-   * released, and one of each other line, which finds out what capacity there is. Once more a little later: jobs may just have
-   * been on their way into a line, here or in a worker that has the new limits later.
-   * @param isLimited whether a route has limits now
+   * The limits of vendors, or the routes of models, have changed. Lines keep the pace of the old ones, so all jobs of a route that has
+   * none now are released, and one of each other line, which finds out what capacity there is. Once more a little later: jobs may just
+   * have been on their way into a line, here or in a worker that has the new limits later.
+   * @param isLimited whether a route has limits now, and is still all that its models have
    */
   async reconsider(isLimited: (route: string) => boolean): Promise<void> {
     clearTimeout(this.#reconsidering);

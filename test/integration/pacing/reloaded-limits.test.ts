@@ -107,6 +107,29 @@ describe('a reload of vendors and their limits', () => {
     await allAnswered(answers);
   });
 
+  const others: [what: string, model: (name: string) => object][] = [
+    ['in its place', () => chat('free')],
+    ['beside it', (name) => ({ ...chat(name), routes: [name, 'free'].map((each) => ({ vendor: each, model: 'm' })) })],
+  ];
+  for (const [index, [where, model]] of others.entries()) {
+    test(`jobs that wait for a vendor with a limit go on with a route that a reload gives their model ${where}`, async () => {
+      const name = `rerouted-${index}`;
+      const answers = await park(name, 6);
+      const { baseUrl: base_url } = vendor;
+      await reload({ [name]: { base_url, api_key: 'a-key', rpm: 1 }, free: { base_url } }, { [name]: model(name) });
+      await allAnswered(answers);
+    });
+  }
+
+  test('jobs that wait for a vendor with a limit fail at once when a reload removes their model', async () => {
+    const answers = await park('removed', 6);
+    await reload({ removed: { base_url: vendor.baseUrl, api_key: 'a-key', rpm: 1 } }, { another: chat('removed') });
+    const outcomes = Promise.allSettled(answers);
+    await allAnswered([outcomes]);
+    const failed = (await outcomes).filter(({ status }) => status === 'rejected');
+    assert.equal(failed.length, 5);
+  });
+
   test("what was found of a vendor's key holds after a reload that changes other settings of the vendor", async () => {
     const models = { refusing: chat('refusing'), limiting: chat('limiting') };
     const vendors = (more: object) => ({
