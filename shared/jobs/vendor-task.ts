@@ -1,3 +1,4 @@
+import type { Model } from '../catalogue/model.ts';
 import { isReadable, leaveUnread, otherVersion, versionOf } from '../runtime/wire-version.ts';
 
 /** A task that a vendor runs asynchronously for a job, as the job's state holds it from the vendor's response on. */
@@ -16,6 +17,8 @@ export interface VendorTask {
   readonly calls?: number;
   /** When that attempt began, in ms since 1970. */
   readonly beganAt: number;
+  /** The prices then, by which it is charged, whatever a reload changes or removes; left out: those of the catalogue at its end. */
+  readonly prices?: Model['prices'];
 }
 
 /** Serializes the task for the state's field `task`. */

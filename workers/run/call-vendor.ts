@@ -227,7 +227,10 @@ function executeOn(
       keep: job.retentionMs > 0,
       call,
       dropsUnsupported: job.dropsUnsupported === true,
-      rememberTask: (task) => rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task }),
+      rememberTask: (task) => {
+        const prices = routed.prices && { prices: routed.prices };
+        return rememberTask(context, run, { vendor: vendor.name, account: account.id, model, task, ...prices });
+      },
     });
   const asked: VendorCall = {
     model,
@@ -269,7 +272,8 @@ async function followTask(
   }
   const { job } = run;
   run.vendor = task.vendor;
-  run.routed = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
+  const row = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
+  run.routed = row && task.prices ? { ...row, prices: task.prices } : row;
   writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
   const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };

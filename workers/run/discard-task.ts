@@ -17,7 +17,7 @@ const discardMs = 10_000;
 export async function rememberTask(
   context: WorkerContext,
   run: JobRun,
-  started: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task'>,
+  started: Pick<VendorTask, 'vendor' | 'account' | 'model' | 'task' | 'prices'>,
 ): Promise<void> {
   const { job, attempt = 0, beganAt = context.clock.now(), callsInAll: calls } = run;
   const task: VendorTask = { ...started, attempt, calls, beganAt };

@@ -58,7 +58,7 @@ export async function finishRun(
   const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
   let end: End =
     answer && lastFrames
-      ? { error: undefined, last: lastFrames, charge: chargeFor(run.routed, run.job, answer) }
+      ? { error: undefined, last: lastFrames, charge: chargeFor(run.routed ?? run.task, run.job, answer) }
       : await endWithError(context, run, writer, error ?? writer.lose());
   let reply = await finishOwned(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {

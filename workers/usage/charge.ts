@@ -38,12 +38,15 @@ export const nothing: Charge = { usage: undefined, cost: 0, tokens: undefined };
 /** The charge if nothing could be counted. */
 export const unknown: Charge = { usage: undefined, cost: undefined, tokens: undefined };
 
+/** What a charge takes of a model by the route that served it. */
+type ChargedRow = Pick<RoutedModel, 'prices'> & Partial<Pick<RoutedModel, 'chat' | 'vendorRow'>>;
+
 /**
  * The charge for an answer.
  * @param row the model by the route that served it; undefined: no longer known
  */
 export function chargeFor(
-  row: RoutedModel | undefined,
+  row: ChargedRow | undefined,
   job: Pick<QueuedJob, 'fee'> & Partial<Pick<QueuedJob, 'endpoint'>>,
   answer: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
 ): Charge {
@@ -65,7 +68,7 @@ export function chargeForInterrupted(
 }
 
 function chargeAt(
-  row: RoutedModel | undefined,
+  row: ChargedRow | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
   { usage, quantities, tier }: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
   isInterrupted: boolean,
@@ -76,11 +79,11 @@ function chargeAt(
   // Nearly every answer is of the standard tier.
   const isPlain = fee?.tier === undefined && (tier == null || tier === 'default');
   // A vendor that refuses hints was not sent the mark of an hour.
-  const isMarkSent = row?.chat?.hints !== false && row?.vendorRow.chat?.hints !== false;
+  const isMarkSent = row?.chat?.hints !== false && row?.vendorRow?.chat?.hints !== false;
   const fees = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
   const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees) });
   const said = isPlain ? [] : [...(tier instanceof Set ? tier : [tier])].map(tierName);
-  const facts = { asked: fee?.tier, said, auto: row?.vendorRow.autoTier, isInterrupted };
+  const facts = { asked: fee?.tier, said, auto: row?.vendorRow?.autoTier, isInterrupted };
   const charged = isPlain
     ? priced({ tier: undefined, prices })
     : tiersToCharge(prices, facts)
