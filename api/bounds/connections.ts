@@ -12,6 +12,10 @@ const maxPipelined = 32;
 /** Longer answers are announced before they are sent, in bytes: their clients may not take them. */
 export const largeAnswer = 1024 * 1024;
 
+/** The part of the room for unsent bytes that one piece of an answer may take, and the fewest and the most bytes of one. */
+const pieceShare = 1 / 64;
+const [smallestPiece, largestPiece] = [64 * 1024, 4 * 1024 * 1024];
+
 /** Bounds on connections. */
 export interface ConnectionLimits {
   readonly maxConnections: number;
@@ -77,6 +81,15 @@ export class Connections {
     return this.#unsent;
   }
 
+  /**
+   * How much of an answer that lies in a file is read and written at a time: less, the more is unsent, so that however many clients
+   * read slowly there is room for those that come.
+   */
+  get pieceBytes(): number {
+    const room = this.#limits.unsentBytes - this.#unsent;
+    return Math.floor(Math.min(largestPiece, Math.max(smallestPiece, room * pieceShare)));
+  }
+
   /** Starts to watch a server's connections. Called before the server's own listener for requests is added. */
   watch(server: Server): void {
     const { maxConnections, unreadMs } = this.#limits;
@@ -112,8 +125,14 @@ export class Connections {
     if (this.#unsent > this.#limits.unsentBytes) this.sweep(bytes);
   }
 
+  /** Bytes that were announced are the system's, before a sweep has seen it. */
+  taken(bytes: number): void {
+    this.#unsent = Math.max(0, this.#unsent - bytes);
+  }
+
   /**
-   * Closes connections without progress for too long, and, while the total is too high, those with the most and oldest data.
+   * Closes connections without progress for too long, and, while the total is too high, those with the most and oldest data: first
+   * those whose client takes nothing of it, and those of readers only if nothing else is left.
    * @param coming bytes that are about to be added
    */
   sweep(coming = 0): void {
@@ -124,8 +143,12 @@ export class Connections {
       if (now - unread.since > this.#limits.unreadMs) this.#cut(unread.socket, 'unread');
     }
     if (this.#unsent <= this.#limits.unsentBytes) return;
+    // A client that reads shows it from look to look.
+    const isRead = ({ since }: Unread): boolean => now - since < usualSweepMs;
     const weight = ({ bytes, since }: Unread): number => bytes * (now - since + usualSweepMs);
-    for (const { socket } of [...this.#unread.values()].sort((one, other) => weight(other) - weight(one))) {
+    const order = (one: Unread, other: Unread): number =>
+      Number(isRead(one)) - Number(isRead(other)) || weight(other) - weight(one);
+    for (const { socket } of [...this.#unread.values()].sort(order)) {
       if (this.#unsent <= this.#limits.unsentBytes) return;
       this.#cut(socket, 'unsent');
     }

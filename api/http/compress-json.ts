@@ -1,3 +1,4 @@
+import type { Transform } from 'node:stream';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Middleware } from 'koa';
@@ -19,17 +20,25 @@ type Compress = (body: Body) => Promise<Buffer>;
 /** Missing in the types of the oldest version of Node. */
 interface ZstdModule {
   readonly zstdCompress?: (body: Body, done: (error: Error | null, compressed: Buffer) => void) => void;
+  readonly createZstdCompress?: () => Transform;
 }
 
-const { zstdCompress } = zlib as unknown as ZstdModule;
+const { zstdCompress, createZstdCompress } = zlib as unknown as ZstdModule;
+/** Half the time of the default level, for a few percent more bytes. */
+const gzipOptions: zlib.ZlibOptions = { level: 4 };
 const gzip = promisify<Body, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const compressors: Readonly<Record<string, Compress>> = {
   ...(zstdCompress && { zstd: promisify(zstdCompress) }),
-  // Half the time of the default level, for a few percent more bytes.
-  gzip: (body) => gzip(body, { level: 4 }),
+  gzip: (body) => gzip(body, gzipOptions),
+};
+const streams: Readonly<Record<string, () => Transform>> = {
+  ...(createZstdCompress && { zstd: () => createZstdCompress() }),
+  gzip: () => zlib.createGzip(gzipOptions),
 };
 
 let running = 0;
+/** Apart from those: a client that reads slowly keeps one for long. */
+let streaming = 0;
 
 /**
  * Compresses a large answer if `Accept-Encoding` allows it. Only under `/v1`, where the key is a header that no other site's
@@ -37,12 +46,9 @@ let running = 0;
  * length what they contain beside text of its own (BREACH).
  */
 export async function compressed(ctx: Context, body: Body): Promise<Body> {
-  if (body.length < minCompressed || body.length > maxCompressed || !ctx.path.startsWith('/v1/')) return body;
-  ctx.vary('accept-encoding');
-  if (running >= maxAtOnce || ctx.headers['accept-encoding'] === undefined) return body;
-  const encoding = ctx.acceptsEncodings(...Object.keys(compressors), 'identity');
-  const compress = encoding === false ? undefined : compressors[encoding];
-  if (encoding === false || compress === undefined) return body;
+  const encoding = encodingFor(ctx, body.length, running);
+  const compress = encoding === undefined ? undefined : compressors[encoding];
+  if (encoding === undefined || compress === undefined) return body;
   running++;
   try {
     const shorter = await compress(body);
@@ -51,6 +57,28 @@ export async function compressed(ctx: Context, body: Body): Promise<Body> {
   } finally {
     running--;
   }
+}
+
+/** The same for an answer that is sent in pieces: compresses them, if it may; undefined if they are sent as they are. */
+export function compressing(ctx: Context, bytes: number): Transform | undefined {
+  const encoding = encodingFor(ctx, bytes, streaming);
+  const stream = encoding === undefined ? undefined : streams[encoding]?.();
+  if (encoding === undefined || stream === undefined) return undefined;
+  streaming++;
+  stream.once('close', () => {
+    streaming--;
+  });
+  ctx.set('content-encoding', encoding);
+  return stream;
+}
+
+/** The encoding in which an answer is compressed; undefined if it is not. */
+function encodingFor(ctx: Context, bytes: number, atWork: number): string | undefined {
+  if (bytes < minCompressed || bytes > maxCompressed || !ctx.path.startsWith('/v1/')) return undefined;
+  ctx.vary('accept-encoding');
+  if (atWork >= maxAtOnce || ctx.headers['accept-encoding'] === undefined) return undefined;
+  const encoding = ctx.acceptsEncodings(...Object.keys(compressors), 'identity');
+  return encoding === false ? undefined : encoding;
 }
 
 /** A body that is JSON already. */

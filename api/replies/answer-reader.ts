@@ -305,7 +305,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
   }
 
   async #deliverStored(batch: Batch): Promise<void> {
-    const whole = await this.#stored.whole(batch, (bytes) => this.expect(bytes));
+    const whole = await this.#stored.whole(batch, this.#sink);
     if (whole === undefined || whole instanceof ApiError) this.#lose(whole);
     else if (!this.#isClosed) this.#deliver(whole);
   }

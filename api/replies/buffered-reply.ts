@@ -1,7 +1,7 @@
 import { ApiError, type ErrorData } from '../../shared/errors.ts';
 import { type Frame, isTerminal } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
-import type { FrameReceiver } from './frame-receiver.ts';
+import type { FileSender, FrameReceiver } from './frame-receiver.ts';
 
 /** A held answer: collects the frames of a job and makes one body of them at the end. */
 export class BufferedReply<Body> implements FrameReceiver {
@@ -11,6 +11,7 @@ export class BufferedReply<Body> implements FrameReceiver {
   firstFrameAt: number | undefined;
   /** The blobs that frames came from. */
   readonly blobs: string[] = [];
+  readonly files: FileSender | undefined;
   readonly #compose: (frames: readonly Frame[]) => Body;
   readonly #fromEnd: boolean;
   readonly #takesErrors: boolean;
@@ -25,17 +26,20 @@ export class BufferedReply<Body> implements FrameReceiver {
    * @param fromEnd whether the end frame suffices: then no other is kept
    * @param takesErrors whether a failed answer has a body, too
    * @param share counts the answer, if it is one that may be read again and again
+   * @param files whose body can be made of an end that stays in its file
    */
   constructor(
     compose: (frames: readonly Frame[]) => Body,
     fromEnd = false,
     takesErrors = false,
     share?: Pick<BodyShare, 'grow'>,
+    files?: FileSender,
   ) {
     this.#compose = compose;
     this.#share = share;
     this.#fromEnd = fromEnd;
     this.#takesErrors = takesErrors;
+    this.files = files;
     this.body = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;

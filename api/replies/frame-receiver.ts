@@ -1,6 +1,14 @@
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
 
+/** Which ends of answers are sent from their files. */
+export interface FileSender {
+  /** Whether one of so many bytes is not to be read into memory as a whole. */
+  isLarge(bytes: number): boolean;
+  /** Whether one that begins with these bytes can be sent so. */
+  canSend(start: Buffer): boolean;
+}
+
 /** Receives the frames of one answer, in order, each exactly once. */
 export interface FrameReceiver {
   frame(frame: Frame): void;
@@ -9,6 +17,8 @@ export interface FrameReceiver {
    * @throws ApiError if they are more than may be read now: then they are not, and the answer ends with it.
    */
   expect?(bytes: number): void;
+  /** Whether it sends the end of an answer from its file: then no more of that is read than its beginning. */
+  readonly files?: FileSender | undefined;
   /**
    * Called after each group of frames that arrived together, so that they are sent in one write. Returns false to pause;
    * `onDrain` resumes.

@@ -12,14 +12,13 @@ import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
 import { type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
 import { type Connections, largeAnswer } from '../bounds/connections.ts';
-import { compressed, minCompressed } from '../http/compress-json.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import type { Context } from '../state.ts';
 import { BufferedReply } from './buffered-reply.ts';
 import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
 import type { ClientConnection } from './client-connection.ts';
-import type { FrameReceiver } from './frame-receiver.ts';
-import { type HeldBody, heldBody, releaseOnceSent } from './held-body.ts';
+import type { FileSender, FrameReceiver } from './frame-receiver.ts';
+import { heldBody, heldFile, sendHeldBody, sendHeldFile } from './held-body.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
@@ -34,6 +33,7 @@ export interface OpenReplyDependencies extends ViewJobDependencies {
   readonly bodies: BodyShares;
   readonly delivered: DeliveredAnswers;
   readonly metrics: ApiMetrics;
+  readonly log: Logger;
 }
 
 /** A request that waits for the answer of a job. */
@@ -87,21 +87,22 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
   // No other request is refused for it: its answer is paid, or would be made again.
   const share = context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
-  const compose = (frames: readonly Frame[]): HeldBody => heldBody(view, viewed, frames);
-  const receiver = new BufferedReply(compose, view.heldFromEnd, false, share);
+  const compose = (frames: readonly Frame[]) => heldFile(view, viewed, frames) ?? heldBody(view, viewed, frames);
+  const files: FileSender = {
+    isLarge: (bytes) => bytes > Math.max(largeAnswer, services.connections.pieceBytes),
+    canSend: (start) => view.heldStart?.(viewed, start) !== undefined,
+  };
+  const receiver = new BufferedReply(compose, view.heldFromEnd, false, share, files);
   const finished = async (): Promise<boolean> => {
     const waited = patienceMs === undefined ? receiver.body : withTimeout(receiver.body, patienceMs);
     const held = await connection.wait(waited);
     if (held === undefined) return false;
-    const { body, memory } = held;
     ctx.set('openai-processing-ms', String(Math.round(performance.now() - ctx.state.startedAt)));
     ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
     // Images are compressed already.
-    const isText = body.length >= minCompressed && job.capability !== 'image';
-    const sent = isText ? await compressed(ctx, body) : body;
-    if (sent.length > largeAnswer) services.connections.expect(sent.length);
-    ctx.body = sent;
-    if (sent === body && memory !== undefined) releaseOnceSent(ctx.res, memory);
+    const isText = job.capability !== 'image';
+    if ('file' in held) sendHeldFile(context, held, isText);
+    else await sendHeldBody(context, held, isText);
     observeFirstFrame(context, receiver.firstFrameAt);
     if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job, receiver.blobs));
     return true;

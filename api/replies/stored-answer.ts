@@ -3,13 +3,14 @@ import type { Blobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type AccountBandwidth, AccountPace } from '../../shared/fairness/account-bandwidth.ts';
 import { hasLog, type LogPage, maxPage, readLogText } from '../../shared/jobs/answer-log.ts';
-import { type Batch, isTerminal } from '../../shared/jobs/append.ts';
+import { type Batch, isTerminal, type StoredFrame } from '../../shared/jobs/append.ts';
 import { attach } from '../../shared/jobs/attach.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { bytesInBlob, withBlobs } from './blob-frame.ts';
+import { bytesInBlob, leftInFile, withBlobs } from './blob-frame.ts';
+import type { FrameReceiver } from './frame-receiver.ts';
 
 /** Dependencies of `StoredAnswer`. */
 export interface StoredAnswerDependencies {
@@ -69,19 +70,22 @@ export class StoredAnswer {
 
   /**
    * A batch with the data of its blobs, once the account may read more; undefined if one of them is gone.
-   * @param expect called with the bytes of each before it is read; what it throws to refuse them is returned
+   * @param receiver is told of the bytes of each before it is read; what it throws to refuse them is returned
    */
-  async whole(batch: Batch, expect: (bytes: number) => void): Promise<Batch | ApiError | undefined> {
+  async whole(batch: Batch, receiver: Pick<FrameReceiver, 'expect' | 'files'>): Promise<Batch | ApiError | undefined> {
     if (!batch.frames.some(({ isBlob }) => isBlob)) return batch;
     try {
       await this.#pace.rested();
-      for (const frame of batch.frames) {
+      const blobs = this.#services.blobs.ofRecords(this.#job.account);
+      const frames: StoredFrame[] = [];
+      for (const frame of batch.frames) frames.push((await leftInFile(frame, blobs, receiver)) ?? frame);
+      for (const frame of frames) {
         const bytes = bytesInBlob(frame);
-        expect(bytes);
+        receiver.expect?.(bytes);
         // The end of an answer is not taken: held answers have no other frame, and come as often as their requests.
         if (!isTerminal(frame)) this.#pace.take(bytes);
       }
-      return await withBlobs(batch, this.#services.blobs.ofRecords(this.#job.account));
+      return await withBlobs({ ...batch, frames }, blobs);
     } catch (error) {
       if (error instanceof ApiError) return error;
       if (!(error instanceof MissingBlobError)) throw error;

@@ -34,8 +34,11 @@ export interface View<ViewOptions extends object = object> {
   stream(job: ViewedJob<ViewOptions>): (frame: Frame) => string[];
   /** The body of a held answer, from all frames of a completed job. */
   held(job: ViewedJob<ViewOptions>, frames: readonly Frame[]): string;
-  /** The same from an end frame that came as bytes, whose memory it may take, without decoding it; undefined if it must be decoded. */
-  heldBytes?(job: ViewedJob<ViewOptions>, end: Buffer): Buffer | undefined;
+  /**
+   * How that body begins if otherwise it is the end frame as it lies in its file, which then is not decoded; undefined if it must be.
+   * @param end bytes of the end frame, the first ones at least
+   */
+  heldStart?(job: ViewedJob<ViewOptions>, end: Buffer): HeldStart | undefined;
   /** Whether `held` needs the end frame only: then no other is kept for it. */
   readonly heldFromEnd?: boolean;
   /**
@@ -72,6 +75,13 @@ export interface View<ViewOptions extends object = object> {
   readonly ping?: string;
   /** Shows the job as a resource; missing if it is none. */
   resource?(job: ViewedJob<ViewOptions>, state: ResourceState): Record<string, unknown>;
+}
+
+/** The beginning of a body that is otherwise made already. */
+export interface HeldStart {
+  readonly text: string;
+  /** The first bytes that it stands for. */
+  readonly replaces: number;
 }
 
 /** The state of a job that is a resource (a response, a video). Times are milliseconds since 1970. */

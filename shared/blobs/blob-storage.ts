@@ -55,6 +55,8 @@ export interface BlobStorage {
   writeStream(id: string, content: AsyncIterable<Uint8Array>, isForGood?: boolean): Promise<number>;
   /** Reads a whole blob. @param size in bytes, if it is known: then the storage is not asked for it */
   readBytes(id: string, size?: number): Promise<Buffer>;
+  /** Reads a part of a blob, as far as the blob has it. */
+  readPart(id: string, part: ByteRange): Promise<Buffer>;
   /** Opens a blob, or a part of it, and returns the content and its length in bytes. */
   read(id: string, range?: ByteRange): Promise<{ content: Readable; bytes: number }>;
   size(id: string): Promise<number>;

@@ -90,6 +90,14 @@ export class AccountBlobs {
   }
 
   /**
+   * Returns a part of a blob's content.
+   * @throws MissingBlobError
+   */
+  async part(id: string, part: ByteRange): Promise<Buffer> {
+    return await this.#storage.readPart(this.#checked(id), part);
+  }
+
+  /**
    * Stores bytes as they arrive, holding no more in memory than the storage's next step takes, and returns the blob's id and
    * size. Removes the remains of a failed stream.
    * @param options.extension extension of the id, for files that people see.

@@ -118,8 +118,16 @@ export class BucketStorage implements BlobStorage {
     return bytes;
   }
 
-  async readBytes(id: string): Promise<Buffer> {
-    const { Body } = await this.#get(id);
+  readBytes(id: string): Promise<Buffer> {
+    return this.#readWhole(id);
+  }
+
+  readPart(id: string, part: ByteRange): Promise<Buffer> {
+    return this.#readWhole(id, part);
+  }
+
+  async #readWhole(id: string, range?: ByteRange): Promise<Buffer> {
+    const { Body } = await this.#get(id, range);
     const content = Body as Readable;
     const late = setTimeout(() => content.destroy(new Error('the store has stopped sending')), requestMs);
     try {

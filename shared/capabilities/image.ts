@@ -177,12 +177,10 @@ export function wireBodyOf(text: string): string | undefined {
   return text.startsWith(wireMark) ? `{${text.slice(wireMark.length)}` : undefined;
 }
 
-/** The same of an `end` frame in UTF-8, which is changed: the body lies in its memory, as a copy of megabytes costs as much as sending them. */
-export function wireBytesOf(bytes: Buffer): Buffer | undefined {
+/** The same of an `end` frame in UTF-8, of which only the beginning is changed: how the body begins, for how many bytes. */
+export function wireStartOf(bytes: Buffer): { readonly text: string; readonly replaces: number } | undefined {
   if (bytes.toString('latin1', 0, wireMark.length) !== wireMark) return undefined;
-  const body = bytes.subarray(wireMark.length - 1);
-  body[0] = '{'.charCodeAt(0);
-  return body;
+  return { text: '{', replaces: wireMark.length };
 }
 
 /** Parses the output of `formatImageEnd`. */

@@ -38,6 +38,6 @@ export const embeddings = defineEndpoint({
   view: {
     stream: (job) => (frame) => (frame.type === 'end' ? [`data: ${embeddingList(job, frame)}`, 'data: [DONE]'] : []),
     held: (job, frames) => embeddingList(job, frames.at(-1) as Frame),
-    heldBytes: (job, end) => Buffer.concat([Buffer.from(envelope(job)), end.subarray(1)]),
+    heldStart: (job) => ({ text: envelope(job), replaces: 1 }),
   },
 });

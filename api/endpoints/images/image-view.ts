@@ -1,4 +1,4 @@
-import { type ImageResult, parseImageEnd, wireBodyOf, wireBytesOf } from '../../../shared/capabilities/image.ts';
+import { type ImageResult, parseImageEnd, wireBodyOf, wireStartOf } from '../../../shared/capabilities/image.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
@@ -15,7 +15,7 @@ export function imageView(family: EventFamily): View {
   return {
     stream: (job) => (frame) => imageEvents(family, job, frame),
     held: imagesResponse,
-    heldBytes: (_job, end) => wireBytesOf(end),
+    heldStart: (_job, end) => wireStartOf(end),
     heldFromEnd: true,
     // Partial images are only for live readers; later ones get the whole images.
     final: (frames) => [frames.at(-1) as Frame],

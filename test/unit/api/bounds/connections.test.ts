@@ -34,8 +34,8 @@ async function start(limits: Partial<ConnectionLimits>, handle?: RequestListener
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const ask = async (from?: string): Promise<RawRequest> => {
-    const request = await RawRequest.open(url, { method: 'GET', ...(from === undefined ? {} : { from }) });
+  const ask = async (from?: string, headers: Record<string, string> = {}): Promise<RawRequest> => {
+    const request = await RawRequest.open(url, { method: 'GET', headers, ...(from === undefined ? {} : { from }) });
     closers.push(() => request.socket.destroy());
     return request;
   };
@@ -98,6 +98,44 @@ describe('Connections', () => {
     });
     connections.expect(30 * 1024 * 1024);
     assert.deepEqual(cut, ['unsent']);
+  });
+
+  it('Connections makes room by clients that take nothing before one that reads, however much that has yet to take', {
+    timeout: 30_000,
+  }, async () => {
+    const large = Buffer.alloc(4 * body.length, 'x');
+    const limits = { unreadMs: 60_000, unsentBytes: large.length + body.length / 2 };
+    const { connections, cut, ask } = await start(limits, (request, response) =>
+      response.end(request.headers['x-large'] === undefined ? body : large),
+    );
+    const stalled = await ask();
+    stalled.socket.pause();
+    await eventually(() => assert.ok(connections.unsent > 0, 'all is sent'));
+    // Until sweeps have found it as it was.
+    await delay(1500);
+    const reader = await ask(undefined, { 'x-large': 'yes' });
+    for (let part = 0; cut.length === 0 && part < 100; part++) {
+      await once(reader.socket, 'data');
+      connections.sweep();
+    }
+    assert.deepEqual(cut, ['unsent']);
+    await eventually(() => assert.equal(connections.size, 1));
+    await once(reader.socket, 'data');
+    assert.equal(reader.socket.destroyed, false);
+  });
+
+  it('Connections lets less of an answer into memory at a time, the more is unsent, and never nothing', async () => {
+    const { connections } = await start({ unsentBytes: 256 * 1024 * 1024 });
+    const sizes = [connections.pieceBytes];
+    for (let count = 0; count < 3; count++) {
+      connections.expect(80 * 1024 * 1024);
+      sizes.push(connections.pieceBytes);
+    }
+    assert.deepEqual(sizes, [4096 * 1024, 2816 * 1024, 1536 * 1024, 256 * 1024]);
+    connections.expect(15 * 1024 * 1024);
+    assert.equal(connections.pieceBytes, 64 * 1024);
+    connections.taken(255 * 1024 * 1024);
+    assert.equal(connections.pieceBytes, 4096 * 1024);
   });
 
   it('Connections closes a connection that pipelines more requests than any client sends', {

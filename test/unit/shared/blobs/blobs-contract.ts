@@ -107,6 +107,14 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       }
     });
 
+    test('Blobs reads a part of a blob, and none of a blob of another account', async () => {
+      const id = await blobs.put('0123456789');
+      assert.equal(String(await blobs.part(id, { first: 0, last: 2 })), '012');
+      assert.equal(String(await blobs.part(id, { first: 3, last: 9 })), '3456789');
+      assert.equal(String(await blobs.part(id, { first: 8, last: 20 })), '89');
+      await assert.rejects(opened.blobs.of('other').part(id, { first: 0, last: 2 }), MissingBlobError);
+    });
+
     test('Blobs deletes a blob, and then finds nothing', async () => {
       const id = await blobs.put('gone');
       await blobs.delete(id);
@@ -114,6 +122,7 @@ export function describeBlobs(name: string, open: () => Promise<OpenedBlobs>): v
       await assert.rejects(blobs.text(id), MissingBlobError);
       await assert.rejects(blobs.read(id), MissingBlobError);
       await assert.rejects(blobs.read(id, { first: 0, last: 1 }), MissingBlobError);
+      await assert.rejects(blobs.part(id, { first: 0, last: 1 }), MissingBlobError);
       await assert.rejects(blobs.size(id), MissingBlobError);
     });
 
