@@ -165,6 +165,8 @@ function instead(node: unknown, path: Mistake['path']): string {
   if (isSeq(node)) return ', got a list';
   const value = isScalar(node) ? node.value : undefined;
   if (value === null || value === undefined) return ', got nothing';
+  // A file of another kind, such as a .env, is one text with the secrets in it.
+  if (path.length === 0) return `, got a ${typeof value === 'string' ? 'text' : typeof value}`;
   if (path[0] === 'vendors') return insteadOfSecret(value, path);
   if (typeof value !== 'string') return `, got ${value}`;
   return `, got ${JSON.stringify(value.length > maxValue ? `${value.slice(0, maxValue)}…` : value)}`;

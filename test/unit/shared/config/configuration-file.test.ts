@@ -311,6 +311,8 @@ describe('the configuration file', () => {
     ['after a value', `vendors: { openai: { api_key: "a" ${secret} } }\n`],
     ['as an alias', `vendors: { openai: { api_key: *${secret} } }\n`],
     ['in broken quotes', `vendors:\n  openai:\n    api_key: "${secret}\n    open: true\n`],
+    ['as the whole file', `${secret}\n`],
+    ['in a file of variables', `OPENAI_API_KEY=${secret}\n`],
     ['as a tag', `vendors: { openai: { api_key: !${secret} a } }\n`],
   ];
   /** Digits are a number without quotes. */
