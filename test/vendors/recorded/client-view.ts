@@ -150,7 +150,9 @@ export function readResponseEvents(body: string): Told {
   const last = events.findLast((event) => event.response !== undefined);
   const failed = events.find((event) => event.type === 'error');
   const told = readResponse(object(last).response);
-  if (failed !== undefined) told.code = text(failed.code) || text(object(failed.error).code);
+  // A response that fails in the middle has both, by which clients of either kind know.
+  if (told.code !== undefined) assert.deepEqual([failed, last], events.slice(-2));
+  else if (failed !== undefined) told.code = text(failed.code) || text(object(failed.error).code);
   const wholeText = said('response.output_text.delta') + said('response.refusal.delta');
   if (told.code !== undefined) return { ...told, text: wholeText };
   assert.equal(wholeText, told.text);
