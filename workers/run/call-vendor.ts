@@ -34,7 +34,6 @@ export async function callVendor(
   run: JobRun,
   writer: FrameWriter,
 ): Promise<Ending | { readonly outcome: 'saturated'; readonly error: SaturatedError }> {
-  run.requestMemory = context.requestMemory;
   try {
     const { task } = run;
     if (isTooLate(context, run)) throw startedTooLate();
@@ -242,7 +241,7 @@ function executeOn(
     signal,
     silenceMs,
     files: callFiles(context.blobs, job.account),
-    memory: run,
+    memory: { addFile: (bytes) => context.requestMemory.add(run, bytes) },
     run,
   };
   const passed = account.media === undefined ? asked : account.media.pass(asked);

@@ -14,8 +14,8 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import { JobIdMap, type JobItem } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
-import type { CallFiles, CallMemory, OpenAnswer } from '../vendors/vendor.ts';
-import type { MemoryHolder, RequestMemory } from './request-memory.ts';
+import type { CallFiles, OpenAnswer } from '../vendors/vendor.ts';
+import type { MemoryHolder } from './request-memory.ts';
 
 /** The spans of a run, see `RunTrace`. */
 export interface RunSpans {
@@ -35,7 +35,7 @@ export type StopReason = Exclude<Ownership, 'ok'> | 'requeued' | 'overdue' | Err
 export type RunOutcome = 'done' | 'requeued' | 'parked' | { readonly pauseMs: number };
 
 /** One claim of a job from the queue by this process, from before `begin` to its end. */
-export class JobRun implements JobItem<JobRun>, CallMemory, MemoryHolder {
+export class JobRun implements JobItem<JobRun>, MemoryHolder {
   next: JobRun | undefined;
   readonly job: QueuedJob;
   /** Identifies the claim. */
@@ -73,8 +73,7 @@ export class JobRun implements JobItem<JobRun>, CallMemory, MemoryHolder {
   end: { readonly outcome: Outcome; readonly errorCode: ErrorCode | undefined } | undefined;
   /** Writes its frames, once it has begun. */
   writer: { logNow(): void } | undefined;
-  /** What the jobs of this process hold in memory, once it has begun. */
-  requestMemory: RequestMemory | undefined;
+  /** What it holds of the memory for requests, in bytes. */
   held = 0;
   /** Its spans, if its request is traced. */
   spans: RunSpans | undefined;
@@ -100,10 +99,6 @@ export class JobRun implements JobItem<JobRun>, CallMemory, MemoryHolder {
   /** Aborted when the run must stop. */
   get signal(): AbortSignal {
     return this.#controller.signal;
-  }
-
-  addFile(bytes: number): void {
-    this.requestMemory?.add(this, bytes);
   }
 
   /** Redis has confirmed the ownership. */
