@@ -2,8 +2,9 @@ import { ApiError } from '../../shared/errors.ts';
 import type { KeyCheckOutcome } from '../../shared/queue/worker-registry.ts';
 import { workerKeys } from '../../shared/redis/keys.ts';
 import type { WorkerContext } from '../worker-context.ts';
+import type { Account } from './account.ts';
 import { refusalSentence } from './key-refusal.ts';
-import type { Account, VendorPool } from './vendor-pool.ts';
+import type { VendorPool } from './vendor-pool.ts';
 
 /** Timeout for a vendor's check of a key, in ms. */
 const deadlineMs = 10_000;

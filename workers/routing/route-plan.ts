@@ -3,9 +3,10 @@ import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
 import type { FrameSink, VendorFrame } from '../vendors/vendor.ts';
+import type { Account } from './account.ts';
 import type { Failure } from './failure.ts';
 import type { RouteBreakers } from './route-breakers.ts';
-import type { Account, VendorPool } from './vendor-pool.ts';
+import type { VendorPool } from './vendor-pool.ts';
 
 /** The target of one call. */
 export interface RouteTarget {

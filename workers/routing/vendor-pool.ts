@@ -1,36 +1,15 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
-import type { KeyCheckOutcome, KeyHealth, KeyRefusal } from '../../shared/queue/worker-registry.ts';
+import type { KeyCheckOutcome, KeyHealth } from '../../shared/queue/worker-registry.ts';
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
-import { type MediaGate, mediaGate } from '../run/media-gate.ts';
+import { mediaGate } from '../run/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
-import type { Vendor } from '../vendors/vendor.ts';
+import type { Account, AccountRefusal, NamedAccount } from './account.ts';
+import { RetiredAccounts } from './retired-accounts.ts';
 
 /** A call lasts no longer, in ms, unless its job is background work: callers may set a deadline of a day. */
 export const usualMaxCallMs = 86_400_000;
-
-/** A vendor as reached with one of its keys. */
-export interface Account {
-  readonly vendor: Vendor;
-  /** Checks the links of its requests. */
-  readonly media: MediaGate | undefined;
-  /** A name for the key that does not reveal it: other keys may not see what this one has started. */
-  readonly id: string;
-  /** How the vendor has refused the key, if it has not accepted it since. */
-  readonly refusal: AccountRefusal | undefined;
-}
-
-/** An account by its names. */
-export interface NamedAccount {
-  readonly vendor: { readonly name: string };
-  readonly id: string;
-}
-
-/** How a vendor has refused a key: for the named model, or altogether. */
-export interface AccountRefusal extends KeyRefusal {
-  readonly model: string | undefined;
-}
 
 interface CoolingAccount extends Account {
   refusal: AccountRefusal | undefined;
@@ -54,13 +33,11 @@ interface PooledVendor {
 /** The vendors that are on, each with all of its keys, and which keys are cooling down. */
 export class VendorPool {
   readonly #vendors = new Map<string, PooledVendor>();
-  readonly #retired = new Map<Account, NodeJS.Timeout>();
-  readonly #refusedRetired = new WeakSet<Account>();
-  readonly #maxCallMs: number;
+  readonly #retired: RetiredAccounts;
 
   /** @param maxCallMs how long connections of a vendor that a reload has removed may still be used, in ms */
   constructor(vendors: Readonly<Record<string, VendorSettings>>, maxCallMs = usualMaxCallMs) {
-    this.#maxCallMs = maxCallMs;
+    this.#retired = new RetiredAccounts(maxCallMs);
     this.replace(vendors);
   }
 
@@ -87,13 +64,13 @@ export class VendorPool {
   findOfTask(name: string, id?: string): Account | undefined {
     const found = this.find(name, id);
     if (found?.id === id) return found;
-    const removed = [...this.#retired.keys()].find((each) => each.vendor.name === name && each.id === id);
-    return removed === undefined || (found !== undefined && this.#refusedRetired.has(removed)) ? found : removed;
+    const removed = this.#retired.find(name, id);
+    return removed === undefined || (found !== undefined && this.#retired.isRefused(removed)) ? found : removed;
   }
 
   /** Records that the vendor refuses the key of a task, which may be one that a reload has removed. */
   refuseOfTask(account: Account): void {
-    if (this.#retired.has(account)) this.#refusedRetired.add(account);
+    this.#retired.refuse(account);
   }
 
   /** Whether the vendor has a key that is not cooling down for that model. */
@@ -241,7 +218,7 @@ export class VendorPool {
       if (Object.hasOwn(vendors, name) && isDeepStrictEqual(vendors[name], pooled.settings)) continue;
       this.#vendors.delete(name);
       changed.set(name, pooled);
-      for (const account of pooled.accounts) this.#retire(account);
+      for (const account of pooled.accounts) this.#retired.add(account);
     }
     for (const [name, settings] of Object.entries(vendors)) {
       if (!this.#vendors.has(name)) this.#vendors.set(name, openVendor(name, settings, changed.get(name)));
@@ -250,17 +227,8 @@ export class VendorPool {
 
   /** Closes all connections, including those in use. */
   async close(): Promise<void> {
-    for (const timer of this.#retired.values()) clearTimeout(timer);
     const accounts = [...this.#vendors.values()].flatMap((pooled) => pooled.accounts);
-    await Promise.all([...accounts, ...this.#retired.keys()].map(({ vendor }) => vendor.close()));
-  }
-
-  #retire(account: Account): void {
-    const close = (): void => {
-      this.#retired.delete(account);
-      account.vendor.close().catch(() => undefined);
-    };
-    this.#retired.set(account, setTimeout(close, this.#maxCallMs).unref());
+    await Promise.all([this.#retired.close(), ...accounts.map(({ vendor }) => vendor.close())]);
   }
 }
 
