@@ -8,7 +8,7 @@ import type { BaseUrls } from '../http/request-address.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
 import { BufferedReply } from '../replies/buffered-reply.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import { type ResourceState, type View, type ViewJobDependencies, viewJob } from '../replies/view.ts';
+import { type ResourceState, type View, type ViewedJob, type ViewJobDependencies, viewJob } from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import { type AttachDependencies, attachTo } from './follow-job.ts';
 
@@ -39,6 +39,7 @@ interface Reading {
  * Reads a job as its resource (a response, a video), in any state.
  * @param ctx of the request
  * @param state as `StoredJobs.find` returned it
+ * @param known the job as seen by its view, if that has been read already
  * @throws ApiError 404 if the job's endpoint makes no resources, 410 or 503 when its answer cannot be read.
  */
 export async function readResource(
@@ -49,10 +50,11 @@ export async function readResource(
   }: { readonly ctx: Context; readonly services: ResourceDependencies; readonly connection: ClientConnection },
   view: View,
   state: JobState,
+  known?: ViewedJob,
 ): Promise<Record<string, unknown>> {
   if (view.resource === undefined) throw new ApiError('not_found', 'No such resource.');
-  const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
   const share = shareOfReply(services.bodies, ctx, state);
+  const viewed = known ?? (await viewJob(services, state, services.baseUrls.of(ctx.req), share));
   return view.resource(viewed, await readResourceState({ services, connection, share }, view, state));
 }
 

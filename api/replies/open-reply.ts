@@ -84,9 +84,9 @@ function bytesView({ view, job }: Pick<ReplyContext, 'view' | 'job'>): BytesView
 /** The whole body, once the job has ended. */
 async function bodyReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, connection, job, view, patienceMs } = context;
-  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
   // No other request is refused for it: its answer is paid, or would be made again.
   const share = context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
+  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req), share);
   const compose = (frames: readonly Frame[]) => heldFile(view, viewed, frames) ?? heldBody(view, viewed, frames);
   const files: FileSender = {
     isLarge: (bytes) => bytes > Math.max(largeAnswer, services.connections.pieceBytes),
@@ -113,7 +113,8 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
 /** The job's events as they arrive. */
 export async function eventReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, job, view } = context;
-  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req));
+  const share = context.isWatcher || context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
+  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req), share);
   const receiver = new SseReply({
     response: ctx.res,
     headers: ctx.state.headers,
@@ -122,7 +123,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
     opensAtOnce: view.opensAtOnce?.(viewed) ?? false,
     resumeAfter: context.resumeAfter,
     startedAt: ctx.state.startedAt,
-    share: context.isWatcher || context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined,
+    share,
     isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
   });
   return {

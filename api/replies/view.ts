@@ -5,6 +5,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
+import type { BodyShare } from '../bounds/body-shares.ts';
 import type { ResultLinks } from '../results/result-links.ts';
 import { expired } from './unreadable-answer.ts';
 
@@ -115,17 +116,21 @@ export interface ViewJobDependencies {
 /**
  * The job as seen by its view. Links last as long as results, counted from the job's creation.
  * @param baseUrl of the request that gets the answer
- * @throws ApiError 410 when data for the view has expired.
+ * @param share counts large view options, for a request that may read them again and again
+ * @throws ApiError 410 when data for the view has expired; 429 if there is no room for it.
  */
 export async function viewJob(
   { blobs, resultLinks, config }: ViewJobDependencies,
   job: JobIdentity,
   baseUrl: string,
+  share?: Pick<BodyShare, 'grow'>,
 ): Promise<ViewedJob> {
-  const isInBlob = viewOptionsBlob(job.viewOptions) !== undefined;
+  const { viewOptions: packed } = job;
+  const isInBlob = viewOptionsBlob(packed) !== undefined;
+  if (!isInBlob && packed.length > inlineLimit) share?.grow(packed.length);
   const viewOptions = isInBlob
-    ? await unlessMissing(readViewOptions(blobs.ofRecords(job.account), job.viewOptions))
-    : job.viewOptions;
+    ? await unlessMissing(readViewOptions(blobs.ofRecords(job.account), packed, share))
+    : packed;
   if (viewOptions === undefined) throw expired();
   return {
     id: job.id,
@@ -148,10 +153,20 @@ export async function packViewOptions(blobs: Blobs, account: string, options: ob
   return text.length <= inlineLimit ? text : `{"blob":"${await blobs.of(account).put(text)}"}`;
 }
 
-/** Returns the JSON text of packed view options. @throws MissingBlobError when they have expired. */
-export async function readViewOptions(blobs: AccountBlobs, packed: string): Promise<string> {
+/**
+ * Returns the JSON text of packed view options.
+ * @param share counts those that are in a blob, before they are read
+ * @throws MissingBlobError when they have expired.
+ */
+export async function readViewOptions(
+  blobs: AccountBlobs,
+  packed: string,
+  share?: Pick<BodyShare, 'grow'>,
+): Promise<string> {
   const blob = viewOptionsBlob(packed);
-  return blob === undefined ? packed : await blobs.text(blob);
+  if (blob === undefined) return packed;
+  if (share !== undefined) share.grow(await blobs.size(blob));
+  return await blobs.text(blob);
 }
 
 /** Returns the id of the blob of packed view options, if they are in one. */

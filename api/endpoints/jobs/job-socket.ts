@@ -52,8 +52,8 @@ export function jobSocket(
       const release = services.sockets.take({ ...ctx.state.caller, job: state.id });
       ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
-      const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
       const share = shareOfReply(services.bodies, ctx, state);
+      const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req), share);
       const answer = new SocketReply({ events: view.stream(viewed), view, resumeAfter, share });
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state, answer);

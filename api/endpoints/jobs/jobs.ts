@@ -159,9 +159,9 @@ async function readEnd(
   if (state.outcome === undefined) return {};
   const { view } = endpoint;
   try {
-    const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req));
-    const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
     const share = shareOfReply(services.bodies, ctx, state);
+    const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req), share);
+    const compose = (frames: readonly Frame[]): string => view.held(viewed, frames);
     const body = await readWhole(
       services,
       state,

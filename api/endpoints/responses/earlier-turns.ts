@@ -13,7 +13,7 @@ import { joinedMedia, type MediaExtent } from '../../pipeline/request-extent.ts'
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { textOf } from '../../pipeline/request-text.ts';
 import { readFrames } from '../../pipeline/resource.ts';
-import { type View, viewJob } from '../../replies/view.ts';
+import { type View, type ViewedJob, viewJob } from '../../replies/view.ts';
 import { type EditedItems, editItems, type ItemsTask, type NamedItem, tooLong } from './edit-items.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
@@ -89,8 +89,9 @@ export interface Conversation {
 
 /** Returns all items of a response: its input, then its output. */
 async function readConversation(reading: Reading, id: string): Promise<Conversation> {
-  const job = await findResponseJob(reading, jobIdFromWire(id));
-  if (job === undefined) throw notFound(id);
+  const found = await findResponseJob(reading, jobIdFromWire(id));
+  if (found === undefined) throw notFound(id);
+  const { job } = found;
   if (job.outcome === undefined) {
     throw invalidParameter('previous_response_id', `The response '${id}' has not ended yet.`);
   }
@@ -98,8 +99,8 @@ async function readConversation(reading: Reading, id: string): Promise<Conversat
     const end = job.outcome === 'failed' ? 'has failed' : 'was cancelled';
     throw invalidParameter('previous_response_id', `The response '${id}' ${end}: it cannot be continued.`);
   }
-  const input = await readInput(reading, job);
-  const output = input && (await unlessExpired(readOutputItems(reading, job)));
+  const input = await readInput(reading, found);
+  const output = input && (await unlessExpired(readOutputItems(reading, found)));
   if (!output) throw notFound(id);
   const { text, media, affinity } = input;
   return { items: joinedLists(text, JSON.stringify(output)), media: joinedMedia(media, mediaOf(output)), affinity };
@@ -121,19 +122,25 @@ function notFound(id: string): ApiError {
   });
 }
 
-/** Returns the job of the caller's stored response, if there is one. */
+/** A stored response: its job, and that as seen by its view, which is parsed once for all that a request reads of it. */
+export interface StoredResponse {
+  readonly job: JobState;
+  readonly viewed: ViewedJob<ResponseViewOptions>;
+}
+
+/** Returns the caller's stored response, if there is one. */
 export async function findResponseJob(
-  { services, account, connection }: Omit<Reading, 'view' | 'share'>,
+  { services, account, connection, share }: Omit<Reading, 'view'>,
   jobId: string | undefined,
-): Promise<JobState | undefined> {
+): Promise<StoredResponse | undefined> {
   const job = jobId && (await connection.wait(services.storedJobs.find(jobId), readMs));
   if (!job || job.account !== account || job.endpoint !== 'responses') return undefined;
-  return (await isStored(services, job)) ? job : undefined;
+  const viewed = await unlessExpired(viewJob(services, job, services.baseUrl, share));
+  return isStored(viewed) ? { job, viewed } : undefined;
 }
 
 /** Whether a response was made to be kept, and is. Those kept for another reason (a keyed or asynchronous job) are no resources. */
-async function isStored(services: ResolveContext['services'], job: JobState): Promise<boolean> {
-  const viewed = await unlessExpired(viewJob(services, job, services.baseUrl));
+function isStored(viewed: ViewedJob | undefined): viewed is StoredResponse['viewed'] {
   const { echo } = (viewed?.viewOptions ?? {}) as Partial<ResponseViewOptions>;
   return echo !== undefined && echo.store !== false;
 }
@@ -141,25 +148,23 @@ async function isStored(services: ResolveContext['services'], job: JobState): Pr
 /** Input items of a response, earlier turns' first, as the task says; undefined if they are no longer stored. */
 export async function readInputItems(
   reading: Pick<Reading, 'services' | 'connection' | 'share'>,
-  job: JobState,
+  response: StoredResponse,
   task: Exclude<ItemsTask, { select: 'all' }>,
 ): Promise<ResponseItem[] | undefined> {
-  const input = await readInput(reading, job);
+  const input = await readInput(reading, response);
   if (input === undefined) return undefined;
-  const { text } = await edit({ ...reading, account: job.account }, input.text, task);
+  const { text } = await edit({ ...reading, account: response.job.account }, input.text, task);
   return JSON.parse(text) as ResponseItem[];
 }
 
 /** Its whole input as JSON text of a list, sliced from the request: parsing a long one would block the event loop. */
 async function readInput(
   { services, connection, share }: Pick<Reading, 'services' | 'connection' | 'share'>,
-  job: JobState,
+  { job, viewed: { viewOptions } }: StoredResponse,
 ): Promise<({ readonly text: string } & Pick<Conversation, 'media' | 'affinity'>) | undefined> {
   const reading = services.storedJobs.findRequest(job, (bytes) => share.grow(bytes));
   const text = await connection.wait(reading, readMs);
   if (text === undefined) return undefined;
-  const viewed = await viewJob(services, job, services.baseUrl);
-  const viewOptions = viewed.viewOptions as ResponseViewOptions;
   const { media, affinity } = viewOptions;
   return { text: inputOf(text, { viewOptions }), media, affinity };
 }
@@ -182,10 +187,9 @@ export function joinedLists(...lists: readonly string[]): string {
 }
 
 /** The output items of a response, with the encrypted reasoning that a native vendor needs to continue. */
-async function readOutputItems(reading: Reading, job: JobState): Promise<ResponseItem[]> {
-  const { services, view } = reading;
-  const viewed = await viewJob(services, job, services.baseUrl);
-  const viewOptions = { ...(viewed.viewOptions as ResponseViewOptions), include: ['reasoning.encrypted_content'] };
+async function readOutputItems(reading: Reading, { job, viewed }: StoredResponse): Promise<ResponseItem[]> {
+  const { view } = reading;
+  const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
   const whole = { ...viewed, viewOptions };
   const body = view.held(whole, await readFrames(reading, view, job));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
@@ -266,8 +270,9 @@ async function* readItems(
   jobId: string,
   ids: readonly string[],
 ): AsyncGenerator<readonly ResponseItem[]> {
-  const job = await findResponseJob(reading, jobId);
-  if (job === undefined) return;
-  if (job.outcome === 'completed') yield (await unlessExpired(readOutputItems(reading, job))) ?? [];
-  yield (await readInputItems(reading, job, { select: 'named', jobId: job.id, ids })) ?? [];
+  const found = await findResponseJob(reading, jobId);
+  if (found === undefined) return;
+  const { job } = found;
+  if (job.outcome === 'completed') yield (await unlessExpired(readOutputItems(reading, found))) ?? [];
+  yield (await readInputItems(reading, found, { select: 'named', jobId: job.id, ids })) ?? [];
 }

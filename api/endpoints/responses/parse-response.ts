@@ -2,7 +2,8 @@ import { cacheAffinity } from '../../../shared/capabilities/chat.ts';
 import { mayBeInexact, parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import { type ResponseRequest, responseRequest } from '../../../shared/capabilities/response-request.ts';
-import { parseJson } from '../../http/body/parse-json.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { exceededLimit, parseJson } from '../../http/body/parse-json.ts';
 import type { Parse, ParsedRequest } from '../../pipeline/parsed-request.ts';
 import {
   extentOf,
@@ -71,6 +72,7 @@ export function parseResponseFields(
   };
   const affinity = cacheAffinity(wire.prompt_cache_key, items, wire.instructions);
   const afterInput = textAfterInput(rest, body);
+  assertRepeatable(afterInput);
   const viewOptions: ResponseViewOptions = {
     echo: responseEcho(wire),
     include: wire.include ?? [],
@@ -124,6 +126,20 @@ function textAfterInput(fields: Record<string, unknown>, body: Uint8Array): stri
   const mayBeRounded = (fields.tools ?? fields.text) !== undefined && mayBeInexact.test(parsed);
   const rest = mayBeRounded ? stringifyExact({ ...fields, ...exactSchemas(body) }) : parsed;
   return `${rest === '{}' ? '' : ','}${rest.slice(1)}`;
+}
+
+/**
+ * Maximum number of values beside the input, most of which each reading of the response repeats. They are parsed and written by the
+ * event loop: two million take seconds. No model has a context for tools of so many.
+ */
+const maxBesideInput = 50_000;
+
+/** @throws ApiError 400 for fields beside the input that have too many values. @param afterInput as of `textAfterInput` */
+function assertRepeatable(afterInput: string): void {
+  const limits = { nesting: Number.POSITIVE_INFINITY, values: maxBesideInput };
+  if (afterInput.length <= maxBesideInput || exceededLimit(Buffer.from(afterInput), limits) === undefined) return;
+  const message = `Too many values beside 'input', such as in 'tools': at most ${maxBesideInput} are accepted.`;
+  throw new ApiError('invalid_request_error', message);
 }
 
 /** The fields of a body that contain schemas, their integers exact. */

@@ -14,11 +14,12 @@ import { shownId } from '../../pipeline/missing.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { readResource } from '../../pipeline/resource.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
-import { type View, type ViewedJob, viewJob } from '../../replies/view.ts';
+import type { View, ViewedJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
 import { readPosition } from '../jobs/jobs.ts';
 import { findResponseJob, readInputItems } from './earlier-turns.ts';
 import { optionsOf } from './fold-response.ts';
+import type { ResponseViewOptions } from './parse-response.ts';
 import { isBackground, withoutUnasked } from './response-view.ts';
 
 /** Dependencies of the routes of stored responses. */
@@ -47,6 +48,7 @@ interface NamedResponse {
   readonly ctx: Context;
   readonly view: View;
   readonly job: JobState;
+  readonly viewed: ViewedJob<ResponseViewOptions>;
   readonly connection: ClientConnection;
 }
 
@@ -60,23 +62,24 @@ export function responseRoutes(services: ResponseRoutesDependencies, view: View)
       try {
         const id = ctx.params.id as string;
         const { account } = ctx.state.caller;
-        const job = await findResponseJob({ services, account, connection }, jobIdFromWire(id));
-        if (job === undefined) throw new ApiError('not_found', `Response with id '${shownId(id)}' not found.`);
-        ctx.state.facts.job_id = job.id;
-        await work({ services, ctx, view, job, connection });
+        const share = shareOfReply(services.bodies, ctx, { account });
+        const found = await findResponseJob({ services, account, connection, share }, jobIdFromWire(id));
+        if (found === undefined) throw new ApiError('not_found', `Response with id '${shownId(id)}' not found.`);
+        ctx.state.facts.job_id = found.job.id;
+        await work({ services, ctx, view, ...found, connection });
       } finally {
         connection.close();
       }
     };
   return {
     retrieve: route('response', async (named) => {
-      const { ctx, job } = named;
+      const { ctx, job, viewed } = named;
       const shown = including(view, readIncluded(ctx.query));
       if (readSwitch(ctx.query, 'stream')) return await streamAgain({ ...named, view: shown });
       for (const param of ['starting_after', 'include_obfuscation']) {
         if (ctx.query[param] !== undefined) throw invalidParameter(param, `'${param}' needs 'stream' to be true.`);
       }
-      ctx.body = await readResource(named, shown, job);
+      ctx.body = await readResource(named, shown, job, viewed);
     }),
     remove: route('response.delete', remove),
     cancel: route('response.cancel', cancel),
@@ -85,11 +88,11 @@ export function responseRoutes(services: ResponseRoutesDependencies, view: View)
 }
 
 async function cancel(named: NamedResponse): Promise<void> {
-  const { services, ctx, view, job, connection } = named;
-  if (!isBackground(await viewJob(services, job, services.baseUrl))) {
+  const { services, ctx, view, job, viewed, connection } = named;
+  if (!isBackground(viewed)) {
     throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
   }
-  ctx.body = await readResource(named, view, await end(services, job, connection));
+  ctx.body = await readResource(named, view, await end(services, job, connection), viewed);
 }
 
 /** Cancels a job, unless it has ended, and answers its state after that. */
@@ -114,8 +117,8 @@ async function remove({ services, ctx, job, connection }: NamedResponse): Promis
  * Streams the events of a background response that was created with `stream`. The client's position is in `starting_after`,
  * a `sequence_number`, or in `Last-Event-ID`.
  */
-async function streamAgain({ services, ctx, view, job, connection }: NamedResponse): Promise<void> {
-  if (!isBackground(await viewJob(services, job, services.baseUrl)) || !job.stream) {
+async function streamAgain({ services, ctx, view, job, viewed, connection }: NamedResponse): Promise<void> {
+  if (!isBackground(viewed) || !job.stream) {
     throw invalidParameter('stream', "Only a response made with 'background' and 'stream' can be streamed again.");
   }
   // Obfuscating padding is up to the vendor; none is added here.
@@ -180,12 +183,12 @@ function startingAfter(view: View, sequenceNumber: number): View {
   };
 }
 
-async function listInputItems({ services, ctx, job, connection }: NamedResponse): Promise<void> {
+async function listInputItems({ services, ctx, job, viewed, connection }: NamedResponse): Promise<void> {
   const page = readPageQuery(ctx.query, { usual: 20, most: 100 });
   const included = readIncluded(ctx.query);
   const share = shareOfReply(services.bodies, ctx, job);
   const task = { select: 'page', jobId: job.id, page } as const;
-  const items = await readInputItems({ services, connection, share }, job, task);
+  const items = await readInputItems({ services, connection, share }, { job, viewed }, task);
   if (items === undefined) throw new ApiError('resume_expired', 'The input of this response is no longer kept.');
   const shown = items.map((item) => asResource(withoutUnasked(item, included)));
   ctx.body = pageOf(shown, page.limit);
