@@ -340,7 +340,7 @@ describe('videos of fal', () => {
   });
 
   it('a fal video is made although the queue is in trouble while its result is fetched', async () => {
-    for (const status of [500, 502]) {
+    for (const status of [500, 200]) {
       for (const step of ['poll', 'fetch'] as const) {
         let tries = 0;
         server.answer((response, { url = '' }) => {
@@ -348,17 +348,24 @@ describe('videos of fal', () => {
             sendJson(response, 200, JSON.stringify(queued(path, { status: 'COMPLETED' })(origin())));
           } else if (url === '/film.mp4') {
             response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': film.length }).end(film);
-          } else if (++tries <= 2) {
-            sendJson(response, status, '{}');
+          } else if (++tries <= 3) {
+            sendJson(response, status, '<html>Try again later</html>');
           } else {
             sendJson(response, 200, JSON.stringify({ video: { url: `${origin()}/film.mp4` } }));
           }
         });
         if (step === 'poll') assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'completed' });
         else assert.ok(await vendor.video.fetch(taskCall({ files: memoryFiles().files }), 'video'));
-        assert.equal(tries, 3);
+        assert.equal(tries, 4);
       }
     }
+  });
+
+  it('a fal video whose result cannot be had for longer is asked for again at the next poll', async () => {
+    answer({ status: 'COMPLETED' }, 500, { detail: 'Internal Server Error' });
+    await assert.rejects(vendor.video.poll(taskCall()), { code: 'server_error' });
+    answer({ status: 'COMPLETED' });
+    assert.deepEqual(await vendor.video.poll(taskCall()), { status: 'completed' });
   });
 
   it('a fal video fails with the error of its request, and is polled again after a transport error', async () => {
@@ -369,7 +376,9 @@ describe('videos of fal', () => {
       return answered.error.code;
     };
     assert.equal(await failed({}, 422, { detail: [{ loc: ['body'], msg: 'no', type: 'x' }] }), 'invalid_request_error');
-    assert.equal(await failed({}, 500, { detail: 'oh' }), 'server_error');
+    assert.equal(await failed({}, 500, { detail: 'oh', error_type: 'runner_server_error' }), 'server_error');
+    assert.equal(await failed({}, 500, { detail: [{ loc: ['body'], msg: 'oh', type: 'x' }] }), 'server_error');
+    assert.equal(await failed({}, 504, { detail: 'late', error_type: 'request_timeout' }), 'timeout');
     // Without a film there is nothing to ask for again.
     assert.equal(await failed({}, 200, { video: null }), 'server_error');
     const gone = { error: 'gone', error_type: 'runner_disconnected' };

@@ -3,6 +3,7 @@ import { createHttpClient } from '../../http/http-client.ts';
 import { createFilmDownloader } from '../support/video-request.ts';
 import type { Offering } from '../vendor.ts';
 import type { VendorOptions } from '../vendor-options.ts';
+import { falErrors } from './errors.ts';
 import { falImages } from './images.ts';
 import { falVideos } from './videos.ts';
 
@@ -13,6 +14,7 @@ export function createFal({ name, baseUrl, apiKey }: VendorOptions): Offering<'i
     baseUrl,
     headers: { authorization: `Key ${apiKey}` },
     secret: apiKey,
+    toStatusError: falErrors(name, apiKey),
   });
   return {
     name,

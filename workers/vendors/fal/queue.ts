@@ -5,9 +5,10 @@ import type { HttpClient } from '../../http/http-client.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
+import { FailedRequestError } from './errors.ts';
 
 /** Tries to fetch a result while its connection breaks or the queue is in trouble, and the wait between them, which grows. */
-const resultTries = 3;
+const resultTries = 5;
 const resultPauseMs = 500;
 
 const unknownRequest = "The model's vendor does not know the request.";
@@ -46,12 +47,15 @@ export class FalQueue {
     await this.http.put({ path: `/${name}/cancel`, notFound: unknownRequest, ...pick(limits) });
   }
 
-  /** The result of a completed request. @throws ApiError for the model's own failure, which replaces it */
+  /**
+   * The result of a completed request.
+   * @throws ApiError for a failure, which replaces it: see `isPassing` for those that do not
+   */
   async result(name: string, limits: Limits): Promise<JsonObject> {
     for (let tries = 1; ; tries++) {
       try {
         const text = await this.http.get({ path: `/${name}`, notFound: unknownRequest, ...pick(limits) });
-        return parseObject(text);
+        return readResult(text);
       } catch (error) {
         if (!isPassing(error) || limits.signal.aborted) throw error;
         if (tries === resultTries) {
@@ -64,8 +68,19 @@ export class FalQueue {
   }
 }
 
-/** Whether another try may get the result. A model's own failure may have such a status, too: then each try gets it. */
-function isPassing(error: unknown): boolean {
+/** A result that is no JSON, such as a proxy's page, says nothing about the request. */
+function readResult(text: string | null): JsonObject {
+  try {
+    return parseObject(text);
+  } catch (error) {
+    const { code, message } = ApiError.from(error);
+    throw new ApiError(code, message, { vendorStatus: 502 });
+  }
+}
+
+/** Whether another try may get the result: it failed by the way to it, not by the request. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof FailedRequestError) return false;
   if (error instanceof LostAnswerError || error instanceof UnreachableError) return true;
   const { vendorStatus = 0 } = ApiError.from(error);
   return vendorStatus === 429 || vendorStatus >= 500;

@@ -4,7 +4,8 @@ import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import { fetchFilm, madeVideo, readVideoRequest } from '../support/video-request.ts';
 import type { TaskState, VideoTasks } from '../vendor.ts';
-import { FalQueue, isCompleted } from './queue.ts';
+import { FailedRequestError } from './errors.ts';
+import { FalQueue, isCompleted, isPassing } from './queue.ts';
 
 /*
  * Videos at fal (https://docs.fal.ai/model-apis/model-endpoints/queue, https://fal.ai/models/fal-ai/veo3/fast/llms.txt, read
@@ -21,7 +22,7 @@ import { FalQueue, isCompleted } from './queue.ts';
  * | any other       | as it is: seed, negative_prompt, generate_audio                           |
  */
 
-/** Failures of a result that are the model's own, not those of the connection. */
+/** Failures of a result that are the request's own, beside `FailedRequestError`. */
 const failures = new Set(['invalid_request_error', 'not_found', 'server_error']);
 
 /** Videos by fal's queue. */
@@ -47,7 +48,8 @@ export function falVideos(http: HttpClient, download: Downloader): Required<Vide
         return madeVideo(linkOf(await queue.result(call.task, call)));
       } catch (thrown) {
         const error = ApiError.from(thrown);
-        if (state.error !== undefined || failures.has(error.code)) return { status: 'failed', error };
+        const hasFailed = error instanceof FailedRequestError || (failures.has(error.code) && !isPassing(error));
+        if (state.error !== undefined || hasFailed) return { status: 'failed', error };
         throw error;
       }
     },
