@@ -164,6 +164,10 @@ describe('vendor faults', () => {
       ['The total length of all messages is too long.', { type: 'too_many_prompt_tokens', code: 400 }],
       ["This model's maximum prompt length is 131072 but the request contains 200000 tokens.", {}],
       ['Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length', {}],
+      ['Prompt contains 65673 tokens, too large for model with 32768 maximum context length', {}],
+      ['prompt is too long: 210000 tokens > 200000 maximum', { code: 400 }],
+      ['input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length', {}],
+      ['Unable to submit request because the input token count is 135538 but model only supports up to 131072.', {}],
       ['Your request exceeded model token limit: 8192', { type: 'invalid_request_error' }],
       ['the request exceeds the available context size, try increasing it', { type: 'exceed_context_size_error' }],
       ['Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000', {}],
@@ -201,6 +205,7 @@ describe('vendor faults', () => {
     for (const message of [
       "messages[0].name: 'prompt too long; exceeded max context length'",
       'The tool name is too long.',
+      'Prompt is too long, max 1000 characters',
       "messages[0].name: 'Input is too long for requested model'",
     ]) {
       assert.equal((await statusError(400, errorBody(message, null))).toWire().error.code, 'invalid_request_error');

@@ -32,8 +32,11 @@ export const tooLongRefusals: Refusals = {
     /^The number of tokens to keep from the initial prompt is greater than the context length\b/,
     // Ollama.
     /^prompt too long; exceeded max context length/,
-    // Mistral.
-    /^Prompt contains \d+ tokens .*too large for model with \d+ maximum context length/,
+    // Mistral, with or without a count of draft tokens.
+    /^Prompt contains \d+ tokens\b.*too large for model with \d+ maximum context length/,
+    // Anthropic, and who passes on its messages, such as OpenRouter.
+    /^prompt is too long: \d+ tokens > \d+ maximum/i,
+    /^input length and `max_tokens` exceed context limit: \d/,
     // Groq and Cerebras.
     /^Please reduce the length of the messages or completion/,
     // Moonshot.
@@ -56,6 +59,7 @@ export const tooLongRefusals: Refusals = {
     /^The prompt is too long: \d+, model maximum context length: \d+/,
     /^length of prompt_tokens \(\d+\) must be less than max_seq_len\b/,
     /^The input token count \(\d+\) exceeds the maximum number of tokens allowed/,
+    /^Unable to submit request because the input token count is \d+ but (the )?model (only )?supports up to \d+/,
     /^invalid params, context window exceeds limit\b/,
   ],
 };

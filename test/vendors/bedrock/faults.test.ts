@@ -39,6 +39,7 @@ const begun = toWire(plain.slice(0, 3));
 const tooLongMessages = [
   'The model returned the following errors: Input is too long for requested model.',
   'The model returned the following errors: prompt is too long: 227255 tokens > 200000 maximum',
+  'The model returned the following errors: Prompt contains 248198 tokens and 0 draft tokens, too large for model with 131072 maximum context length',
   'The model returned the following errors: input length and `max_tokens` exceed context limit: 195000 + 21333 > 200000',
   'Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.',
   "This model's maximum context length is 8192 tokens. Please reduce the length of the prompt",

@@ -17,12 +17,6 @@ const statuses: Readonly<Record<string, number>> = {
   overloaded_error: 529,
 };
 
-/** The two messages, verbatim except for numbers, by which Anthropic refuses input beyond the context window. */
-const tooLong = [
-  /^prompt is too long: \d+ tokens > \d+ maximum/,
-  /^input length and `max_tokens` exceed context limit: \d+ \+ \d+ > \d+/,
-];
-
 /**
  * The messages, with status 400, for an account without credit, over its operator's own limit of spending, or closed: no caller
  * can fix that, but another vendor may serve.
@@ -54,15 +48,10 @@ export class AnthropicErrors {
     return this.of(vendorError(this.vendor, status ?? 500, details));
   }
 
-  /** The error of a failed call: an overlong prompt has a special code, on which clients shorten it. */
+  /** The error of a failed call. */
   of(thrown: unknown): ApiError {
     const error = ApiError.from(thrown);
-    const { code, message, param, isQuoted, cause } = error;
-    if (code !== 'invalid_request_error') return error;
-    if (unpaid.test(message)) {
-      return vendorError(this.vendor, 402, { message: null, param: null, code: 'billing_error', status: null });
-    }
-    if (!tooLong.some((pattern) => pattern.test(message))) return error;
-    return new ApiError('context_length_exceeded', message, { param, isQuoted, cause });
+    if (error.code !== 'invalid_request_error' || !unpaid.test(error.message)) return error;
+    return vendorError(this.vendor, 402, { message: null, param: null, code: 'billing_error', status: null });
   }
 }

@@ -33,6 +33,7 @@ const tooLong = [
   /input length and `max_tokens` exceed context limit/i,
   /input tokens exceeded: number of input tokens exceeds maximum length/i,
   /maximum context length is \d+ tokens/i,
+  /prompt contains \d+ tokens\b.*too large for model/i,
 ];
 
 /** Faults of the operator's list of models that Bedrock reports as a bad request. */

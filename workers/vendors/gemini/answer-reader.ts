@@ -10,7 +10,7 @@ interface GeminiErrorDetails extends VendorErrorDetails {
 }
 
 const statusName = /^[A-Z_]{1,60}$/;
-const tooLongPrompt = /input token count .*exceeds the maximum/i;
+const tooLongPrompt = /input token count .*(exceeds the maximum|supports up to)/i;
 
 /**
  * The operator's own faults that Gemini reports as a bad request: an unknown key, and an account that it does not serve
