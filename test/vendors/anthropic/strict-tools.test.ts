@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { toMessageRequest } from '../../../workers/vendors/anthropic/request.ts';
+import { createVendor } from '../../../workers/vendors/registry.ts';
+import { vendorSettings } from '../../support/vendor-settings.ts';
+import { callOf, collect, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -92,5 +95,67 @@ describe('strict tools at Anthropic', () => {
     assert.deepEqual(strictNames([toolOf('f', whole({ deep }))]), ['f']);
     const odd = { type: 'object', properties: { a: 1, b: null }, required: { a: 'b' }, anyOf: 5, $defs: [] };
     assert.deepEqual(strictNames([toolOf('f', odd)]), ['f']);
+  });
+});
+
+describe('strict tools that Claude refuses by the size of their grammar', () => {
+  const grammar =
+    'The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools.';
+  const vendors = [
+    { name: 'anthropic', model: 'claude-opus-4-5', key: 'a-key', before: '' },
+    {
+      ...{ name: 'bedrock', model: 'anthropic.claude-opus-4-5-20251101-v1:0', key: 'AKIAEXAMPLE:a-secret-key' },
+      before: 'The model returned the following errors: ',
+    },
+  ];
+
+  /** Whether the tools of each request were strict, and the end of a call of a vendor that refuses those which are. */
+  async function ask(
+    { name, model, key, before }: (typeof vendors)[number],
+    { tools, stream = false, message = grammar }: { tools: Fields[]; stream?: boolean; message?: string },
+  ): Promise<{ strict: boolean[]; error: unknown }> {
+    const server = await startFixtureVendor();
+    const vendor = createVendor(name, vendorSettings(name, server.baseUrl, key), key);
+    const told = `${before}${message}`;
+    const refusal =
+      name === 'anthropic'
+        ? { type: 'error', error: { type: 'invalid_request_error', message: told } }
+        : { message: told };
+    const whole =
+      name === 'anthropic'
+        ? { type: 'message', content: [{ type: 'text', text: 'Hi' }], stop_reason: 'end_turn', usage: {} }
+        : { output: { message: { role: 'assistant', content: [{ text: 'Hi' }] } }, stopReason: 'end_turn' };
+    server.answer((response, { body }) => {
+      const isRefused = body.includes('"strict":true') || message !== grammar || server.requests.length > 2;
+      sendJson(response, isRefused ? 400 : 200, JSON.stringify(isRefused ? refusal : whole));
+    });
+    const request = JSON.stringify({ messages: [{ role: 'user', content: 'Hi' }], tools });
+    const error = await vendor.chat?.(callOf({ model, stream, request }), collect()).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    await vendor.close();
+    await server.close();
+    return { strict: server.requests.map(({ body }) => body.includes('"strict":true')), error };
+  }
+
+  it('they are offered once more without being strict, streamed and not, at Anthropic and Bedrock', async () => {
+    for (const vendor of vendors) {
+      for (const stream of [false, true]) {
+        const { strict, error } = await ask(vendor, { tools: [toolOf('f', whole({ a: text }))], stream });
+        assert.deepEqual([strict, error], [[true, false], undefined], vendor.name);
+      }
+    }
+  });
+
+  it('another refusal, or one of tools that are not strict, is the answer', async () => {
+    for (const vendor of vendors) {
+      const other = await ask(vendor, { tools: [toolOf('f', whole({ a: text }))], message: 'tools.0: Invalid name' });
+      assert.deepEqual(other.strict, [true]);
+      assert.equal((other.error as Fields).code, 'invalid_request_error');
+      const loosely = await ask(vendor, { tools: [toolOf('f', whole({ a: text }), false)], message: `${grammar} ` });
+      assert.deepEqual(loosely.strict, [false]);
+      assert.match(String(loosely.error), /compiled grammar is too large/);
+    }
   });
 });

@@ -5,27 +5,34 @@ import { readMessage, toHeldAnswer } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
 import { betaHeaders, toCountRequest, toMessageRequest } from './request.ts';
 import { AnthropicStream } from './stream.ts';
+import { withoutStrictTools } from './strict-refusal.ts';
 
 /** Chats as messages (https://docs.anthropic.com/en/api/messages). */
 export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
-  return async (call, sink) => {
+  const chat: VendorMethod = async (call, sink) => {
     const { signal, silenceMs, beginsWithCounts } = call;
     const body = toMessageRequest(call);
     const request = { path: '/messages', body, signal, silenceMs, ...betaHeaders(body) };
-    if (!call.stream) {
-      const text = await post(http, errors, request);
-      return toHeldAnswer(readMessage(errors.answer(text)));
-    }
-    const stream = new AnthropicStream(errors, sink, { beginsWithCounts });
-    if (call.run) call.run.openAnswer = stream;
+    let stream: AnthropicStream | undefined;
     try {
-      const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
-      if (text !== null) stream.writeMessage(text);
-      return stream.end();
-    } catch (error) {
-      throw stream.failure(error);
+      if (!call.stream) {
+        const text = await post(http, errors, request);
+        return toHeldAnswer(readMessage(errors.answer(text)));
+      }
+      const events = new AnthropicStream(errors, sink, { beginsWithCounts });
+      stream = events;
+      if (call.run) call.run.openAnswer = events;
+      const text = await http.post({ ...request, onChunk: (bytes) => events.read(bytes) });
+      if (text !== null) events.writeMessage(text);
+      return events.end();
+    } catch (thrown) {
+      const error = stream?.failure(thrown) ?? thrown;
+      const next = stream?.hasBegun ? undefined : withoutStrictTools(error, call);
+      if (next === undefined) throw error;
+      return await chat({ ...call, request: next }, sink);
     }
   };
+  return chat;
 }
 
 /** The input tokens of a chat (https://docs.anthropic.com/en/api/messages-count-tokens). */

@@ -1,5 +1,6 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { withoutStrictTools } from '../anthropic/strict-refusal.ts';
 import { wantsOneCall } from '../request-body.ts';
 import { InlineMedia } from '../support/inline-media.ts';
 import type { VendorMethod } from '../vendor.ts';
@@ -14,21 +15,27 @@ export function bedrockChat(
   http: HttpClient,
   { sign, errors, download }: { sign: SignRequest; errors: BedrockErrors; download: Downloader },
 ): VendorMethod {
-  return async (call, sink) => {
+  const chat: VendorMethod = async (call, sink) => {
     const { signal, silenceMs } = call;
     const path = conversePath(call);
     const body = await toConverseRequest(call, new InlineMedia(call, download));
     const request = { path, body, headers: await sign(path, body), signal, silenceMs };
     // Only Claude can be told: of another model's calls the first is passed on.
     const maxCalls = wantsOneCall(call.request) ? 1 : Number.POSITIVE_INFINITY;
-    if (!call.stream) return toHeldConverse(readConverse((await http.post(request)) ?? '', maxCalls));
-    const stream = new BedrockStream(errors, sink, maxCalls);
+    let stream: BedrockStream | undefined;
     try {
-      const text = await http.post({ ...request, onChunk: (bytes) => stream.read(bytes) });
-      if (text !== null) stream.writeAnswer(text);
-      return stream.end();
-    } catch (error) {
-      throw stream.failure(error);
+      if (!call.stream) return toHeldConverse(readConverse((await http.post(request)) ?? '', maxCalls));
+      const events = new BedrockStream(errors, sink, maxCalls);
+      stream = events;
+      const text = await http.post({ ...request, onChunk: (bytes) => events.read(bytes) });
+      if (text !== null) events.writeAnswer(text);
+      return events.end();
+    } catch (thrown) {
+      const error = stream?.failure(thrown) ?? thrown;
+      const next = stream?.hasBegun ? undefined : withoutStrictTools(error, call);
+      if (next === undefined) throw error;
+      return await chat({ ...call, request: next }, sink);
     }
   };
+  return chat;
 }
