@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
 import { saturatedSum } from '../database/saturated-sum.ts';
 import { chargeField, type JobRecord, lateField, parseRecord, recordField } from '../jobs/settlement/outbox.ts';
 import { readHoldMember, settle } from '../jobs/settlement/settle.ts';
-import { accountKeys } from '../redis/keys.ts';
+import { accountKeys, jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript } from '../redis/script.ts';
 import { groupBy } from '../runtime/group-by.ts';
@@ -100,8 +100,9 @@ export async function readSpent(db: Database, account: string, keys: readonly st
 }
 
 /**
- * Releases the holds of jobs that have ended in the ledger. A Redis that has lost its last writes holds them again; settling
- * them once more would charge them twice, as the ledger's sums include them already.
+ * Releases the holds of jobs that have ended in the ledger, and forgets those that have not ended in Redis. A Redis that has lost its
+ * last writes has them again: settling them once more would charge them twice, as the ledger's sums include them already, and
+ * workers would call their vendors again. One without a state is not run.
  */
 export async function dropSettledHolds(db: Database, redis: RedisClient): Promise<void> {
   for (const key of accountKeys.allHolds()) {
@@ -111,6 +112,7 @@ export async function dropSettledHolds(db: Database, redis: RedisClient): Promis
       held.map(({ jobId }) => jobId),
     );
     const stale = held.filter(({ jobId }) => ended.has(jobId));
+    await Promise.all(stale.map(({ jobId }) => forgetUnfinished(redis, jobId)));
     await settle(
       redis,
       stale.map((hold) => ({
@@ -119,6 +121,12 @@ export async function dropSettledHolds(db: Database, redis: RedisClient): Promis
       })),
     );
   }
+}
+
+/** Forgets a job, unless readers find its end. */
+async function forgetUnfinished(redis: RedisClient, jobId: string): Promise<void> {
+  const state = jobKeys.state(jobId);
+  if ((await redis.hexists(state, 'terminal')) === 0) await redis.unlink(state, jobKeys.log(jobId));
 }
 
 async function raiseAll(db: Database, redis: RedisClient, sums: readonly LedgerSum[]): Promise<void> {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { accountKeys, raisedKey } from '../../shared/redis/keys.ts';
 import { held, streamed } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
-import { JobRecords } from '../support/job-records.ts';
+import { JobRecords, jobIdOf } from '../support/job-records.ts';
 import { vendorCalls } from '../support/vendor-journal.ts';
 
 const slow = { first_token_ms: 120_000 };
@@ -71,6 +72,63 @@ describe('jobs after Redis is emptied', () => {
         assert.equal((body?.expires_at ?? 0) - row.created_at, 3 * 86_400_000, 'kept for the retention time');
         assert.equal((await vendorCalls(records.gateway, kind)).length, 1, `a lost ${kind} was run again`);
       }
+    } finally {
+      await records.stop();
+    }
+  });
+});
+
+const queue = 'sluice:{q-chat}:chat';
+const paced = { sandbox: { first_token_ms: 2000 } };
+
+/** Of jobs: how many wait in the queue, are claimed, and hold something. */
+async function unfinished({ redis }: JobRecords): Promise<number[]> {
+  const holds = await Promise.all(accountKeys.allHolds().map((key) => redis.zcard(key)));
+  return [
+    (await redis.llen(`${queue}:wait`)) + (await redis.zcard(`${queue}:prioritized`)),
+    await redis.llen(`${queue}:active`),
+    holds.reduce((sum, count) => sum + count, 0),
+  ];
+}
+
+describe('jobs after Redis has lost its last writes', () => {
+  it('jobs that have ended in the ledger are not run again by a Redis that has lost their ends, and show what they came to', async () => {
+    const records = await JobRecords.start({ workers: 0, settings: { WORKER_CONCURRENCY_CHAT: '2' } });
+    const { gateway, redis } = records;
+    try {
+      const first = await gateway.startWorker();
+      const asked = Array.from({ length: 5 }, () =>
+        records.post(held('Reply with exactly: paid', { user: 'held', ...paced })),
+      );
+      const later = await records.postLater(held('Reply with exactly: kept', { user: 'later', ...paced }));
+      const shared = () =>
+        records.post(held('Reply with exactly: one', { user: 'shared', ...paced }), { 'x-sluice-single-flight': '1' });
+      asked.push(shared());
+      await eventually(async () => {
+        assert.deepEqual(await unfinished(records), [5, 2, 7], 'not all of them wait or run');
+        assert.equal((await vendorCalls(gateway)).length, 2);
+      });
+      await redis.save();
+      const answers = await Promise.all(asked);
+      for (const id of [...answers.map(jobIdOf), later]) assert.equal((await records.ended(id)).outcome, 'completed');
+      const calls = (await vendorCalls(gateway)).length;
+      assert.equal(calls, 7);
+      const raised = await redis.get(raisedKey);
+      await first.kill();
+      await gateway.redis?.kill();
+      await gateway.redis?.restart();
+      await eventually(async () => {
+        const now = await redis.get(raisedKey);
+        assert.ok(now !== null && now !== raised, 'Redis is not raised to the ledger');
+      });
+      assert.equal((await unfinished(records))[2], 0, 'the ended jobs hold something');
+      const shown = await records.read(later);
+      assert.deepEqual([shown.status, shown.result?.choices[0]?.message.content], ['completed', 'kept']);
+      await gateway.startWorker();
+      await eventually(async () => assert.deepEqual(await unfinished(records), [0, 0, 0]), 60_000);
+      assert.equal((await vendorCalls(gateway)).length, calls, 'calls of the vendor');
+      assert.equal((await shared()).status, 200, 'the name of a shared job that is gone keeps nobody waiting');
+      assert.equal((await vendorCalls(gateway)).length, calls + 1);
     } finally {
       await records.stop();
     }
