@@ -157,6 +157,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const mailer = config.mail === undefined ? undefined : closers.use(new Mailer(config.mail, log));
   const { all, origins } = baseUrls;
   const sessionSecret = (): Buffer => secrets.get('sessions');
+  const attempts = new AttemptLimits(redis.client);
   const tracer = await openTracer(config.tracing, 'api', log);
   if (tracer !== undefined) closers.use(tracer);
   const handover = new Handover();
@@ -182,10 +183,10 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
     resultLinks: new ResultLinks(() => secrets.get('result-links')),
     callers,
-    sessions: new UserSessions({ db, config, log, mailer, secret: sessionSecret, baseUrls: all, origins }),
+    sessions: new UserSessions({ db, config, log, mailer, attempts, secret: sessionSecret, baseUrls: all, origins }),
     mailer,
     devices: new KnownDevices(sessionSecret),
-    attempts: new AttemptLimits(redis.client),
+    attempts,
     catalogue,
     largeBodies: closers.use(new LargeBodies()),
     bodies: new BodyShares({ bytes: config.bodyBytes, bodies, what: 'requests' }),

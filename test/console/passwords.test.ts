@@ -172,6 +172,21 @@ describe('passwords', () => {
     assert.match(told?.content ?? '', /^Subject: You have an account already\r$/m);
   });
 
+  test('somebody whose address a stranger signs up with, and signs in with time and again, gets few mails', async () => {
+    const api = await gateway.startApi({ TRUST_PROXY: '1', SLUICE_SIGN_UP: 'open' });
+    const stranger = new ConsoleClient(api.url);
+    const fields = { name: 'S', email: 'bystander@example.com', password: 'a long password' };
+    await stranger.call('POST', '/console/api/auth/sign-up/email', fields);
+    const from = async (address: string): Promise<string> => {
+      const headers = { 'x-forwarded-for': address };
+      return (await stranger.call('POST', '/console/api/auth/sign-in/email', fields, headers)).body.error.code;
+    };
+    for (let tries = 0; tries < 8; tries++) assert.equal(await from(`198.51.100.${tries}`), 'email_not_verified');
+    // The process sends what it has promised before it ends.
+    assert.equal(await api.stop(), 0);
+    assert.equal(server.mails.filter(({ to }) => to === fields.email).length, 5);
+  });
+
   test('too many sign-ins from one network address are refused', async () => {
     const api = await gateway.startApi({ TRUST_PROXY: '1' });
     const from = async (address: string, email: string) => {

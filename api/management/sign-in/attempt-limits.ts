@@ -30,18 +30,29 @@ export class AttemptLimits {
    * @param what identifies the action and its subject: `sign-in email a@b.example`. Redis only gets its hash
    * @throws ApiError 429 with `Retry-After` when there were too many, 503 when Redis does not respond.
    */
-  async take(what: string, { most, windowMs }: AttemptLimit): Promise<void> {
-    const [attempts, left] = await this.#counts.read(() => count(this.#redis, [keyOf(what)], [windowMs]));
-    if (attempts <= most) return;
+  async take(what: string, limit: AttemptLimit): Promise<void> {
+    const left = await this.#count(what, limit);
+    if (left === undefined) return;
     throw new ApiError('rate_limit_exceeded', 'Too many attempts: try again later.', {
       reason: 'attempts',
       retryAfterMs: Math.max(1000, left),
     });
   }
 
+  /** The same for what is left undone without telling the caller. @throws ApiError 503 when Redis does not respond. */
+  async allows(what: string, limit: AttemptLimit): Promise<boolean> {
+    return (await this.#count(what, limit)) === undefined;
+  }
+
   /** Resets the count after a successful attempt. @throws ApiError 503 when Redis does not respond. */
   async forget(what: string): Promise<void> {
     await this.#counts.read(() => this.#redis.del(keyOf(what)));
+  }
+
+  /** Returns the milliseconds until there may be another one, if there were too many. */
+  async #count(what: string, { most, windowMs }: AttemptLimit): Promise<number | undefined> {
+    const [attempts, left] = await this.#counts.read(() => count(this.#redis, [keyOf(what)], [windowMs]));
+    return attempts <= most ? undefined : left;
   }
 }
 

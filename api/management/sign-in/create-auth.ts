@@ -9,6 +9,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 import { confirmationMail, knownAddressMail, resetMail } from '../mail/account-mails.ts';
 import type { Mailer } from '../mail/mailer.ts';
+import type { AttemptLimits } from './attempt-limits.ts';
 import { authPath, clientAddressHeader } from './auth-path.ts';
 import { refuseWeakPassword } from './refuse-weak-password.ts';
 import { hashedSessionTokens } from './session-tokens.ts';
@@ -17,6 +18,9 @@ import { hashedSessionTokens } from './session-tokens.ts';
 const oidcProvider = 'oidc';
 
 const day = 86_400;
+
+/** Mails that ask to confirm one address: whoever signed up with it can have one sent by each sign-in. */
+const confirmations = { most: 5, windowMs: 3_600_000 };
 
 export interface AuthContext {
   readonly db: Database;
@@ -30,6 +34,7 @@ export interface AuthContext {
   readonly origins: readonly string[];
   /** Undefined if no mail is sent. */
   readonly mailer: Mailer | undefined;
+  readonly attempts: AttemptLimits;
 }
 
 /** The part of better-auth that is used. */
@@ -81,9 +86,7 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
     emailVerification: {
       sendOnSignUp: mailer !== undefined,
       sendOnSignIn: mailer !== undefined,
-      sendVerificationEmail: async ({ user, token }) => {
-        mailer?.send(confirmationMail(user.email, `${baseUrl}/console/confirm-email?token=${token}`));
-      },
+      sendVerificationEmail: async ({ user, token }) => mailConfirmation(context, user.email, token),
     },
     hooks: {
       before: createAuthMiddleware(refuseWeakPassword),
@@ -120,6 +123,11 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
 function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: string): void {
   const { email, role } = user as { email: string; role: string };
   if (role !== 'operator') mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
+}
+
+async function mailConfirmation({ mailer, attempts, baseUrl }: AuthContext, email: string, token: string) {
+  if (!(await attempts.allows(`confirmation for ${email}`, confirmations))) return;
+  mailer?.send(confirmationMail(email, `${baseUrl}/console/confirm-email?token=${token}`));
 }
 
 /** A new password invalidates all reset links: somebody else may have requested or read them. */
