@@ -64,6 +64,25 @@ describe('two-step sign-in', () => {
     assert.equal((await newClient().call('POST', `${auth}/verify-totp`, { code: codeOf(uri) })).status, 401);
   });
 
+  test('two-step sign-in takes each code for one sign-in, however many try it at once', async () => {
+    const erin = newClient();
+    await erin.signUp('erin@example.com');
+    const { uri } = await enrol(erin);
+    const code = codeOf(uri);
+    const clients = [newClient(), newClient(), newClient()];
+    for (const client of clients) await client.signIn('erin@example.com');
+    const answers = await Promise.all(clients.map((client) => client.call('POST', `${auth}/verify-totp`, { code })));
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 400, 400]);
+    const refused = answers.find(({ status }) => status === 400);
+    assert.equal(refused?.body.error.code, 'code_used');
+    assert.deepEqual((await Promise.all(clients.map(statusOf))).sort(), [200, 401, 401]);
+    const late = newClient();
+    await late.signIn('erin@example.com');
+    assert.equal((await late.call('POST', `${auth}/verify-totp`, { code })).status, 400);
+    await late.signIn('erin@example.com');
+    assert.equal((await late.call('POST', `${auth}/verify-totp`, { code: codeOf(uri, 1) })).status, 200);
+  });
+
   test('two-step sign-in ends a sign-in after five wrong codes, however right the next one is', async () => {
     const bob = newClient();
     await bob.signUp('bob@example.com');

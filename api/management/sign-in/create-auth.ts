@@ -19,6 +19,9 @@ const oidcProvider = 'oidc';
 
 const day = 86_400;
 
+/** Sign-ins by one code, in a time that is longer than it is right. */
+const codeUses = { most: 1, windowMs: 120_000 };
+
 /** Mails that ask to confirm one address: whoever signed up with it can have one sent by each sign-in. */
 const confirmations = { most: 5, windowMs: 3_600_000 };
 
@@ -204,12 +207,15 @@ const tables = {
  * sign-in, so a crash in between leaves a user who has not signed in yet. It cannot be earlier: the user is created in a
  * transaction, and on SQLite, which has one connection, a second one would deadlock.
  */
-function accountHooks({ db, config }: AuthContext): BetterAuthOptions['databaseHooks'] {
+function accountHooks({ db, config, attempts }: AuthContext): BetterAuthOptions['databaseHooks'] {
   return {
     user: { create: { before: async (user) => ({ data: { ...user, accountId: newAccountId() } }) } },
     session: {
       create: {
-        before: async ({ userId }, call) => refuseDisabled(userId, call),
+        before: async ({ userId }, call) => {
+          await refuseDisabled(userId, call);
+          await refuseUsedCode(attempts, userId, call);
+        },
         after: async ({ userId }) => {
           const user = await db
             .selectFrom('users')
@@ -236,6 +242,19 @@ async function refuseDisabled(userId: string, call: GenericEndpointContext | nul
   if ((user as { disabled?: boolean } | null | undefined)?.disabled !== true) return;
   const message = 'This user is disabled. Ask an operator of this gateway';
   throw APIError.from('FORBIDDEN', { code: 'USER_DISABLED', message });
+}
+
+/**
+ * Checked before the session of a sign-in by a code of an authenticator: somebody may have seen the code, and it is right
+ * for up to 90 s.
+ * @throws APIError 400
+ */
+async function refuseUsedCode(attempts: AttemptLimits, userId: string, call: GenericEndpointContext | null) {
+  // With a session it is the first code of a new authenticator.
+  if (call?.path !== '/two-factor/verify-totp' || call.context.session !== null) return;
+  if (await attempts.allows(`sign-in of ${userId} by code ${call.body.code}`, codeUses)) return;
+  const message = 'This code has been used already. Sign in again with the next one';
+  throw APIError.from('BAD_REQUEST', { code: 'CODE_USED', message });
 }
 
 function identityProvider({ issuer, clientId, clientSecret, name }: OidcSettings, baseUrl: string, isOpen: boolean) {

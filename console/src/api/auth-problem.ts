@@ -8,6 +8,7 @@ const messages: Readonly<Record<string, string>> = {
   invalid_email: 'This is not an e-mail address.',
   invalid_token: 'This link no longer works.',
   invalid_code: 'The code is wrong. Codes change every 30 seconds.',
+  code_used: 'This code has been used already. Sign in again, and enter the next one that the app shows.',
   invalid_backup_code: 'The backup code is wrong, or was used already.',
   invalid_two_factor_cookie: 'This took too long. Sign in again.',
   email_not_verified: 'Your address is not confirmed yet. Open the link in the mail that was just sent to you.',
