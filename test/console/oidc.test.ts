@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { changeUser } from '../../shared/accounts/users.ts';
+import { makeInvitation } from '../../shared/accounts/reset-link.ts';
+import { changeUser, createUser } from '../../shared/accounts/users.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { type ConsoleAnswer, ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';
@@ -95,6 +96,24 @@ describe('sign-in by an identity provider', () => {
     assert.equal(back.status, 302);
     assert.match(back.headers.get('location') ?? '', /^\/console\/sign-in\?error=USER_DISABLED&/);
     assert.equal((await away.call('GET', '/console/api/session')).status, 401);
+  });
+
+  test('sign-in by an identity provider ends the invitation, by which others could still choose a password', async () => {
+    const db = await openDatabase(gateway);
+    const asked = { email: 'boss@corp.example', name: 'Boss', role: 'operator', credit: 0 } as const;
+    const boss = await createUser(db, asked);
+    assert.ok(boss !== undefined);
+    const invitation = new URL(await makeInvitation(db, gateway.url, boss.id));
+    await db.destroy();
+    provider.user = { sub: 'u-5', email: asked.email, email_verified: true, name: 'B' };
+    const client = new ConsoleClient(gateway.url);
+    await signIn(client);
+    assert.equal((await sessionOf(client)).user.role, 'operator');
+    const finder = new ConsoleClient(gateway.url);
+    const fields = { token: invitation.searchParams.get('token'), newPassword: 'a phrase of a finder' };
+    const { status, body } = await finder.call('POST', '/console/api/auth/reset-password', fields);
+    assert.deepEqual([status, body.error.code], [400, 'invalid_token']);
+    assert.equal((await client.call('GET', '/console/api/session')).status, 200);
   });
 
   test('leads back to pages of the console only', async () => {

@@ -100,6 +100,8 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
         if (path === '/two-factor/verify-totp' && session !== null) {
           await endOthers(context.db, newSession.user.id, newSession.session.id);
         }
+        // Who has come by the provider needs no invitation: it may still lie where others can read it.
+        if (path === '/callback/:id') await forgetResetLinks(context.db, newSession.user.id);
       }),
     },
     plugins: [
