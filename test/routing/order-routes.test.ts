@@ -57,18 +57,42 @@ describe('the budget of retries', () => {
     );
     const taken = () => {
       let count = 0;
-      while (budget.withdraw()) count++;
+      while (budget.withdraw('one')) count++;
       return count;
     };
     assert.equal(taken(), 10);
     now += 3000;
     assert.equal(taken(), 3);
-    for (let call = 0; call < 200; call++) budget.deposit();
+    for (let call = 0; call < 200; call++) budget.deposit('one');
     assert.ok(Math.abs(taken() - 20) <= 1);
     now += 3_600_000;
     assert.equal(taken(), 10);
-    for (let call = 0; call < 100_000; call++) budget.deposit();
+    for (let call = 0; call < 100_000; call++) budget.deposit('one');
     assert.ok(Math.abs(taken() - 100) <= 1, 'what is saved up is bounded');
+  });
+
+  it('the budget of retries has ten for accounts that have retried little, beyond what one has used up', () => {
+    let now = 0;
+    const budget = new RetryBudget(
+      () => 0.1,
+      () => now,
+    );
+    const taken = (owner: string) => {
+      let count = 0;
+      while (budget.withdraw(owner)) count++;
+      return count;
+    };
+    assert.equal(taken('failing'), 10);
+    assert.equal(taken('two'), 10);
+    assert.deepEqual([taken('two'), taken('three'), budget.balance], [0, 0, 0], 'it is bounded for all together');
+    now += 5000;
+    assert.deepEqual(
+      [taken('failing'), taken('three')],
+      [0, 5],
+      'what is regained is for those that have retried little first',
+    );
+    now += 3_600_000;
+    assert.deepEqual([taken('failing'), taken('three'), budget.balance], [10, 10, 0]);
   });
 
   it('the budget of retries is not used up by a clock that is put back', () => {
@@ -77,8 +101,8 @@ describe('the budget of retries', () => {
       () => 0.1,
       () => now,
     );
-    budget.withdraw();
+    budget.withdraw('one');
     now = 0;
-    assert.equal(budget.withdraw(), true);
+    assert.equal(budget.withdraw('one'), true);
   });
 });

@@ -6,6 +6,8 @@ import { RouteBreakers, type RouteState } from '../../workers/routing/route-brea
 
 const route = 'one/m';
 const pauseMs = 1000;
+/** Accounts. */
+const [one, two] = ['one', 'two'];
 const fine = () => Promise.resolve('fine');
 const failure = new ApiError('server_error', 'no', { vendorStatus: 500 });
 const left = new ApiError('cancelled', 'the caller has left');
@@ -38,9 +40,9 @@ describe('the breaker of a route', () => {
 
   afterEach(() => mock.timers.reset());
 
-  const fails = async (times = 4, name = route): Promise<void> => {
+  const fails = async (times = 4, name = route, owner = one): Promise<void> => {
     for (let turn = 0; turn < times; turn++)
-      await breakers.call(name, () => Promise.reject(failure)).catch(() => undefined);
+      await breakers.call(name, owner, () => Promise.reject(failure)).catch(() => undefined);
   };
 
   it('the breaker of a route lets one call of many try the route', async () => {
@@ -48,7 +50,7 @@ describe('the breaker of a route', () => {
     mock.timers.tick(pauseMs);
     assert.equal(breakers.admits(route), true);
     const probe = pending();
-    const probed = breakers.call(route, probe.work);
+    const probed = breakers.call(route, one, probe.work);
     assert.equal(breakers.admits(route), false);
     probe.answer('fine');
     assert.equal(await probed, 'fine');
@@ -62,23 +64,24 @@ describe('the breaker of a route', () => {
     assert.equal(breakers.admits(route), false);
     mock.timers.tick(pauseMs);
     assert.equal(breakers.admits(route), true);
-    await breakers.call(route, () => Promise.reject(failure)).catch(() => undefined);
+    await breakers.call(route, one, () => Promise.reject(failure)).catch(() => undefined);
     assert.equal(breakers.admits(route), false, 'a failed probe pauses it again');
     mock.timers.tick(pauseMs);
-    await breakers.call(route, fine);
+    await breakers.call(route, one, fine);
     assert.deepEqual([breakers.admits(route), states.at(-1)], [true, 'closed']);
   });
 
   it('learns nothing of a call whose caller has left', async () => {
     await fails();
     mock.timers.tick(pauseMs);
-    await breakers.call(route, () => Promise.reject(left)).catch(() => undefined);
+    await breakers.call(route, one, () => Promise.reject(left)).catch(() => undefined);
     assert.equal(breakers.admits(route), false, 'the route was not seen to answer');
-    assert.equal(breakers.isDead(route), true);
+    assert.equal(breakers.isDead(route, one), true);
     mock.timers.tick(pauseMs);
     assert.equal(breakers.admits(route), true);
-    await breakers.call(route, fine);
-    for (let turn = 0; turn < 20; turn++) await breakers.call(route, () => Promise.reject(left)).catch(() => undefined);
+    await breakers.call(route, one, fine);
+    for (let turn = 0; turn < 20; turn++)
+      await breakers.call(route, one, () => Promise.reject(left)).catch(() => undefined);
     assert.equal(breakers.admits(route), true, 'callers who leave are no failures');
   });
 
@@ -86,23 +89,39 @@ describe('the breaker of a route', () => {
     await fails();
     mock.timers.tick(pauseMs);
     const local = new ApiError('invalid_request_error', 'a link that must not be fetched');
-    await breakers.call(route, () => Promise.reject(local)).catch(() => undefined);
+    await breakers.call(route, one, () => Promise.reject(local)).catch(() => undefined);
     assert.equal(breakers.admits(route), false, 'the route was not seen to answer');
     mock.timers.tick(pauseMs);
     const refused = new ApiError('invalid_request_error', 'no', { vendorStatus: 400 });
-    await breakers.call(route, () => Promise.reject(refused)).catch(() => undefined);
+    await breakers.call(route, one, () => Promise.reject(refused)).catch(() => undefined);
     assert.deepEqual(states.at(-1), 'closed');
+  });
+
+  it('a route whose failures are all of one account is dead for that account alone', async () => {
+    await fails();
+    assert.deepEqual([breakers.isDead(route, one), breakers.isDead(route, two)], [true, false]);
+    await fails(1, route, two);
+    assert.equal(breakers.isDead(route, 'three'), true, 'another one has found it dead, too');
+    mock.timers.tick(pauseMs);
+    await fails(1, route, one);
+    assert.deepEqual(
+      [breakers.isDead(route, one), breakers.isDead(route, two)],
+      [true, false],
+      'it may be back for two',
+    );
+    await breakers.call(route, two, fine);
+    assert.equal(breakers.isDead(route, one), false);
   });
 
   it('the breaker of a route lets another call try the route where the first one is still at it after a further pause', async () => {
     await fails();
     mock.timers.tick(pauseMs);
     const slow = pending();
-    const probed = breakers.call(route, slow.work);
+    const probed = breakers.call(route, one, slow.work);
     mock.timers.tick(pauseMs);
     assert.equal(breakers.admits(route), true);
     const second = pending();
-    const tried = breakers.call(route, second.work);
+    const tried = breakers.call(route, one, second.work);
     assert.equal(breakers.admits(route), false);
     second.answer('fine');
     await tried;
@@ -128,7 +147,7 @@ describe('the breaker of a route', () => {
 
   it('the breaker of a route opens at a threshold of 100 % when every call failed', async () => {
     settings = { ...settings, breakerThreshold: 1 };
-    await breakers.call(route, fine);
+    await breakers.call(route, one, fine);
     await fails(3);
     assert.equal(breakers.admits(route), true);
     await fails(1);
@@ -137,7 +156,7 @@ describe('the breaker of a route', () => {
 
   it('the breaker of a route does not forget a route that is not well while there are others to forget', async () => {
     await fails();
-    for (let index = 0; index < 5001; index++) await breakers.call(`one/${index}`, fine);
+    for (let index = 0; index < 5001; index++) await breakers.call(`one/${index}`, one, fine);
     assert.equal(breakers.admits(route), false);
     assert.deepEqual(states, ['open', undefined, undefined]);
   });

@@ -40,6 +40,7 @@ export interface RunOptions {
   readonly repeatable?: boolean;
   readonly deadlineMs?: number;
   readonly signal?: AbortSignal;
+  readonly owner?: string;
   /** In place of the model's. */
   readonly routes?: readonly RoutedModel[];
 }
@@ -81,12 +82,19 @@ export class ScriptedRoutes {
 
   /** Sends a chat on its way. */
   run(options: RunOptions = {}): RoutedRun {
-    const { model = 'model', stream = false, repeatable = true, deadlineMs = 60_000, signal } = options;
+    const {
+      model = 'model',
+      stream = false,
+      repeatable = true,
+      owner = 'somebody',
+      deadlineMs = 60_000,
+      signal,
+    } = options;
     const sink = new KeptFrames();
     const calls: string[] = [];
     const answer = this.router.run<VendorAnswer>({
       routes: options.routes ?? this.routes(model),
-      ...{ repeatable, stream, sink },
+      ...{ owner, repeatable, stream, sink },
       deadlineAt: Date.now() + deadlineMs,
       signal: signal ?? new AbortController().signal,
       onCall: ({ routed }) => calls.push(`${routed.route.vendor}/${routed.route.model}`),

@@ -31,6 +31,8 @@ interface Health {
   pausedAt: number;
   /** Consecutive failed calls. */
   failedInARow: number;
+  /** The account whose jobs they were; null: of several. After a failed probe it is the probe's. */
+  failedOf: string | null;
   /** Calls since `minuteAt`, in ms since 1970, and in the minute before. */
   calls: number;
   callsBefore: number;
@@ -38,7 +40,15 @@ interface Health {
   lastError: RouteHealth['lastError'];
 }
 
-const fresh = { pausedAt: 0, failedInARow: 0, calls: 0, callsBefore: 0, minuteAt: 0, lastError: undefined };
+const fresh = {
+  pausedAt: 0,
+  failedInARow: 0,
+  failedOf: null,
+  calls: 0,
+  callsBefore: 0,
+  minuteAt: 0,
+  lastError: undefined,
+};
 const minuteMs = 60_000;
 
 /** A circuit breaker for each route: one that fails too often is paused, then probed with one call. */
@@ -74,11 +84,13 @@ export class RouteBreakers {
   }
 
   /**
-   * Whether the route counts as dead after that many consecutive failures. A route that is merely unhealthy is still better than
-   * none.
+   * Whether the route counts as dead for an account after that many consecutive failures. A route that is merely unhealthy is still
+   * better than none. Failures of one account alone may be due to its requests: others find out with a call of their own.
    */
-  isDead(route: string): boolean {
-    return (this.#routes.get(route)?.failedInARow ?? 0) >= this.#settings().breakerCalls;
+  isDead(route: string, owner: string): boolean {
+    const health = this.#routes.get(route);
+    if (health === undefined || health.failedInARow < this.#settings().breakerCalls) return false;
+    return health.failedOf === null || health.failedOf === owner;
   }
 
   /** Notes which routes other workers have paused, with ms: no others are. */
@@ -87,17 +99,18 @@ export class RouteBreakers {
     this.#pausedElsewhere = new Map([...routes].map(([route, ms]) => [route, now + ms]));
   }
 
-  /** Calls a route and records the outcome, whatever the state of its breaker. */
-  async call<T>(route: string, work: () => Promise<T>): Promise<T> {
+  /** Calls a route for an account and records the outcome, whatever the state of its breaker. */
+  async call<T>(route: string, owner: string, work: () => Promise<T>): Promise<T> {
     const health = this.#healthOf(route);
     startMinute(health);
     health.calls++;
+    const isProbe = health.breaker.state !== CircuitState.Closed && this.pauseMs(route) === 0;
     try {
       const result = await this.#execute(route, health, work);
       health.failedInARow = 0;
       return result;
     } catch (error) {
-      if (isRouteFailure(error)) health.failedInARow++;
+      if (isRouteFailure(error)) noteFailure(health, owner, isProbe);
       else if (isAnswer(error)) health.failedInARow = 0;
       if (error instanceof ApiError && !isCancelled(error) && !isCallersFault(error)) {
         health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
@@ -199,6 +212,12 @@ export class RouteBreakers {
     if (known !== undefined) this.#onChange(route, undefined);
     return health;
   }
+}
+
+function noteFailure(health: Health, owner: string, isProbe: boolean): void {
+  if (isProbe || health.failedInARow === 0) health.failedOf = owner;
+  else if (health.failedOf !== owner) health.failedOf = null;
+  health.failedInARow++;
 }
 
 function startMinute(health: Health): void {

@@ -42,11 +42,13 @@ export class RoutePlan {
   readonly #breakers: RouteBreakers;
   readonly #pool: VendorPool;
   readonly #settings: RoutingSettings;
+  readonly #owner: string;
   readonly #account: string | undefined;
   readonly #draw: Draw | undefined;
 
   /**
-   * @param account the only eligible one; undefined: any
+   * @param owner the account whose job it is
+   * @param account the vendor's only eligible one; undefined: any
    * @param draw by which a vendor's keys are chosen; undefined: in rotation
    */
   constructor(
@@ -54,6 +56,7 @@ export class RoutePlan {
     breakers: RouteBreakers,
     pool: VendorPool,
     settings: RoutingSettings,
+    owner: string,
     account?: string,
     draw?: Draw,
   ) {
@@ -61,6 +64,7 @@ export class RoutePlan {
     this.#breakers = breakers;
     this.#pool = pool;
     this.#settings = settings;
+    this.#owner = owner;
     this.#account = account;
     this.#draw = draw;
   }
@@ -68,14 +72,14 @@ export class RoutePlan {
   /**
    * The first call: the first healthy route with a key that is not cooling down. If there is none, the first route that is not
    * dead.
-   * @throws ApiError 503 if all are dead.
+   * @throws ApiError 503 if all are dead for the job's account.
    */
   first(): NextCall {
     const admitted = this.#routes.filter((route) => this.#breakers.admits(route.name));
     const route =
       admitted.find((planned) => this.#isWarm(planned)) ??
       admitted[0] ??
-      this.#routes.find(({ name }) => !this.#breakers.isDead(name));
+      this.#routes.find(({ name }) => !this.#breakers.isDead(name, this.#owner));
     if (route === undefined) throw this.#unavailable();
     return { target: this.#target(route), waitMs: 0 };
   }
@@ -185,41 +189,53 @@ const reserve = 10;
 const reservePerSecond = 1;
 /** Number of calls whose share may accumulate. */
 const savedCalls = 1000;
+/** For how long it is remembered how much each account has retried, in ms. */
+const rememberedMs = 100_000;
 
 /**
  * Bounds retries to a share of the calls: when everything fails, retries must not double the load on vendors in trouble. A
- * process with few calls may still retry occasionally.
+ * process with few calls may still retry occasionally. An account whose requests all fail would use up the retries of all, so as
+ * many as the reserve beyond them are for accounts that have retried little.
  */
 export class RetryBudget {
   readonly #share: () => number;
   readonly #now: () => number;
+  /** Retries that accounts have made of late beyond the share of their own calls. */
+  readonly #retried = new Map<string, number>();
   #balance = reserve;
   #refilledAt: number;
+  #forgottenAt: number;
 
   /** @param share retries for each call, such as 0.1 */
   constructor(share: () => number, now: () => number = () => performance.now()) {
     this.#share = share;
     this.#now = now;
     this.#refilledAt = now();
+    this.#forgottenAt = this.#refilledAt;
   }
 
-  /** Retries that are currently allowed; the next one needs a whole unit. */
+  /** Retries that all accounts are currently allowed; the next one needs a whole unit. */
   get balance(): number {
     this.#refill();
-    return this.#balance;
+    return Math.max(0, this.#balance);
   }
 
-  /** Credits a job's first call. */
-  deposit(): void {
+  /** Credits the first call of an account's job. */
+  deposit(owner: string): void {
     const share = this.#share();
     this.#balance = Math.min(this.#balance + share, Math.max(reserve, share * savedCalls));
+    const retried = this.#retried.size === 0 ? undefined : this.#retried.get(owner);
+    if (retried !== undefined) this.#retried.set(owner, Math.max(0, retried - share));
   }
 
-  /** Withdraws one retry; false if none remains. */
-  withdraw(): boolean {
+  /** Withdraws one retry of an account's job; false if none remains. */
+  withdraw(owner: string): boolean {
     this.#refill();
-    if (this.#balance < 1) return false;
+    const retried = this.#retried.get(owner) ?? 0;
+    const floor = retried > reserve - 1 ? 0 : -reserve;
+    if (this.#balance - 1 < floor) return false;
     this.#balance -= 1;
+    this.#retried.set(owner, retried + 1);
     return true;
   }
 
@@ -229,6 +245,9 @@ export class RetryBudget {
     this.#refilledAt = now;
     // The share earned by calls beyond the reserve is kept.
     if (this.#balance < reserve) this.#balance = Math.min(reserve, this.#balance + earned);
+    if (now - this.#forgottenAt < rememberedMs && now >= this.#forgottenAt) return;
+    this.#forgottenAt = now;
+    this.#retried.clear();
   }
 }
 

@@ -36,7 +36,9 @@ export interface CallLimits {
 export interface RoutedJob<T> {
   /** The routes that may serve it, from the catalogue. */
   readonly routes: readonly RoutedModel[];
-  /** The only eligible account, if something of the job is stored there. */
+  /** The account whose job it is. */
+  readonly owner: string;
+  /** The vendor's only eligible account, if something of the job is stored there. */
   readonly account?: string | undefined;
   /** What it shares with jobs that a vendor's prompt cache can serve with it, its account included; undefined: nothing. */
   readonly affinity?: string | undefined;
@@ -137,8 +139,8 @@ export class Router {
     const { affinity } = job;
     const draw = affinity === undefined ? undefined : (name: string) => rendezvous(affinity)(name);
     const routes = job.routes.length > 1 ? orderRoutes(job.routes, region, draw) : job.routes;
-    const plan = new RoutePlan(routes, this.#breakers, pool, this.#settings, job.account, draw);
-    this.#budget.deposit();
+    const plan = new RoutePlan(routes, this.#breakers, pool, this.#settings, job.owner, job.account, draw);
+    this.#budget.deposit(job.owner);
     let next = plan.first();
     for (let calls = 1; ; calls++) {
       const admitted = isLimited(pool, next.target) ? await this.#admit(job, plan, next) : undefined;
@@ -207,7 +209,7 @@ export class Router {
     }
     if (next === undefined || calls >= attempts) throw failure.error;
     if (Date.now() + next.waitMs >= job.deadlineAt) throw failure.error;
-    const isAllowed = this.#budget.withdraw();
+    const isAllowed = this.#budget.withdraw(job.owner);
     const { vendor } = target.routed.route;
     metrics.vendorRetries.inc({ vendor, reason: isAllowed ? failure.reason : 'over_budget' });
     if (!isAllowed) throw failure.error;
@@ -229,7 +231,7 @@ export class Router {
     try {
       // A route is healthy once its answer starts: a long answer must not hold up the breaker.
       const first = job.stream ? (): Promise<T | undefined> => Promise.race([call(), sink.started()]) : call;
-      const value = await this.#breakers.call(routeName(route), first);
+      const value = await this.#breakers.call(routeName(route), job.owner, first);
       const answer = job.stream ? await work : value;
       outcome = 'answered';
       if (target.account.refusal !== undefined) this.#options.pool.accept(target.account, route.model);

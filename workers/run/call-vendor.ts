@@ -102,6 +102,10 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     this.#run = run;
   }
 
+  get owner(): string {
+    return this.#run.job.account;
+  }
+
   get repeatable(): boolean {
     return repeatable[this.#run.job.capability];
   }

@@ -42,6 +42,7 @@ describe('the admission of calls within the limits of vendors', () => {
       breakers,
       pool,
       routingDefaults,
+      'somebody',
     );
     const demand = {
       inputTokens: 10,
