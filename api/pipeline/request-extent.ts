@@ -4,7 +4,7 @@ import type { Model } from '../../shared/catalogue/models.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { askedSearchContext } from '../../shared/money/cost.ts';
 import { isStandardTier, tierName } from '../../shared/money/service-tier.ts';
-import { chatFieldSupport, supportOf } from '../../shared/vendors/field-support.ts';
+import { chatFieldSupport, modelFieldSupport, supportOf } from '../../shared/vendors/field-support.ts';
 import { checkGivenFields } from './check-given-fields.ts';
 import type { Extent } from './parsed-request.ts';
 import { invalidParameter } from './request-fields.ts';
@@ -251,10 +251,10 @@ export interface ChatFieldRequirements {
  */
 export function checkChatFields(
   { chatFields, chatFieldNames = {} }: ChatFieldRequirements,
-  { id, vendorRow }: Pick<RoutedModel, 'id' | 'vendorRow'>,
+  { id, vendorRow, route }: Pick<RoutedModel, 'id' | 'vendorRow' | 'route'>,
   unsupported: UnsupportedParameters = 'refuse',
 ): readonly string[] {
-  const support = chatFieldSupport(vendorRow);
+  const support = unsupported === 'drop' ? modelFieldSupport(vendorRow, route.model) : chatFieldSupport(vendorRow);
   if (support === undefined) return [];
   const fields = chatFields.map((field) => {
     const type = /^response_format\.(.*)$/s.exec(field)?.[1];

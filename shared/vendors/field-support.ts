@@ -1,4 +1,5 @@
 import type { MediaCapability } from '../catalogue/media-fields.ts';
+import { anthropicModelTraits } from './anthropic-models.ts';
 import type { ChatFieldSupport, FieldSupport } from './vendor-description.ts';
 import { ownWire, type VendorRow } from './vendors.ts';
 
@@ -68,6 +69,21 @@ export function chatFieldSupport(row: VendorRow): ChatFieldSupport | undefined {
     known.set(row, found);
   }
   return found.support;
+}
+
+/**
+ * The same at one of the vendor's models, some of which refuse more than their vendor does: for callers who prefer an answer without
+ * such fields. A model may take one of these values, such as a temperature above 1 in place of its default.
+ */
+export function modelFieldSupport(row: VendorRow, model: string): ChatFieldSupport | undefined {
+  const support = chatFieldSupport(row);
+  if (row.dialect !== 'anthropic' && !(row.dialect === 'bedrock' && /anthropic\.claude/.test(model))) return support;
+  const { samples, thinking } = anthropicModelTraits(model);
+  return {
+    ...support,
+    ...(samples === 'by_defaults' && { temperature: 'rejected', top_p: 'rejected', top_k: 'rejected' }),
+    ...(thinking === 'none' && { reasoning_effort: 'rejected' }),
+  };
 }
 
 /** Whether a vendor takes Anthropic's own words for how much to think, `thinking` and `output_config`, as they are. */

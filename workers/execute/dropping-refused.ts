@@ -1,14 +1,17 @@
 import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
-import { chatFieldSupport, givenChatFields, supportOf } from '../../shared/vendors/field-support.ts';
+import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { givenChatFields, modelFieldSupport, supportOf } from '../../shared/vendors/field-support.ts';
 import type { ChatFieldSupport } from '../../shared/vendors/vendor-description.ts';
-import type { VendorRow } from '../../shared/vendors/vendors.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
-/** Wraps the vendor for callers who prefer an answer without the fields that it rejects: they are removed from its chats. */
-export function droppingRefused(vendor: Vendor, row: VendorRow): Vendor {
+/** Wraps the vendor for callers who prefer an answer without the fields that it, or the model, rejects: they are removed from its chats. */
+export function droppingRefused(
+  vendor: Vendor,
+  { vendorRow, route }: Pick<RoutedModel, 'vendorRow' | 'route'>,
+): Vendor {
   const { chat } = vendor;
-  const support = chatFieldSupport(row);
+  const support = modelFieldSupport(vendorRow, route.model);
   if (chat === undefined || support === undefined) return vendor;
   return {
     ...vendor,

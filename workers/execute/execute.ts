@@ -14,9 +14,7 @@ import { withoutThoughts } from './without-hints.ts';
 
 /** A chat completion, a legacy one, a response, a message or its token count: all are jobs of the chat models. */
 export const executeChat: Execute = async (asked) => {
-  const execution = asked.dropsUnsupported
-    ? { ...asked, vendor: droppingRefused(asked.vendor, asked.row.vendorRow) }
-    : asked;
+  const execution = asked.dropsUnsupported ? { ...asked, vendor: droppingRefused(asked.vendor, asked.row) } : asked;
   const { endpoint, vendor, call, sink } = execution;
   if (endpoint === 'completions') return await executeCompletion(execution);
   if (endpoint === 'responses') return await executeResponse(execution);

@@ -23,14 +23,31 @@ const refused: readonly (readonly [path: string, request: Fields, param: string]
   ['/v1/responses', { input: 'Hello', include: ['message.output_text.logprobs'] }, 'include'],
 ];
 
+/** Of a Claude. */
+const message = { type: 'message', content: [{ type: 'text', text: 'Hi' }], stop_reason: 'end_turn', usage: {} };
+
+/** A request of each endpoint to a Claude, with fields that only some of them take. */
+const sampled: readonly (readonly [path: string, request: Fields])[] = [
+  ['/v1/chat/completions', { messages }],
+  ['/v1/completions', { prompt: 'Hello' }],
+  ['/v1/messages', { messages, max_tokens: 16 }],
+  ['/v1/responses', { input: 'Hello' }],
+];
+
 describe('parameters that a vendor does not support', () => {
   let gateway: TestGateway;
   let vendor: FixtureVendor;
   before(async () => {
     vendor = await startFixtureVendor();
-    gateway = await TestGateway.start({ settings: { GROQ_API_KEY: 'a-key', GROQ_BASE_URL: vendor.baseUrl } });
-    vendor.answer((response, { body }) => {
-      if (body.includes('"stream":true'))
+    gateway = await TestGateway.start({
+      settings: {
+        ...{ GROQ_API_KEY: 'a-key', GROQ_BASE_URL: vendor.baseUrl },
+        ...{ ANTHROPIC_API_KEY: 'a-key', ANTHROPIC_BASE_URL: vendor.baseUrl },
+      },
+    });
+    vendor.answer((response, { body, url }) => {
+      if (url === '/v1/messages') sendJson(response, 200, JSON.stringify(message));
+      else if (body.includes('"stream":true'))
         sendStream(response, [events([...(streams['plain text'] ?? []), usageChunk])]);
       else sendJson(response, 200, JSON.stringify(completion));
     });
@@ -67,6 +84,24 @@ describe('parameters that a vendor does not support', () => {
       const { model: name, temperature, ...rest } = sent();
       assert.deepEqual([name, temperature], ['llama-3.1-8b-instant', 0.5]);
       for (const field of ['n', 'logprobs', 'logit_bias', 'include']) assert.equal(field in rest, false, field);
+    });
+  }
+
+  for (const [path, request] of sampled) {
+    test(`POST ${path} drops and names what only some models of the vendor refuse, for a key with unsupported_parameters: drop`, async () => {
+      const key = await makeApiKey(gateway, { unsupportedParameters: 'drop' });
+      const sampling = { temperature: 0.5, top_p: 0.9 };
+      const dropped = await post(path, { model: 'claude-opus-4-8', ...request, ...sampling }, key);
+      assert.equal(dropped.status, 200, await dropped.clone().text());
+      assert.equal(dropped.headers.get('x-sluice-ignored'), 'temperature, top_p');
+      for (const field of Object.keys(sampling)) assert.equal(field in sent(), false, field);
+      const taken = await post(path, { model: 'claude-haiku-4-5', ...request, temperature: 0.5 }, key);
+      assert.equal(taken.headers.get('x-sluice-ignored'), null);
+      assert.equal(sent().temperature, 0.5);
+      const asked = vendor.requests.length;
+      const refusedOne = await post(path, { model: 'claude-opus-4-8', ...request, ...sampling });
+      assert.equal(refusedOne.status, 400);
+      assert.equal(vendor.requests.length, asked);
     });
   }
 

@@ -62,9 +62,10 @@ describe('chats with fields that their vendor rejects', () => {
   }
 
   it('a dropped service tier is not charged: a vendor that names none has used its standard one', async () => {
-    const { vendorRow } = row;
+    const { vendorRow, route } = row;
     const fields = { ...vendorRow.chat?.fields, service_tier: 'rejected' as const };
-    const dropping = droppingRefused(vendor, { ...vendorRow, chat: { ...vendorRow.chat, fields } });
+    const withoutTier = { ...vendorRow, chat: { ...vendorRow.chat, fields } };
+    const dropping = droppingRefused(vendor, { vendorRow: withoutTier, route });
     const request = JSON.stringify({ messages, service_tier: 'priority' });
     for (const [said, tier] of [
       [undefined, 'default'],

@@ -1,6 +1,6 @@
+import type { AnthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import type { AnthropicModelTraits } from './models.ts';
 
 /** The thinking that a request allows the model. */
 export interface AnthropicThinking {

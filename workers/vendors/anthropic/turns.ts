@@ -2,11 +2,11 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
+import type { AnthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { CallIds } from './call-ids.ts';
 import { type AnthropicBlock, cacheMark, isSaid, toAllBlocks, toAnthropicBlocks } from './content.ts';
-import type { AnthropicModelTraits } from './models.ts';
 
 /** An entry of `messages`. */
 export interface AnthropicTurn {

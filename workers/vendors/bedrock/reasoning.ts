@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
-import { type AnthropicModelTraits, anthropicModelTraits } from '../anthropic/models.ts';
+import { type AnthropicModelTraits, anthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { isThinking, toAnthropicThinking } from '../anthropic/thinking.ts';
 import { mustCall } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';

@@ -1,8 +1,8 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { tierName } from '../../../shared/money/service-tier.ts';
+import { anthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
-import { anthropicModelTraits } from '../anthropic/models.ts';
 import { anthropicSampling, anthropicStops, jsonSchemaOf, stopTexts } from '../anthropic/request.ts';
 import { toAnthropicSchema } from '../anthropic/schema.ts';
 import { requestText } from '../request-body.ts';
