@@ -63,7 +63,7 @@ export const openAiCompatible: readonly VendorDescription[] = [
       textParts: false,
       // https://api-docs.deepseek.com/guides/thinking_mode; all of them: https://github.com/vercel/ai/pull/14740
       needsReasoning: 'with_tools',
-      disablesThinking: true,
+      disablesThinking: /^/,
       fields: {
         ...each('ignored', ...hints, ...penalties, 'seed'),
         ...each('rejected', 'n', 'logit_bias', 'response_format.json_schema'),
@@ -173,6 +173,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
       developerRole: false,
       // https://github.com/MoonshotAI/kimi-agent-sdk/issues/169
       needsReasoning: 'of_calls',
+      // 2.7 always thinks: "invalid thinking: only type=enabled is allowed for this model"
+      disablesThinking: /^kimi-k2\.[56]/i,
     },
   }),
   // https://docs.bigmodel.cn; https://java.agentscope.io/v2/en/integration/model/glm, "Compatibility notes"
@@ -182,6 +184,8 @@ export const openAiCompatible: readonly VendorDescription[] = [
       renamed: olderLimit,
       streamOptions: false,
       developerRole: false,
+      // https://docs.bigmodel.cn/cn/guide/capabilities/thinking: from 5.2 on they have efforts, and the newest always think.
+      disablesThinking: /^glm-(?:4|5(?!\.[2-9]))/i,
       fields: { ...each('ignored', ...penalties), ...each('rejected', 'tool_choice') },
     },
   }),

@@ -35,8 +35,8 @@ export interface ChatDeviations {
    * may drop it, so a placeholder stands for it. Left out: none.
    */
   readonly needsReasoning?: 'of_calls' | 'with_tools';
-  /** `true`: it is told not to think by `thinking`, of the type `disabled`, as it has no effort `none`. */
-  readonly disablesThinking?: true;
+  /** The models, by the vendor's names, that are told not to think by `thinking`, of the type `disabled`, as they have no effort `none`. */
+  readonly disablesThinking?: RegExp;
   /**
    * Its limit of output tokens does not count the reasoning. That has a limit of its own, `thinking_budget`, with these models, by
    * the vendor's names; others may pass over it.

@@ -28,7 +28,7 @@ function refusedAt(name: string, { messages, tools: given, thinking }: Fields): 
 }
 
 /** What a vendor that thinks is sent. @throws ApiError when it refuses that */
-async function sentTo(name: string, request: string, endpoint = 'chat'): Promise<Fields> {
+async function sentTo(name: string, request: string, endpoint = 'chat', model = 'm'): Promise<Fields> {
   const server = await startFixtureVendor();
   const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
   server.answer((response, { body }) => {
@@ -37,8 +37,8 @@ async function sentTo(name: string, request: string, endpoint = 'chat'): Promise
     if (at >= 0) sendJson(response, 400, errorBody(message, null, 'invalid_request_error'));
     else sendJson(response, 200, JSON.stringify(completion));
   });
-  const row = madeUpModel({ id: 'm', capability: 'chat', chat: { hints: true, effort: true } }, name);
-  const call = callOf({ model: 'm', stream: false, request });
+  const row = madeUpModel({ id: model, capability: 'chat', chat: { hints: true, effort: true } }, name);
+  const call = callOf({ model, stream: false, request });
   try {
     await executeChat({ vendor, row, endpoint, keep: false, call, sink: collect() });
   } finally {
@@ -106,7 +106,7 @@ describe('vendors that refuse answers without their reasoning', () => {
     }
   });
 
-  it('no effort is no thinking at DeepSeek, unless the caller says otherwise in its own field', async () => {
+  it('no effort is no thinking at DeepSeek, Moonshot and Zhipu, unless the caller says otherwise in its own field', async () => {
     const messages = [turns[0]];
     for (const [fields, expected] of [
       [{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
@@ -114,8 +114,29 @@ describe('vendors that refuse answers without their reasoning', () => {
       [{ reasoning_effort: 'none', thinking: { type: 'enabled' } }, { thinking: { type: 'enabled' } }],
       [{ thinking: { type: 'disabled' } }, { thinking: { type: 'disabled' } }],
     ]) {
-      const { model: _, messages: __, ...sent } = await sentTo('deepseek', JSON.stringify({ messages, ...fields }));
-      assert.deepEqual(sent, expected);
+      const request = JSON.stringify({ messages, ...fields });
+      for (const [name, model] of [
+        ['deepseek', 'deepseek-flash'],
+        ['moonshot', 'kimi-k2.6'],
+        ['zhipu', 'glm-4.7'],
+        ['zhipu', 'glm-5-turbo'],
+      ] as const) {
+        const { model: _, messages: __, ...sent } = await sentTo(name, request, 'chat', model);
+        assert.deepEqual(sent, expected, model);
+      }
+    }
+    // Those that have the effort, or refuse to be without thinking, are sent it.
+    for (const [name, model] of [
+      ['zhipu', 'glm-5.2'],
+      ['moonshot', 'kimi-k2.7-code'],
+    ] as const) {
+      const { reasoning_effort: effort, thinking } = await sentTo(
+        name,
+        JSON.stringify({ messages, reasoning_effort: 'none' }),
+        'chat',
+        model,
+      );
+      assert.deepEqual([effort, thinking], ['none', undefined], model);
     }
   });
 });

@@ -96,7 +96,7 @@ describe("a message of the user behind a tool's result at Mistral", () => {
 
   it('the deviation works without any other', () => {
     const messages = ['user', 'tool', 'user'].map((role) => ({ role, ...(role === 'tool' && { tool_call_id: one }) }));
-    const adapted = adaptRequest({ userAfterTool: false })?.(JSON.stringify({ messages })) ?? assert.fail();
+    const adapted = adaptRequest({ userAfterTool: false })?.(JSON.stringify({ messages }), 'm') ?? assert.fail();
     const roles = JSON.parse(adapted).messages.map(({ role }: Fields) => role);
     assert.deepEqual(roles, ['user', 'tool', 'assistant', 'user']);
   });

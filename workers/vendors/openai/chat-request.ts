@@ -11,7 +11,7 @@ import { withReasoningDetails } from './reasoning-details.ts';
  * Hints are left out, and so are rejected fields with their default value. Only a request that may contain any of this is parsed.
  * The function throws an ApiError 400 for a field that the vendor rejects (the api does so earlier, for the first vendor).
  */
-export function adaptRequest(deviations: ChatDeviations): ((request: string) => string) | undefined {
+export function adaptRequest(deviations: ChatDeviations): ((request: string, model: string) => string) | undefined {
   const {
     renamed = {},
     fields = {},
@@ -40,14 +40,14 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string) => 
   if (deviations.userAfterTool === false) texts.push('"tool_call_id"\\s*:');
   if (texts.length === 0) return undefined;
   const mayDeviate = new RegExp(texts.join('|'));
-  return (request) => {
+  return (request, model) => {
     if (!mayDeviate.test(request)) return request;
     const chat = parseExact(request);
     if (!isObject(chat)) return request;
     refuse(chat, fields);
     for (const field of unknown) delete chat[field];
     for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
-    if (disablesThinking) disableThinking(chat);
+    if (disablesThinking?.test(model)) disableThinking(chat);
     if (needsReasoning !== undefined) addReasoning(chat, needsReasoning);
     if (Array.isArray(chat.messages)) {
       const messages = chat.messages.map((message) => adaptMessage(message, deviations));

@@ -19,7 +19,7 @@ export interface CompletionKind {
   /** Whether a chunk's choice adds text in the field that a TokenTemplate uses. */
   readonly hasToken: (choice: JsonObject) => boolean;
   /** Translates the request's text into the vendor's own fields; undefined: it passes unread. */
-  readonly adaptRequest?: ((request: string) => string) | undefined;
+  readonly adaptRequest?: ((request: string, model: string) => string) | undefined;
   /** Converts a vendor's answers to OpenAI's own shape. @param request as the caller made it */
   readonly shapeFor: (request: RequestBody) => AnswerShape;
   /** `false`: a stream's usage comes unrequested. */
@@ -37,7 +37,7 @@ export function completionMethod(
   const { path } = kind;
   const complete: VendorMethod = async (call, sink) => {
     const { model, stream: isStream, signal, silenceMs } = call;
-    const request = kind.adaptRequest?.(requestText(call.request)) ?? call.request;
+    const request = kind.adaptRequest?.(requestText(call.request), model) ?? call.request;
     const body = composeRequest({ model, stream: isStream, request, asksUsage: kind.asksUsage });
     const shape = kind.shapeFor(call.request);
     let stream: ChunkStream | undefined;
