@@ -11,6 +11,8 @@ export interface Quantities {
   readonly characters?: number | undefined;
 }
 
+type Usage = Readonly<Record<string, unknown>>;
+
 /** Unit of the sums: a millionth of a nano-dollar, so that thousandths and fractions of seconds stay integers. */
 const scale = 1_000_000n;
 /** Token prices are per thousand. */
@@ -22,20 +24,24 @@ const maxCost = BigInt(Number.MAX_SAFE_INTEGER);
  * @param prices of the route that served it
  * @param usage as its vendor reported it, or as estimated; see `readTokenCounts`
  * @param fee request facts that determine prices of requests and images, and of what is written to a cache
+ * @param calls what `usage` is the sum of: prices by length are those of each call
  * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known. It is recorded as
  * null, and nothing is charged.
  */
 export function costOf(
   prices: Prices | undefined,
-  usage: Readonly<Record<string, unknown>> | null,
+  usage: Usage | null,
   quantities: Quantities = {},
   fee: FeeFacts = {},
+  calls: readonly Usage[] = usage === null ? [] : [usage],
 ): number | undefined {
   if (prices === undefined) return undefined;
   const isOfImages = quantities.images !== undefined;
-  const counts = usage === null ? undefined : readTokenCounts(usage, isOfImages, fee.hourCache);
+  const costs = hasTokenPrice(prices)
+    ? calls.map((call) => costOfTokens(prices, readTokenCounts(call, isOfImages, fee.hourCache)))
+    : [];
   const parts = [
-    hasTokenPrice(prices) ? counts && costOfTokens(prices, counts) : undefined,
+    ...costs,
     costOfEach(imagePrice(prices, fee), quantities.images),
     costOfEach(prices.character, quantities.characters),
     costOfSeconds(prices.second, quantities.seconds ?? secondsOf(usage)),
@@ -64,7 +70,8 @@ export function savedBy(prices: Prices | undefined, counts: Pick<TokenCounts, 'i
   return Number(saved < maxCost ? saved : maxCost);
 }
 
-function costOfTokens(prices: Prices, counts: TokenCounts): bigint {
+function costOfTokens(prices: Prices, counts: TokenCounts | undefined): bigint | undefined {
+  if (counts === undefined) return undefined;
   const { input, cached, written, writtenForHour, audio, pictures, output, images } = counts;
   const price = tokenPrices(prices, priceAbove(prices, input));
   return (
@@ -108,7 +115,7 @@ function product(count: number, price: number): bigint {
 }
 
 /** The duration in a transcription's usage of type `duration`. */
-function secondsOf(usage: Readonly<Record<string, unknown>> | null): number | undefined {
+function secondsOf(usage: Usage | null): number | undefined {
   return typeof usage?.seconds === 'number' ? usage.seconds : undefined;
 }
 

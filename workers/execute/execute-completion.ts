@@ -41,14 +41,14 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };
   });
-  const usage = sumOfAll(
-    answers.map((answer) => answer.usage),
-    false,
-  );
+  const usages = answers.map((answer) => answer.usage);
+  const usage = sumOfAll(usages, false);
+  const calls = usage === null ? undefined : usages.filter((each) => each !== null);
   const tier = new Set(answers.map((answer) => answer.tier));
-  if (call.stream) return { body: JSON.stringify({ usage }), usage, tier };
+  const counted = { usage, ...(calls && { calls }), tier };
+  if (call.stream) return { body: JSON.stringify({ usage }), ...counted };
   const choices = answers.flatMap((answer) => answer.choices).sort((one, other) => one.index - other.index);
-  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), usage, tier };
+  return { body: JSON.stringify({ choices, ...(usage !== null && { usage }) }), ...counted };
 }
 
 /** The names of a chat's fields in a completion, if they differ. */

@@ -48,7 +48,7 @@ type ChargedRow = Pick<RoutedModel, 'prices'> & Partial<Pick<RoutedModel, 'chat'
 export function chargeFor(
   row: ChargedRow | undefined,
   job: Pick<QueuedJob, 'fee'> & Partial<Pick<QueuedJob, 'endpoint'>>,
-  answer: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
+  answer: Pick<JobAnswer, 'usage' | 'calls' | 'quantities' | 'tier'>,
 ): Charge {
   // Vendors count for free. It has no usage, and a cost that is not known is what was held.
   if (job.endpoint === 'messages.count_tokens') return nothing;
@@ -70,7 +70,7 @@ export function chargeForInterrupted(
 function chargeAt(
   row: ChargedRow | undefined,
   { fee }: Pick<QueuedJob, 'fee'>,
-  { usage, quantities, tier }: Pick<JobAnswer, 'usage' | 'quantities' | 'tier'>,
+  { usage, calls, quantities, tier }: Pick<JobAnswer, 'usage' | 'calls' | 'quantities' | 'tier'>,
   isInterrupted: boolean,
 ): Charge {
   const { prices } = row ?? {};
@@ -81,7 +81,7 @@ function chargeAt(
   // A vendor that refuses hints was not sent the mark of an hour.
   const isMarkSent = row?.chat?.hints !== false && row?.vendorRow?.chat?.hints !== false;
   const fees = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
-  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees) });
+  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees, calls) });
   const said = isPlain ? [] : [...(tier instanceof Set ? tier : [tier])].map(tierName);
   const facts = { asked: fee?.tier, said, auto: row?.vendorRow?.autoTier, isInterrupted };
   const charged = isPlain
@@ -93,10 +93,15 @@ function chargeAt(
   return {
     usage: shown === null ? undefined : JSON.stringify(shown),
     cost: charged.cost,
-    saved: savedBy(charged.prices, counts),
+    saved: calls === undefined ? savedBy(charged.prices, counts) : savedByAll(charged.prices, calls),
     tokens: sumOf(counts),
     counts,
   };
+}
+
+/** What the vendor's cache saved in several calls. */
+function savedByAll(prices: PricedTier['prices'], calls: NonNullable<JobAnswer['calls']>): number {
+  return calls.reduce((sum, usage) => sum + savedBy(prices, readTokenCounts(usage, false)), 0);
 }
 
 /**

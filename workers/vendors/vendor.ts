@@ -94,6 +94,8 @@ export interface VendorAnswer<Body extends AnswerBody = string> {
   /** What the bytes of the body lie in: released when the body is stored. Left out: nothing, or what others read, too. */
   readonly memory?: Buffer;
   readonly usage: VendorUsage;
+  /** The usages of several calls, whose sum it is; left out: of one. */
+  readonly calls?: readonly NonNullable<VendorUsage>[];
   /** Other billed quantities; omitted if only tokens are billed. */
   readonly quantities?: Quantities;
   /** What the vendor says of the service tier that it has used, as it came, of several calls in a set; left out: nothing. */

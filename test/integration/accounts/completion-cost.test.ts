@@ -9,9 +9,10 @@ import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/
 
 const path = '/v1/completions';
 /** In nano-dollars for a token. */
-const [inputPrice, outputPrice] = [10_000, 10_000];
+const [inputPrice, outputPrice, cachedPrice] = [10_000, 10_000, 1000];
 /** What a vendor counts for a chat of one letter: its role, and what stands before the answer, too. */
 const tokensOfChat = 8;
+const cachedOfChat = 2;
 
 describe('what legacy completions cost', () => {
   let records: JobRecords;
@@ -19,7 +20,8 @@ describe('what legacy completions cost', () => {
   before(async () => {
     vendor = await startFixtureVendor();
     vendor.answer((response, { url = '' }) => {
-      const usage = { prompt_tokens: tokensOfChat, completion_tokens: 1, total_tokens: tokensOfChat + 1 };
+      const details = { prompt_tokens_details: { cached_tokens: cachedOfChat } };
+      const usage = { prompt_tokens: tokensOfChat, completion_tokens: 1, total_tokens: tokensOfChat + 1, ...details };
       const said = url.endsWith('/chat/completions') ? { message: { role: 'assistant', content: 'b' } } : { text: 'b' };
       const choices = [{ index: 0, logprobs: null, finish_reason: 'stop', ...said }];
       sendJson(response, 200, JSON.stringify({ id: 'theirs', object: 'any', created: 1, choices, usage }));
@@ -30,6 +32,15 @@ describe('what legacy completions cost', () => {
         vendors: { pen: { like: 'openai', base_url: vendor.baseUrl, api_keys: ['any'] } },
         models: {
           talker: { ...model, routes: [{ vendor: 'pen', model: 'talker' }] },
+          long: {
+            ...model,
+            prices: {
+              ...model.prices,
+              cached_input: 1,
+              above: [{ tokens: 100, input: 20, cached_input: 2, output: 20 }],
+            },
+            routes: [{ vendor: 'pen', model: 'long' }],
+          },
           writer: { ...model, legacy_completions: true, routes: [{ vendor: 'pen', model: 'writer' }] },
         },
       },
@@ -83,6 +94,16 @@ describe('what legacy completions cost', () => {
     const expected = prompt.length * (tokensOfChat * inputPrice + outputPrice);
     assert.equal(cost, expected);
     await eventually(async () => assert.deepEqual(((m) => [m.held, m.charged])(await money()), [0, expected]));
+  });
+
+  it('a completion of many short prompts has the price of short requests, which its vendor asks for each of them', async () => {
+    const prompt = Array.from({ length: 20 }, () => 'a');
+    const response = await records.post({ model: 'long', prompt, max_tokens: 1 }, {}, { path });
+    assert.equal(response.status, 200, await response.text());
+    const { cost, saved, input_tokens: input } = await records.ended(jobIdOf(response));
+    assert.equal(input, 20 * tokensOfChat, 'together they are long');
+    const expected = 20 * cachedOfChat * (inputPrice - cachedPrice);
+    assert.deepEqual([cost, saved], [20 * (tokensOfChat * inputPrice + outputPrice) - expected, expected]);
   });
 
   it('a completion with echo that is cut is charged what its prompts have said, whatever a prompt without a call is', async () => {
