@@ -230,6 +230,43 @@ describe('the console', () => {
     await context.close();
   });
 
+  test('the console keeps what is typed of a new key over a reload and the end of a session, for its user alone', async () => {
+    const context = await browser.context(gateway.url);
+    const page = await openPage(context);
+    await signUp(page, 'eve@example.com');
+    await page.goto('/console/keys?create=true');
+    const form = page.getByRole('dialog', { name: 'Create an API key' });
+    await form.getByLabel('Name').fill('Typed for long');
+    await form.getByLabel('Requests per minute').fill('55');
+    await page.reload();
+    assert.equal(await form.getByLabel('Name').inputValue(), 'Typed for long');
+    const signInAs = async (email: string): Promise<void> => {
+      await page.getByLabel('E-mail').fill(email);
+      await page.locator('input[name=password]').fill('correct horse battery');
+      await page.keyboard.press('Enter');
+      await form.waitFor();
+    };
+    const send = form.getByRole('button', { name: 'Create key' });
+    await context.clearCookies();
+    await send.click();
+    await page.getByText('Your session has ended.').waitFor();
+    await signInAs('eve@example.com');
+    assert.equal(await form.getByLabel('Requests per minute').inputValue(), '55');
+    await send.click();
+    await page.getByTestId('new-key').waitFor();
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    assert.equal(await form.getByLabel('Name').inputValue(), '', 'what was sent is no longer kept');
+    await form.getByLabel('Name').fill('Of Eve');
+    await context.clearCookies();
+    await send.click();
+    await page.getByText('Your session has ended.').waitFor();
+    await signInAs('ada@example.com');
+    assert.equal(await form.getByLabel('Name').inputValue(), '', 'another user does not see it');
+    assert.deepEqual(page.troubles, []);
+    await context.close();
+  });
+
   test('the console shows in every tab of a browser who is signed in now, and nothing to nobody', async () => {
     const context = await browser.context(gateway.url);
     const [one, other] = [await openPage(context), await openPage(context)];

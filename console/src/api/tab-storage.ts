@@ -52,7 +52,8 @@ function forget(): void {
   }
 }
 
-function forgetInTab(name: string): void {
+/** Forgets one stored text. */
+export function forgetInTab(name: string): void {
   try {
     sessionStorage.removeItem(prefix + name);
   } catch {

@@ -4,10 +4,11 @@ import { useState } from 'react';
 import type { ApiKey, KeyCalls, NewApiKey } from '../../api/keys.ts';
 import { Dialog } from '../../components/dialog.tsx';
 import { FormError } from '../../components/error-panel.tsx';
+import { useKeptForm } from '../../components/use-kept-form.ts';
 import { KeyForm } from './key-form.tsx';
 import { changesOf, emptyKeyForm, keyFormOf, keyValuesOf } from './key-form-values.ts';
 
-/** Creates a key; `onCreated` gets it with its text. */
+/** Creates a key; `onCreated` gets it with its text. What is typed stays until the key is created or the dialog closed. */
 export function CreateKeyDialog({
   calls,
   onClose,
@@ -17,17 +18,29 @@ export function CreateKeyDialog({
   onClose: () => void;
   onCreated: (key: NewApiKey) => void;
 }) {
-  const create = useMutation({ mutationFn: calls.create, onSuccess: onCreated });
+  const { initial, keep, forget } = useKeptForm(`new-key-1 of ${calls.listPath}`, emptyKeyForm);
+  const create = useMutation({
+    mutationFn: calls.create,
+    onSuccess: (key) => {
+      forget();
+      onCreated(key);
+    },
+  });
+  const close = (): void => {
+    forget();
+    onClose();
+  };
   return (
-    <Dialog onClose={onClose} title="Create an API key" size="lg">
+    <Dialog onClose={close} title="Create an API key" size="lg">
       <KeyForm
-        initial={emptyKeyForm}
+        initial={initial}
+        onTyped={keep}
         hasKinds={calls.hasKinds}
         submitLabel="Create key"
         error={create.error}
         isPending={create.isPending}
         onSubmit={(values) => create.mutate(keyValuesOf(values))}
-        onCancel={onClose}
+        onCancel={close}
       />
     </Dialog>
   );

@@ -12,7 +12,7 @@ import {
   TextInput,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useRef, useState } from 'react';
 import { allModelsQuery } from '../../api/models.ts';
 import { FormError } from '../../components/error-panel.tsx';
 import { BehaviourFields } from './behaviour-fields.tsx';
@@ -26,6 +26,7 @@ export function KeyForm({
   submitLabel,
   error,
   isPending,
+  onTyped,
   onSubmit,
   onCancel,
 }: {
@@ -35,11 +36,19 @@ export function KeyForm({
   submitLabel: string;
   error: unknown;
   isPending: boolean;
+  /** Gets the values after each change. */
+  onTyped?: (values: KeyFormValues) => void;
   onSubmit: (values: KeyFormValues) => void;
   onCancel: () => void;
 }) {
   const [values, setValues] = useState(initial);
-  const onChange = (change: Partial<KeyFormValues>): void => setValues((before) => ({ ...before, ...change }));
+  // What is typed next need not wait for this to be drawn.
+  const latest = useRef(initial);
+  const onChange = (change: Partial<KeyFormValues>): void => {
+    latest.current = { ...latest.current, ...change };
+    setValues(latest.current);
+    onTyped?.(latest.current);
+  };
   return (
     <form
       onSubmit={(event) => {
