@@ -1,6 +1,7 @@
 import { authProblem } from './auth-problem.ts';
 import { queryClient } from './query-client.ts';
 import { RequestError, request } from './request.ts';
+import { tellOtherTabs } from './session.ts';
 import { settingsQuery } from './settings.ts';
 import { forgetKept } from './tab-storage.ts';
 
@@ -23,14 +24,6 @@ async function post<Answer>(path: string, body: unknown = {}): Promise<Answer> {
   }
 }
 
-/** The other tabs of this browser, which have the same session. */
-const otherTabs = new BroadcastChannel('sluice-session');
-otherTabs.onmessage = () => {
-  // What is shown is read anew, by whoever is signed in now; without a session that leads to the sign-in.
-  queryClient.removeQueries({ type: 'inactive' });
-  void queryClient.invalidateQueries();
-};
-
 /** Clears cached data, which belongs to the previously signed-in user, here and in other tabs. */
 async function andForget<Answer>(answer: Promise<Answer>): Promise<Answer> {
   const done = await answer;
@@ -42,7 +35,7 @@ function forgetUser(): void {
   // What the sign-in page shows belongs to nobody, and may be loading for it now.
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== settingsQuery.queryKey[0] });
   queryClient.getMutationCache().clear();
-  otherTabs.postMessage('changed');
+  tellOtherTabs();
 }
 
 /** Result of a correct password: with `twoFactorRedirect` a code is still required. */

@@ -1,4 +1,5 @@
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
+import { queryClient } from './query-client.ts';
 import { request } from './request.ts';
 
 interface SessionUser {
@@ -24,11 +25,31 @@ export interface Session {
 
 export const sessionQuery = queryOptions({
   queryKey: ['/session'],
-  queryFn: ({ signal }) => request<Session>('GET', '/session', { signal }),
+  queryFn: async ({ signal }) => {
+    const session = await request<Session>('GET', '/session', { signal });
+    // A sign-in by an identity provider ends in a new page, which does not know that it is one.
+    tellOtherTabs(session.user.id);
+    return session;
+  },
   staleTime: 30_000,
   // Keeps the balance in the header up to date.
   refetchInterval: 60_000,
 });
+
+/** The other tabs of this browser, which have the same session. */
+const otherTabs = new BroadcastChannel('sluice-session');
+otherTabs.onmessage = ({ data: user }) => {
+  const shown = queryClient.getQueryData(sessionQuery.queryKey)?.user.id;
+  if (user !== undefined && (shown === undefined || shown === user)) return;
+  // What is shown is read anew, by whoever is signed in now; without a session that leads to the sign-in.
+  queryClient.removeQueries({ type: 'inactive' });
+  void queryClient.invalidateQueries();
+};
+
+/** Makes the other tabs show who is signed in now. @param user if known: tabs that show this user stay as they are */
+export function tellOtherTabs(user?: string): void {
+  otherTabs.postMessage(user);
+}
 
 /** The session of a page inside the shell: always present, as the shell's route has loaded it. */
 export function useSession(): Session {
