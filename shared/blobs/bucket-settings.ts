@@ -1,3 +1,20 @@
+import { z } from 'zod';
+
+/** Files that Secrets are made of often end with a line feed. */
+const credential = z
+  .string()
+  .trim()
+  .regex(/^[\x21-\x7e]*$/, 'must be printable characters of ASCII, without spaces');
+
+/** Settings of a bucket, named as in the AWS SDKs but for its URL. */
+export const bucketSettings = {
+  BLOBS_URL: z.string().optional(),
+  AWS_ACCESS_KEY_ID: credential.optional(),
+  AWS_SECRET_ACCESS_KEY: credential.optional(),
+  AWS_SESSION_TOKEN: credential.optional(),
+  AWS_REGION: z.string().trim().optional(),
+};
+
 /** A bucket of an S3-compatible store and its connection settings. */
 export interface BucketSettings {
   readonly bucket: string;

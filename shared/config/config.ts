@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { type BucketSettings, readBucketSettings } from '../blobs/bucket-settings.ts';
+import { type BucketSettings, bucketSettings, readBucketSettings } from '../blobs/bucket-settings.ts';
 import type { Capability } from '../capabilities/capability.ts';
 import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.ts';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
@@ -16,6 +16,7 @@ import {
   type DefaultModels,
   defaultModels,
   isLoopback,
+  listenAddress,
   publicUrls,
   type TrustedProxies,
   trustedProxies,
@@ -52,16 +53,12 @@ const origins = z
 
 const settings = z.object({
   PORT: whole(0, 65_535).default(8080),
-  HOST: z.string().default('127.0.0.1'),
+  HOST: listenAddress.default('127.0.0.1'),
   PUBLIC_URL: publicUrls.default([]),
   TRUST_PROXY: trustedProxies.default(0),
   SLUICE_DATA_DIR: z.string().default('./data'),
   ...redisSettings,
-  BLOBS_URL: z.string().optional(),
-  AWS_ACCESS_KEY_ID: z.string().optional(),
-  AWS_SECRET_ACCESS_KEY: z.string().optional(),
-  AWS_SESSION_TOKEN: z.string().optional(),
-  AWS_REGION: z.string().optional(),
+  ...bucketSettings,
   SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   SLUICE_BOOTSTRAP_KEY: headerSecret(20).optional(),
   // The former name of SLUICE_BOOTSTRAP_KEY, before clients were found to use it, too.

@@ -11,6 +11,14 @@ export type TrustedProxies = number | readonly string[];
 /** A longer chain of proxies is a mistake. */
 const maxHops = 100;
 
+/** `HOST`. An address of IPv6 stands without brackets, which belong to URLs. */
+export const listenAddress = z
+  .string()
+  .trim()
+  .refine((host) => isIP(host) !== 0 || /^[\w.-]+$/.test(host), {
+    error: 'must be an address or a name of this machine, without a scheme, a port or brackets: 0.0.0.0 or ::, say',
+  });
+
 /** `PUBLIC_URL`: one base URL, or several separated by commas, the main one first. */
 export const publicUrls = z
   .string()

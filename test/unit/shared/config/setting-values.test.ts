@@ -103,6 +103,27 @@ describe('values of settings that are no values', () => {
       assert.equal(settingsComplaint({ DATABASE_URL: `postgres://u:p@db/name${options}` }), undefined);
   });
 
+  test('an address to listen on with a scheme, a port or brackets is refused by the name of its setting', () => {
+    const sentence =
+      'HOST must be an address or a name of this machine, without a scheme, a port or brackets: 0.0.0.0 or ::, say.';
+    for (const host of ['http://0.0.0.0', '0.0.0.0:8080', '[::]', '::1]', 'a b', '*', '"0.0.0.0"', '0.0.0.0/0']) {
+      assert.equal(settingsComplaint({ HOST: host }), sentence);
+    }
+    for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'a-host.example'])
+      assert.equal(readConfig({ HOST: host }).host, host);
+    assert.equal(readConfig({ HOST: ' 127.0.0.1\n' }).host, '127.0.0.1');
+  });
+
+  test("a bucket's credentials are taken without the line feed at the end of their files, and refused if no header can carry them", () => {
+    const keys = { BLOBS_URL: 's3://bucket', AWS_ACCESS_KEY_ID: 'AKIA\n', AWS_SECRET_ACCESS_KEY: 'secret\r\n' };
+    const { bucket } = readConfig(keys);
+    assert.deepEqual(bucket?.credentials, { accessKeyId: 'AKIA', secretAccessKey: 'secret' });
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN']) {
+      const sentence = `${name} must be printable characters of ASCII, without spaces.`;
+      assert.equal(settingsComplaint({ ...keys, [name]: '“secret”' }), sentence);
+    }
+  });
+
   test('spaces around the name of a region do not make another one of it', () => {
     assert.equal(readConfig({ SLUICE_REGION: ' eu ' }).region, 'eu');
   });
