@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
-import { unusableFile } from '../shared/config/start-failure.ts';
+import { fileReason, unusableFile } from '../shared/config/start-failure.ts';
 import { databaseFile } from '../shared/database/database.ts';
 
 /** Beside `package.json`, where `npm start` reads it, too. */
@@ -29,6 +29,23 @@ export function loadEnvironmentFile(file: string): void {
   } catch (error) {
     throw unusableFile(file, error);
   }
+}
+
+/** The exit code of a program that SIGPIPE has ended. */
+const unreadCode = 141;
+
+/**
+ * Ends the command once nobody reads what it prints, as with `| head -1`, or its file cannot be written.
+ * @param notice what is said to be lost with it; undefined: nothing
+ */
+export function endWithOutput(notice: () => string | undefined = () => undefined): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    const isUnread = error.code === 'EPIPE';
+    if (!isUnread) console.error(`The output cannot be written: ${fileReason(error)}.`);
+    const lost = notice();
+    if (lost !== undefined) console.error(lost);
+    process.exit(isUnread ? unreadCode : 1);
+  });
 }
 
 /** Says on stderr that the command makes a new database, which a gateway with other settings does not know. */

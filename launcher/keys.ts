@@ -11,7 +11,7 @@ import { toDollars } from '../shared/money/cost.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
+import { endWithOutput, lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 import { keyOptions, keyOptionsHelp, keyTable, readKeySettings } from './key-settings.ts';
 import { readRedisAddress } from './redis-address.ts';
 
@@ -84,6 +84,9 @@ function say(args: Arguments, value: unknown, text: string): void {
   console.log(args.json ? JSON.stringify(value, (_, field) => field ?? null, 2) : text);
 }
 
+/** What is said if nobody reads the key that was made: its text is shown once. */
+let lostKey: string | undefined;
+
 /** As in the console. */
 const maxNameLength = 100;
 
@@ -100,6 +103,7 @@ async function create(db: Database, args: Arguments): Promise<void> {
     kind: args.operator ? 'operator' : 'standard',
     ...settings,
   });
+  lostKey = `keys: the key ${created.id} was made, and nobody has read it: npm run keys -- revoke ${created.id} revokes it.`;
   say(args, created, `${created.key}\n\nIts id is ${created.id}. The key is shown only now: keep it.`);
 }
 
@@ -187,6 +191,7 @@ async function run(args: Arguments): Promise<void> {
 
 async function main(): Promise<number> {
   keepFilesPrivate();
+  endWithOutput(() => lostKey);
   try {
     const args = readArguments();
     if (args.help) console.log(usage);

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { startFailure } from '../shared/config/start-failure.ts';
 import { migrateDatabase, readSchemaStatus, type SchemaStatus } from '../shared/database/schema-status.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { lostOption, readCommandConfig } from './command-settings.ts';
+import { endWithOutput, lostOption, readCommandConfig } from './command-settings.ts';
 
 const usage = `usage:
   npm run migrate                      runs the migrations that the database lacks; gateways may run meanwhile
@@ -39,6 +39,7 @@ async function run(isStatus: boolean, isJson: boolean): Promise<number> {
 
 async function main(): Promise<number> {
   keepFilesPrivate();
+  endWithOutput();
   try {
     const { values } = parseArgs({
       options: {

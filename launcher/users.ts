@@ -17,7 +17,7 @@ import { ownBaseUrls } from '../shared/config/own-addresses.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
 import { type Database, openDatabase } from '../shared/database/database.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
-import { lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
+import { endWithOutput, lostOption, readCommandConfig, warnOfNewDatabase } from './command-settings.ts';
 
 const usage = `usage:
   npm run users -- list                        prints all users
@@ -166,6 +166,7 @@ async function run({ command, call }: NonNullable<ReturnType<typeof readArgument
 
 async function main(): Promise<number> {
   keepFilesPrivate();
+  endWithOutput();
   try {
     const asked = readArguments();
     if (asked === undefined) console.log(usage);
