@@ -52,5 +52,5 @@ function brokenRule(request: z.infer<typeof fields>): BrokenRule | undefined {
   if (bestOf != null && bestOf > n && stream === true) {
     return { path: ['best_of'], message: "results cannot be streamed when 'best_of' is greater than 'n'" };
   }
-  return prompt === null ? undefined : brokenTextRule(prompt, { name: 'prompt', emptyTexts: true, longTokens: true });
+  return prompt === null ? undefined : brokenTextRule(prompt, { name: 'prompt', emptyTexts: true });
 }

@@ -18,7 +18,7 @@ const fields = z.looseObject({
  */
 export const embeddingRequest = compiledOnUse(
   fields.check(({ value, issues }) => {
-    const broken = brokenTextRule(value.input, { name: 'input', emptyTexts: false, longTokens: false });
+    const broken = brokenTextRule(value.input, { name: 'input', emptyTexts: false });
     if (broken) issues.push({ code: 'custom', input: value, path: broken.path, message: broken.message });
   }),
 );

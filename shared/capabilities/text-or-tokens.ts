@@ -3,7 +3,10 @@ import type { BrokenRule } from './chat.ts';
 /** Input of embeddings and legacy completions: a text, texts, one text as tokens, or texts as tokens. */
 export type TextOrTokens = string | string[] | number[] | number[][];
 
-/** OpenAI: "any array must be 2048 dimensions or less". */
+/**
+ * OpenAI: "any array must be 2048 dimensions or less". Its service counts texts only: one text as tokens may be as long as the model
+ * allows, as in the 8,191 tokens of https://cookbook.openai.com/examples/embedding_long_inputs.
+ */
 const maxList = 2048;
 
 interface TextRules {
@@ -11,8 +14,6 @@ interface TextRules {
   readonly name: string;
   /** Whether a text may be empty. */
   readonly emptyTexts: boolean;
-  /** Whether a single text as tokens may be longer than a list. */
-  readonly longTokens: boolean;
 }
 
 /**
@@ -23,7 +24,7 @@ export function brokenTextRule(value: string | readonly unknown[], rules: TextRu
   const path = [rules.name];
   if (typeof value === 'string') return brokenText(value, path, rules);
   if (value.length === 0) return { path, message: `${rules.name} cannot be an empty array` };
-  if (value.length > maxList && !(rules.longTokens && typeof value[0] === 'number')) {
+  if (value.length > maxList && typeof value[0] !== 'number') {
     return { path, message: `array too long. Expected at most ${maxList} items, but got ${value.length}` };
   }
   const brokenItem = itemRule(value[0], rules);

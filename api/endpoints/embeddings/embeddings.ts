@@ -28,7 +28,7 @@ export const embeddings = defineEndpoint({
     id: 'createEmbedding',
     tag: 'Chat',
     summary: 'Create embeddings',
-    description: '`input` is a text, texts, one text as tokens, or texts as tokens; up to 2,048 of them.',
+    description: '`input` is a text, one text as tokens, or up to 2,048 texts, all as tokens or none.',
     json: 'EmbeddingRequest',
     answer: { json: 'EmbeddingList' },
     example: { model: 'embedding', json: { input: ['Hello!', 'Good morning!'] } },

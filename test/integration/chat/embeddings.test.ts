@@ -85,6 +85,13 @@ describe('POST /v1/embeddings', () => {
     assert.equal(two.usage.prompt_tokens, 4);
   });
 
+  it('POST /v1/embeddings accepts one input of as many tokens as a model has, 8,191', async () => {
+    const tokens = Array.from({ length: 8191 }, (_, index) => index);
+    const { data, usage } = await client.embeddings.create({ model, input: tokens, dimensions: 8 });
+    assert.equal(data.length, 1);
+    assert.equal(usage.prompt_tokens, 8191);
+  });
+
   it('POST /v1/embeddings places similar texts closest together', async () => {
     const input = [
       'How do I reset my password?',
@@ -200,6 +207,7 @@ describe('POST /v1/embeddings', () => {
     ['an empty list of inputs', { input: [] }, 'input', /input cannot be an empty array/],
     ['an empty list of tokens', { input: [[1], []] }, 'input[1]'],
     ['2,049 inputs', { input: Array.from({ length: 2049 }, () => 'x') }, 'input', /at most 2048 items, but got 2049/],
+    ['2,049 lists of tokens', { input: Array.from({ length: 2049 }, () => [1]) }, 'input', /at most 2048 items/],
     ['a token after a text', { input: ['a', 1] }, 'input[1]'],
     ['a text after a token', { input: [1, 'a'] }, 'input[1]'],
     ['a token with a fraction', { input: [1.5] }, 'input[0]'],
