@@ -139,4 +139,33 @@ describe('vendors that refuse answers without their reasoning', () => {
       assert.deepEqual([effort, thinking], ['none', undefined], model);
     }
   });
+
+  it('a model that refuses to be without thinking thinks as little as it can, streamed and not', async () => {
+    for (const [name, model, message] of [
+      ['zhipu', 'glm-5.3', '该模型始终思考，不支持关闭思考；请使用 low、high 或 max。'],
+      ['zhipu', 'glm-5', '该模型始终思考，不支持关闭思考；请使用 low、high 或 max。'],
+      ['moonshot', 'kimi-k2.7-code', 'invalid thinking: only type=enabled is allowed for this model'],
+    ] as const) {
+      for (const stream of [false, true]) {
+        const server = await startFixtureVendor();
+        const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
+        server.answer((response, { body }) => {
+          const { thinking, reasoning_effort: effort } = JSON.parse(body);
+          if (effort === 'none' || thinking !== undefined) sendJson(response, 400, errorBody(message, '1210', ''));
+          else sendJson(response, 200, JSON.stringify(completion));
+        });
+        const ask = (fields: Fields): Promise<unknown> => {
+          const request = JSON.stringify({ messages: [turns[0]], ...fields });
+          return vendor.chat?.(callOf({ model, stream, request }), collect()) ?? assert.fail();
+        };
+        await ask({ reasoning_effort: 'none' });
+        assert.equal(JSON.parse(server.requests[1]?.body ?? '').reasoning_effort, 'low', model);
+        // The caller's own word for it is left to the vendor.
+        await assert.rejects(ask({ thinking: { type: 'disabled' } }), { code: 'invalid_request_error' });
+        assert.equal(server.requests.length, 3);
+        await vendor.close();
+        await server.close();
+      }
+    }
+  });
 });

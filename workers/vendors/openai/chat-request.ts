@@ -186,6 +186,13 @@ export function withoutEffort(request: string, isTranslated: boolean): string | 
   return stringifyExact({ ...chat, reasoning_effort: 'none' });
 }
 
+/** A request for the least reasoning in place of one for none; undefined if it is for some. */
+export function withLowestEffort(request: string): string | undefined {
+  const chat = parseExact(request);
+  if (!isObject(chat) || chat.reasoning_effort !== 'none') return undefined;
+  return stringifyExact({ ...chat, reasoning_effort: 'low' });
+}
+
 function hashOf(id: string): string {
   return createHash('sha256').update(id).digest('hex');
 }

@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
-import { adaptRequest, withoutEffort, withoutLongIds } from './chat-request.ts';
+import { adaptRequest, withLowestEffort, withoutEffort, withoutLongIds } from './chat-request.ts';
 import { type CompletionKind, completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
@@ -35,12 +35,19 @@ function shapeFor(deviations: ChatDeviations): CompletionKind['shapeFor'] {
   return (request) => (wantsOneCall(request) ? ofOneCall : shape);
 }
 
-/** The request that OpenAI takes in place of one that it refuses for what the caller has not asked for. */
+/**
+ * The words by which Zhipu and Moonshot refuse that a model that always thinks is told not to. Their documents do not say of which
+ * models that is true.
+ */
+const alwaysThinks = /不支持关闭思考|\bonly type=enabled is allowed for this model\b/;
+
+/** The request that a vendor takes in place of one that it refuses for what the caller has not asked for, or for its effort `none`. */
 function requestAfterRefusal(error: unknown, { request, isEffortTranslated }: VendorCall): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
-  // It refuses some of the ids by which other vendors have named a conversation's calls.
+  // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
   if (isOfLongId(error)) return withoutLongIds(requestText(request));
-  // Some of its models take tools only if they do not reason, which they do unasked.
+  if (alwaysThinks.test(error.message)) return withLowestEffort(requestText(request));
+  // Some of OpenAI's models take tools only if they do not reason, which they do unasked.
   return isOfEffort(error) ? withoutEffort(requestText(request), isEffortTranslated === true) : undefined;
 }
 
