@@ -6,7 +6,7 @@ import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
 import { inCallersNames } from './callers-names.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
-import { type Execute, type Execution, methodOf } from './execution.ts';
+import { callOnce, type Execute, type Execution, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent chats of one job. */
@@ -22,7 +22,7 @@ export const executeCompletion: Execute = async (execution) => {
   return await completeByChats(execution);
 };
 
-async function completeByChats({ vendor, call, sink }: Execution): Promise<VendorAnswer> {
+async function completeByChats({ vendor, call, sink, part = callOnce }: Execution): Promise<VendorAnswer> {
   const chat = methodOf(vendor, 'chat');
   const job = JSON.parse(requestText(call.request)) as CompletionRequest;
   const prompts = promptsOf(job);
@@ -31,12 +31,16 @@ async function completeByChats({ vendor, call, sink }: Execution): Promise<Vendo
   const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
-    const answer = await chat({ ...call, request: toChatRequest(job, prompt), signal, run: undefined }, own).catch(
-      (thrown) => {
-        const error = inCallersNames(thrown, completionNames);
-        throw own.isStarted || !output.hasFrames ? error : interrupted(error);
-      },
+    const asked = { ...call, request: toChatRequest(job, prompt), signal, run: undefined };
+    const answering = part(
+      () => chat(asked, own),
+      signal,
+      () => !own.isStarted,
     );
+    const answer = await answering.catch((thrown) => {
+      const error = inCallersNames(thrown, completionNames);
+      throw own.isStarted || !output.hasFrames ? error : interrupted(error);
+    });
     length += answer.body.length;
     if (length > maxAnswer) throw new ApiError('server_error', 'The answers to all prompts are too long to be held.');
     return { ...answer, choices: call.stream ? [] : translator.whole(answer.body) };

@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
-import { type Execute, methodOf } from './execution.ts';
+import { callOnce, type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent calls of one job. */
@@ -18,7 +18,8 @@ const maxAsNumbers = 512;
 const maxAnswersLength = 256 * 1024 * 1024;
 
 /** Embeddings: as many calls as the vendor needs for the inputs, and one answer. */
-export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call, dropsUnsupported }) => {
+export const executeEmbedding: Execute<AnswerBody> = async (execution) => {
+  const { vendor, row, call, dropsUnsupported, part = callOnce } = execution;
   const embed = methodOf(vendor, 'embed');
   const job = JSON.parse(requestText(call.request)) as EmbeddingJob;
   const batches = splitInputs(job, row.embedding ?? { batch: 1 });
@@ -39,7 +40,7 @@ export const executeEmbedding: Execute<AnswerBody> = async ({ vendor, row, call,
   };
   const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
     const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
-    return embedBatch(input, request, signal);
+    return part(() => embedBatch(input, request, signal), signal);
   });
   const [only] = answers;
   const usage =

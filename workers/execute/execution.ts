@@ -1,6 +1,7 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
+import type { CallPart } from '../routing/call-parts.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { AnswerBody, FrameSink, JobAnswer, Vendor, VendorAnswer, VendorCall } from '../vendors/vendor.ts';
 
@@ -16,8 +17,16 @@ export interface Execution {
   /** Whether fields that the vendor rejects are removed. */
   readonly dropsUnsupported?: boolean;
   readonly call: VendorCall;
+  /** Makes each of its calls, if it may take several; left out: none is repeated. */
+  readonly part?: CallPart | undefined;
   readonly sink: FrameSink;
 }
+
+/** The endpoints whose jobs may take several calls on one route. */
+export const endpointsOfSeveralCalls: ReadonlySet<string> = new Set(['embeddings', 'completions']);
+
+/** Makes a call that is not repeated. */
+export const callOnce: CallPart = (call) => call();
 
 /** Stores a task by its vendor's name for it. @throws ApiError when the job has ended meanwhile: the task is discarded. */
 export type RememberTask = (name: string) => Promise<void>;

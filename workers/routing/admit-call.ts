@@ -111,7 +111,8 @@ async function untilStart(slot: CallSlot, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+/** @throws ApiError why the signal was aborted, at once */
+export async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await delay(ms, undefined, { signal });
   } catch {

@@ -18,6 +18,12 @@ export interface RouteTarget {
 const firstPauseMs = 250;
 const maxPauseMs = 4000;
 
+/** The pause after so many failed calls. */
+export function pauseMs(calls: number): number {
+  const doubled = Math.min(maxPauseMs, firstPauseMs * 2 ** (calls - 1));
+  return (doubled / 2) * (1 + Math.random());
+}
+
 /** The next call, and the wait before it. */
 export interface NextCall {
   readonly target: RouteTarget;
@@ -148,8 +154,7 @@ export class RoutePlan {
     const [first, ...others] = candidates;
     if (first === undefined) return undefined;
     const route = others.reduce((best, each) => (each.waitsUntil < best.waitsUntil ? each : best), first);
-    const doubled = Math.min(maxPauseMs, firstPauseMs * 2 ** (calls - 1));
-    const waitMs = Math.max(route.waitsUntil - now, (doubled / 2) * (1 + Math.random()));
+    const waitMs = Math.max(route.waitsUntil - now, pauseMs(calls));
     return { target: this.#target(route), waitMs };
   }
 

@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
 import { rendezvous } from '../../shared/runtime/rendezvous.ts';
 import { LostAnswerError } from '../http/exchange.ts';
@@ -10,7 +9,8 @@ import type { Pacer } from '../pacing/pacer.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import type { WorkerMetrics } from '../worker-metrics.ts';
-import { type AdmittedCall, admitCall, type CallDemand } from './admit-call.ts';
+import { type AdmittedCall, admitCall, type CallDemand, waitFor } from './admit-call.ts';
+import { type CallPart, callParts } from './call-parts.ts';
 import { type CallOutcome, type Failure, failedOutcome, readFailure } from './failure.ts';
 import { orderRoutes } from './order-routes.ts';
 import { isUnspent, Refusals, type RefusalsOptions } from './refusals.ts';
@@ -161,8 +161,19 @@ export class Router {
         this.#refusals.note(next.target, failure, job.request, asked);
         next = this.#afterFailure(job, plan, next, failure, calls);
       }
-      if (next.waitMs > 0) await pause(next.waitMs, job.signal);
+      if (next.waitMs > 0) await waitFor(next.waitMs, job.signal);
     }
+  }
+
+  /** Makes the calls of a job that takes several on one route. */
+  parts(
+    job: Pick<RoutedJob<unknown>, 'owner' | 'repeatable' | 'deadlineAt' | 'request'>,
+    target: RouteTarget,
+  ): CallPart {
+    const { metrics, pacer } = this.#options;
+    const asked = (): number => this.#breakers.callsPerMinute(routeName(target.routed.route));
+    const rules = { settings: this.#settings, budget: this.#budget, refusals: this.#refusals, metrics, pacer, asked };
+    return callParts(rules, job, target);
   }
 
   /** Waits until a call may be made within the limits of its vendor. @throws SaturatedError if that is too long for this worker */
@@ -285,15 +296,6 @@ function limitsOf<T>(
 /** One for all calls: an open stream would keep its own. */
 function nothing(): undefined {
   return undefined;
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch {
-    const reason: unknown = signal.reason;
-    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
-  }
 }
 
 function isLimited(pool: VendorPool, { routed: { route } }: RouteTarget): boolean {

@@ -8,7 +8,7 @@ import { countAllTokens, hasImpossibleAmount } from '../../shared/money/token-co
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { execute } from '../execute/execute.ts';
 import { followVideo } from '../execute/execute-video.ts';
-import { type Pause, withOutputLimit } from '../execute/execution.ts';
+import { endpointsOfSeveralCalls, type Pause, withOutputLimit } from '../execute/execution.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
 import type { CallDemand } from '../routing/admit-call.ts';
 import { isCallersFault, isRefusedKey } from '../routing/failure.ts';
@@ -132,8 +132,8 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
 
   call(target: RouteTarget, limits: CallLimits): Promise<JobAnswer | Pause> {
     const run = this.#run;
-    if (run.spans === undefined) return executeOn(this.#context, run, target, limits, this.request);
-    return run.spans.call(target, run.callsInAll, () => executeOn(this.#context, run, target, limits, this.request));
+    if (run.spans === undefined) return executeOn(this.#context, run, target, limits, this);
+    return run.spans.call(target, run.callsInAll, () => executeOn(this.#context, run, target, limits, this));
   }
 
   demand(maxRetryAfterMs: number): CallDemand {
@@ -213,9 +213,10 @@ function executeOn(
   run: JobRun,
   { routed, account }: RouteTarget,
   { signal, silenceMs, sink }: CallLimits,
-  request: RequestBody,
+  asking: RoutedRun,
 ): Promise<JobAnswer | Pause> {
   const { job } = run;
+  const { request } = asking;
   const { stream, endpoint, addsCacheBreakpoints } = job;
   const { vendor } = account;
   const { model } = routed.route;
@@ -229,6 +230,7 @@ function executeOn(
       sink,
       keep: job.retentionMs > 0,
       call,
+      part: endpointsOfSeveralCalls.has(endpoint) ? context.router.parts(asking, { routed, account }) : undefined,
       dropsUnsupported: job.dropsUnsupported === true,
       rememberTask: (task) => {
         const prices = routed.prices && { prices: routed.prices };

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { TestGateway } from '../../support/gateway.ts';
+import { sseEvents } from '../../support/sse-events.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
+import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
+
+/** What a vendor is asked for: an input of embeddings, or a message. */
+interface Asked {
+  readonly input?: readonly string[];
+  readonly messages?: readonly { readonly content: string }[];
+  readonly stream?: boolean;
+}
+
+describe('requests that take several calls of a vendor', () => {
+  let vendor: FixtureVendor;
+  let gateway: TestGateway;
+  /** The first text of each call that the vendor has answered, or refused. */
+  const answered: string[] = [];
+  const refused: string[] = [];
+  /** Whose stream ends with an error. */
+  let broken: string | undefined;
+  /** Returns the status by which the vendor refuses a call; undefined: it answers. */
+  let refusal: (text: string) => number | undefined;
+
+  before(async () => {
+    vendor = await startFixtureVendor();
+    vendor.answer((response, { body }) => {
+      const { input, messages = [], stream } = JSON.parse(body) as Asked;
+      const text = input?.[0] ?? messages[0]?.content ?? '';
+      const status = refusal(text);
+      if (status !== undefined) {
+        refused.push(text);
+        sendJson(response, status, errorBody('not now', 'not_now'), { 'retry-after-ms': '20' });
+        return;
+      }
+      answered.push(text);
+      if (input === undefined) {
+        const message = { role: 'assistant', content: `about ${text}` };
+        const choice = { index: 0, logprobs: null, finish_reason: 'stop' };
+        if (stream) {
+          const chunk = { ...completion, object: 'chat.completion.chunk', choices: [{ ...choice, delta: message }] };
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          const end = text === broken ? errorBody('limit', 'rate_limit_exceeded') : '[DONE]';
+          response.end(`data: ${JSON.stringify(chunk)}\n\ndata: ${end}\n\n`);
+        } else sendJson(response, 200, JSON.stringify({ ...completion, choices: [{ ...choice, message }] }));
+        return;
+      }
+      const data = input.map((each, index) => ({ object: 'embedding', index, embedding: [Number(each)] }));
+      const usage = { prompt_tokens: input.length, total_tokens: input.length };
+      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, usage }));
+    });
+    const routes = [{ vendor: 'own', model: 'm' }];
+    gateway = await TestGateway.start({
+      configuration: {
+        vendors: { own: { base_url: vendor.baseUrl, api_key: 'a-key' } },
+        models: {
+          embedder: { capability: 'embedding', embedding: { dimensions: true, batch: 2 }, routes },
+          chatter: { capability: 'chat', routes },
+        },
+      },
+    });
+  });
+
+  beforeEach(() => {
+    answered.length = 0;
+    refused.length = 0;
+    broken = undefined;
+    refusal = () => undefined;
+  });
+
+  after(async () => {
+    await gateway?.stop();
+    await vendor?.close();
+  });
+
+  const post = (path: string, body: object): Promise<Response> =>
+    gateway.fetch(path, { method: 'POST', body: JSON.stringify(body) });
+
+  /** Refuses a call so many times, once others were answered. */
+  const refuseAfterFirst = (text: string, status: number, times: number) => (asked: string) =>
+    asked === text && answered.length > 0 && refused.length < times ? status : undefined;
+
+  const inOrder = (texts: readonly string[]): string[] => texts.toSorted((one, other) => Number(one) - Number(other));
+  const input = Array.from({ length: 24 }, (_, index) => String(index));
+
+  for (const status of [429, 500, 503]) {
+    test(`embeddings of which the vendor refuses a call by ${status} repeat that call alone`, async () => {
+      refusal = refuseAfterFirst('18', status, 2);
+      const response = await post('/v1/embeddings', { model: 'embedder', input });
+      const body = (await response.json()) as { data: { embedding: number[] }[]; usage: object };
+      assert.equal(response.status, 200, JSON.stringify(body));
+      assert.deepEqual(
+        body.data.map(({ embedding }) => embedding),
+        input.map((each) => [Number(each)]),
+      );
+      assert.deepEqual(body.usage, { prompt_tokens: 24, total_tokens: 24 });
+      assert.deepEqual(refused, ['18', '18']);
+      assert.deepEqual(
+        inOrder(answered),
+        input.filter((each) => Number(each) % 2 === 0),
+      );
+    });
+  }
+
+  for (const stream of [false, true]) {
+    test(`a legacy completion of several prompts ${stream ? 'in a stream ' : ''}repeats the chat that was refused alone`, async () => {
+      refusal = refuseAfterFirst('9', 429, 2);
+      const prompt = input.slice(0, 12);
+      const response = await post('/v1/completions', { model: 'chatter', prompt, stream });
+      const text = await response.text();
+      assert.equal(response.status, 200, text);
+      const bodies = stream
+        ? sseEvents(text)
+            .slice(0, -1)
+            .map(({ data }) => data)
+        : [text];
+      const choices = bodies.flatMap(
+        (body) => (JSON.parse(body) as { choices: { index: number; text: string }[] }).choices,
+      );
+      const texts = prompt.map((_, index) =>
+        choices.map((choice) => (choice.index === index ? choice.text : '')).join(''),
+      );
+      assert.deepEqual(
+        texts,
+        prompt.map((each) => `about ${each}`),
+      );
+      assert.deepEqual(inOrder(answered), prompt);
+    });
+  }
+
+  test('a chat whose answer has begun is not repeated: its choice would begin twice', async () => {
+    broken = '9';
+    const text = await (
+      await post('/v1/completions', { model: 'chatter', prompt: input.slice(0, 12), stream: true })
+    ).text();
+    assert.match(sseEvents(text).at(-1)?.data ?? '', /"error"/);
+    assert.equal(answered.filter((each) => each === broken).length, 1);
+  });
+
+  test('a call that the vendor refuses as invalid ends the request at once', async () => {
+    refusal = refuseAfterFirst('18', 400, 100);
+    const response = await post('/v1/embeddings', { model: 'embedder', input });
+    assert.equal(response.status, 400);
+    assert.deepEqual(refused, ['18']);
+  });
+
+  test('a call that the vendor refuses again and again ends the request', async () => {
+    refusal = refuseAfterFirst('18', 503, 100);
+    const response = await post('/v1/embeddings', { model: 'embedder', input });
+    assert.equal(response.status, 503);
+    assert.ok(refused.length >= 4, String(refused.length));
+  });
+});

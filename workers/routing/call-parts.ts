@@ -1,0 +1,83 @@
+import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
+import type { Pacer } from '../pacing/pacer.ts';
+import type { RequestBody } from '../vendors/request-body.ts';
+import type { WorkerMetrics } from '../worker-metrics.ts';
+import { waitFor } from './admit-call.ts';
+import { type Failure, readFailure } from './failure.ts';
+import type { Refusals } from './refusals.ts';
+import { pauseMs, type RetryBudget, type RouteTarget } from './route-plan.ts';
+
+/**
+ * Makes one call of a job that takes several.
+ * @param signal ends it: the job's, or that of a failed call beside it
+ * @param mayRepeat whether nothing of its answer was passed on
+ * @throws ApiError of the call, if it may not be repeated
+ */
+export type CallPart = <Answer>(
+  call: () => Promise<Answer>,
+  signal: AbortSignal,
+  mayRepeat?: () => boolean,
+) => Promise<Answer>;
+
+/** What bounds the repetition of calls. */
+interface RepetitionRules {
+  readonly settings: RoutingSettings;
+  readonly budget: RetryBudget;
+  readonly refusals: Refusals;
+  readonly metrics: Pick<WorkerMetrics, 'vendorRetries'>;
+  readonly pacer?: Pick<Pacer, 'hasLimits'> | undefined;
+  /** Calls a minute that the route got of this worker. */
+  readonly asked: () => number;
+}
+
+/** A job of several calls. */
+interface DividedJob {
+  /** The account whose job it is. */
+  readonly owner: string;
+  readonly repeatable: boolean;
+  /** In ms since 1970. */
+  readonly deadlineAt: number;
+  readonly request?: RequestBody | undefined;
+}
+
+/**
+ * The calls of a job that takes several, all on one route with one key. Once one of them was answered, a failed one is repeated alone:
+ * to begin the job anew would have its vendor do, and bill, the others again, and of a vendor that takes fewer calls a minute it would
+ * never end. Before that, its failure is the router's, who may know another key or route.
+ */
+export function callParts(rules: RepetitionRules, job: DividedJob, target: RouteTarget): CallPart {
+  let hasAnswer = false;
+  return async (call, signal, mayRepeat = () => true) => {
+    for (let calls = 1; ; calls++) {
+      try {
+        const answer = await call();
+        hasAnswer = true;
+        return answer;
+      } catch (thrown) {
+        const failure = hasAnswer && !signal.aborted && mayRepeat() ? readFailure(thrown, job.repeatable) : undefined;
+        const waitMs = failure && waitBefore(rules, job, target, failure, calls);
+        if (failure === undefined || waitMs === undefined) throw thrown;
+        rules.refusals.note(target, failure, job.request, rules.asked());
+        await waitFor(waitMs, signal);
+      }
+    }
+  };
+}
+
+/** How long (ms) to wait before a failed call is repeated; undefined: it is not. */
+function waitBefore(
+  { settings, budget, metrics, pacer }: RepetitionRules,
+  { owner, deadlineAt }: DividedJob,
+  { routed: { route } }: RouteTarget,
+  { sameRoute, reason, error }: Failure,
+  calls: number,
+): number | undefined {
+  const waitMs = Math.max(error.retryAfterMs ?? 0, pauseMs(calls));
+  if (!sameRoute || Date.now() + waitMs >= deadlineAt) return undefined;
+  // As jobs wait for a vendor whose limits are set: up to their deadline, however often.
+  if (reason === 'limit' && pacer?.hasLimits(route.vendor)) return waitMs;
+  if (calls >= settings.attempts || waitMs > settings.maxRetryAfterMs) return undefined;
+  const isAllowed = budget.withdraw(owner);
+  metrics.vendorRetries.inc({ vendor: route.vendor, reason: isAllowed ? reason : 'over_budget' });
+  return isAllowed ? waitMs : undefined;
+}
