@@ -230,8 +230,8 @@ class FormReading {
     }
     this.#open.add(content);
     try {
-      // `image[]` and `image` are the same field.
-      const name = head.name.replace(/\[\]$/, '');
+      // `image`, `image[]` and `image[0]`, as clients that name each field once write it, are the same field.
+      const name = head.name.replace(/\[\d{0,4}\]$/, '');
       if (head.fileName === undefined) return { name, value: await this.#readField(content) };
       return await this.#storeFile(content, name, head);
     } finally {

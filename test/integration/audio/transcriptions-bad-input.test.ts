@@ -32,6 +32,11 @@ const wrong: [what: string, fields: Pairs, param: string, routes?: readonly stri
   ['a streamed srt', [...good, ['stream', 'true'], ['response_format', 'srt']], 'response_format'],
   ['granularities without verbose_json', [...good, ['timestamp_granularities[]', 'word']], 'timestamp_granularities'],
   [
+    'numbered granularities without verbose_json',
+    [...good, ['timestamp_granularities[0]', 'word']],
+    'timestamp_granularities',
+  ],
+  [
     'an unknown granularity',
     [...good, ['response_format', 'verbose_json'], ['timestamp_granularities[]', 'letter']],
     'timestamp_granularities[0]',

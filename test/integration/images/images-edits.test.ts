@@ -78,13 +78,17 @@ describe('POST /v1/images/edits and /v1/images/variations', () => {
     await noUploads();
   });
 
-  it('POST /v1/images/edits accepts 16 images, as repeated image or image[] fields', async () => {
+  it('POST /v1/images/edits accepts 16 images, as repeated image or image[] fields, and as image[0] to image[15]', async () => {
     const files = Array.from({ length: 16 }, (_, index) => pngFile(`${index}.png`, 16 + index));
     const named = await edit([...files.map((file) => ['image', file] as const), ['response_format', 'b64_json']]);
     const bracketed = await edit([...files.map((file) => ['image[]', file] as const), ['response_format', 'b64_json']]);
-    const [one, other] = (await Promise.all([named.json(), bracketed.json()])) as OpenAI.ImagesResponse[];
+    const indexed = files.map((file, index) => [`image[${index}]`, file] as const);
+    const numbered = await edit([...indexed, ['response_format', 'b64_json']]);
+    const [one, ...others] = await Promise.all(
+      [named, bracketed, numbered].map(async (response) => (await response.json()) as OpenAI.ImagesResponse),
+    );
     assert.equal(await decoded(one?.data?.[0]), '256x256');
-    assert.deepEqual(one?.data, other?.data);
+    for (const other of others) assert.deepEqual(one?.data, other.data);
   });
 
   it('POST /v1/images/edits accepts JSON with data URLs, and returns the same as for a form', async () => {

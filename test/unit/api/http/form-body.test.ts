@@ -52,6 +52,25 @@ describe('readForm', () => {
     assert.deepEqual(await Promise.all(files.map((file) => server.take(file))), ['first', 'zweites', '']);
   });
 
+  it('readForm reads lists whose items are numbered, as clients send them that name each field once', async () => {
+    const form = new FormData();
+    form.append('tag[0]', 'one');
+    form.append('tag[1]', 'two');
+    form.append('image[0]', new Blob(['first']), 'a.png');
+    form.append('image[10]', new Blob(['second']), 'b.png');
+    form.append('strategy[type]', 'of an object');
+    const { fields, files } = await server.post(form);
+    assert.deepEqual(fields, { tag: ['one', 'two'], 'strategy[type]': ['of an object'] });
+    assert.deepEqual(
+      files.map(({ field, name }) => [field, name]),
+      [
+        ['image', 'a.png'],
+        ['image', 'b.png'],
+      ],
+    );
+    assert.deepEqual(await Promise.all(files.map((file) => server.take(file))), ['first', 'second']);
+  });
+
   it('readForm reads what the official client sends', async () => {
     const client = new OpenAI({ apiKey: 'none', baseURL: server.url, maxRetries: 0 });
     const image = await Promise.all(['one', 'two'].map((text) => toFile(Buffer.from(text), `${text}.png`)));
