@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { ConsoleClient } from '../support/console-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { skewedClock } from '../support/skewed-clock.ts';
 
@@ -24,6 +25,25 @@ describe('sessions of the console', () => {
     assert.deepEqual({ ...body.account, id: '' }, { id: '', name: 'ada@example.com', balance: 0, suspended: false });
     const other = await client(1).call('GET', '/console/api/session', undefined, { cookie: ada.cookie });
     assert.equal(other.body.user.id, body.user.id);
+  });
+
+  test('one session with hundreds of requests at a time does not keep another one from its own', async () => {
+    const [mallory, ada] = [client(), client()];
+    await mallory.signUp('mallory@example.com');
+    await ada.signUp('ada-beside-mallory@example.com');
+    for (const path of ['/console/api/session', '/console/api/auth/get-session']) {
+      const refused = async (): Promise<string[]> => {
+        const many = Array.from({ length: 400 }, () => mallory.call('GET', path));
+        assert.equal((await ada.call('GET', '/console/api/session')).status, 200, path);
+        return (await Promise.all(many)).map(({ status, body }) => (status === 429 ? body.error.message : ''));
+      };
+      await eventually(async () => {
+        assert.ok(
+          (await refused()).some((message) => message.startsWith('This session asks for too much')),
+          path,
+        );
+      }, 30_000);
+    }
   });
 
   test('without a session, with an invented one and with a changed one it is a 401 in the shape of the API', async () => {

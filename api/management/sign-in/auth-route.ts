@@ -52,7 +52,8 @@ export function answerAuth(services: AuthRouteDependencies): Middleware<State> {
     if (user !== undefined) await takePassword(services.attempts, user);
     if (call.end !== undefined) return await endSessions(ctx, services, call.end, fields);
     const request = requestOf(ctx, services, `${call.path ?? path}${call.hasQuery ? ctx.search : ''}`, fields, call);
-    const answer = await inTime(services.sessions.answer(services.baseUrls.of(ctx.req), request), call);
+    const hasLimit = call.isSignIn === true || call.perAddress !== undefined;
+    const answer = await inTime(services.sessions.answer(services.baseUrls.of(ctx.req), request, hasLimit), call);
     if (answer.ok && attempt !== undefined) await forgetSignIns(services.attempts, attempt);
     if (answer.ok && user !== undefined) await forgetPasswords(services.attempts, user);
     await pass(ctx, services, answer, fields, call);

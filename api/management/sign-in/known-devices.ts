@@ -44,7 +44,8 @@ export class KnownDevices {
   }
 }
 
-function isSame(one: string, other: string): boolean {
+/** Compares signatures in constant time. */
+export function isSame(one: string, other: string): boolean {
   const [first, second] = [Buffer.from(one), Buffer.from(other)];
   return first.length === second.length && timingSafeEqual(first, second);
 }

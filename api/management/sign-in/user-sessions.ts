@@ -4,8 +4,9 @@ import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import type { Context } from '../../state.ts';
 import type { AuthContext, GatewayAuth } from './create-auth.ts';
 import type { Session } from './session.ts';
+import { SessionTurns } from './session-turns.ts';
 
-/** Timeout for reading a session from the database. */
+/** Timeout for reading whether a user has a password. */
 const lookUpMs = 2000;
 /** The same for ending sessions there. */
 const endMs = 10_000;
@@ -42,12 +43,14 @@ export class UserSessions {
   readonly #db: Database;
   readonly #requiresTotp: boolean;
   readonly #entrances: ReadonlyMap<string, Entrance>;
+  readonly #turns: SessionTurns;
   readonly #lookUps = new BoundedReads(lookUpMs, 'Sessions cannot be checked for now.');
   readonly #ends = new BoundedReads(endMs, 'Sessions cannot be ended for now.');
 
   constructor({ baseUrls, ...shared }: SessionsOptions) {
     this.#db = shared.db;
     this.#requiresTotp = shared.config.requireTotp;
+    this.#turns = new SessionTurns(shared.secret);
     this.#entrances = new Map(
       baseUrls.map((baseUrl) => [baseUrl, { auth: undefined, withOidc: undefined, context: { ...shared, baseUrl } }]),
     );
@@ -56,15 +59,14 @@ export class UserSessions {
   /**
    * Returns the valid session of a request's cookie, if any. Reads the database each time, so that an ended session is
    * refused at once.
-   * @throws ApiError 503 when the database does not respond in time.
+   * @throws ApiError 503 when the database does not respond in time, 429 when too much of the session waits for it.
    */
   async find(ctx: Context, baseUrl: string): Promise<Session | undefined> {
     const cookie = ctx.get('cookie');
     if (cookie === '') return undefined;
     const auth = await this.#auth(baseUrl);
-    const { headers, response } = await this.#lookUps.read(() =>
-      auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true }),
-    );
+    const lookUp = () => auth.api.getSession({ headers: new Headers({ cookie }), returnHeaders: true });
+    const { headers, response } = await this.#turns.run(cookie, lookUp);
     // Nor does the browser lose its cookie, if only this host's clock is ahead.
     if (response === null) return undefined;
     for (const renewed of headers.getSetCookie()) ctx.append('set-cookie', renewed);
@@ -91,11 +93,16 @@ export class UserSessions {
     return (await this.#lookUps.read(() => found.executeTakeFirst())) !== undefined;
   }
 
-  /** Returns better-auth's response. */
-  async answer(baseUrl: string, request: Request): Promise<Response> {
+  /**
+   * Returns better-auth's response.
+   * @param hasLimit whether calls of its kind are limited; others wait for the session's turn
+   * @throws ApiError as of `find`
+   */
+  async answer(baseUrl: string, request: Request, hasLimit: boolean): Promise<Response> {
     const isByOidc = /\/(sign-in\/social|callback\/\w+)$/.test(new URL(request.url).pathname);
     const auth = await this.#auth(baseUrl, isByOidc);
-    return auth.handler(request);
+    if (hasLimit) return auth.handler(request);
+    return await this.#turns.run(request.headers.get('cookie') ?? '', () => auth.handler(request));
   }
 
   /** Makes a link by which a user may choose a new password: once, within the hour. */
