@@ -14,6 +14,11 @@ import {
 /** How long a statement waits for another process's lock, in milliseconds; and a start, while another one may be migrating. */
 const busyTimeoutMs = 5000;
 const startTimeoutMs = 30_000;
+/**
+ * Bytes that the write-ahead log keeps for the next writes. It grows while anybody reads for long, a backup say, and would stay as
+ * long as it has been.
+ */
+const maxLogBytes = 64 * 1024 * 1024;
 
 /**
  * Opens the file, creates it if missing, and runs the migrations it lacks.
@@ -55,6 +60,7 @@ export function reopenSqliteFile(path: string): Libsql.Database {
 function setOptions(file: Libsql.Database): void {
   file.pragma('foreign_keys = ON');
   file.pragma('synchronous = NORMAL');
+  file.pragma(`journal_size_limit = ${maxLogBytes}`);
 }
 
 /**

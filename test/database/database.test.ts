@@ -183,6 +183,30 @@ describe('the SQLite database', () => {
     }
   });
 
+  test('a write-ahead log that has grown beside a long reader, such as a backup, gives its disk back', async (t) => {
+    const dataDir = newFolder();
+    const db = await openSqlite(dataDir);
+    t.after(() => db.destroy());
+    const path = join(dataDir, databaseFile);
+    const bytes = async () => (await stat(`${path}-wal`)).size;
+    const name = 'x'.repeat(8 * 1024 * 1024);
+    const reader = new Libsql(path);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM accounts').get();
+    for (let number = 1; number <= 10; number++) {
+      const row = { ...account(`${number}`), name };
+      await db.insertInto('accounts').values(row).execute();
+    }
+    const grown = await bytes();
+    assert.ok(grown > 80_000_000, `${grown}`);
+    reader.exec('COMMIT');
+    reader.close();
+    // The first finds nobody who reads, the second begins the log anew.
+    for (const id of ['one', 'two']) await db.insertInto('accounts').values(account(id)).execute();
+    const left = await bytes();
+    assert.ok(left <= 64 * 1024 * 1024, `${left}`);
+  });
+
   test('a closed database rejects statements', async () => {
     const db = await openSqlite(newFolder());
     await db.destroy();
