@@ -28,18 +28,14 @@ export function ConfirmDialog({
     onClose();
   };
   const action = useMutation({ mutationFn: onConfirm, onSuccess: close });
-  // What has begun cannot be kept from happening, and whether it failed must be seen.
-  const leave = (): void => {
-    if (!action.isPending) close();
-  };
   if (!opened) return null;
   return (
-    <Dialog onClose={leave} title={title}>
+    <Dialog onClose={close} isPending={action.isPending} title={title}>
       <Stack gap="md">
         <div>{children}</div>
         <FormError error={action.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={leave} disabled={action.isPending} data-autofocus>
+          <Button variant="default" onClick={close} disabled={action.isPending} data-autofocus>
             Keep
           </Button>
           <Button color="red.9" loading={action.isPending} onClick={() => action.mutate()}>

@@ -237,6 +237,65 @@ test('a new key is shown before the list of keys is read again', async () => {
   await page.close();
 });
 
+test('a dialog that makes a key, or invites somebody, stays until that has ended, as both are shown only once', async () => {
+  const page = await openPage(context);
+  const hold = async (path: string): Promise<() => void> => {
+    const held = withResolvers();
+    await page.route(path, async (route) => {
+      if (route.request().method() === 'POST') await held.promise;
+      await route.continue();
+    });
+    return held.resolve;
+  };
+  const sendAndEscape = async (button: string, path: string): Promise<void> => {
+    const asked = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith(path));
+    await page.getByRole('dialog').getByRole('button', { name: button }).click();
+    await asked;
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  };
+  const makeKey = await hold('**/console/api/keys');
+  await page.goto('/console/keys?create=true');
+  await page.getByLabel('Name').fill('Slowly made');
+  await sendAndEscape('Create key', '/console/api/keys');
+  assert.equal(await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).isEnabled(), false);
+  makeKey();
+  await page.getByTestId('new-key').waitFor();
+  const invite = await hold('**/admin/v1/users');
+  await page.goto('/console/operator/users');
+  await page.getByRole('button', { name: 'Invite user' }).click();
+  await page.getByLabel('Email').fill('slowly@example.com');
+  await sendAndEscape('Invite', '/admin/v1/users');
+  invite();
+  await page.getByRole('dialog', { name: 'Invitation' }).getByText('/console/reset-password?token=').waitFor();
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
+test('whoever goes back while a key is made stays on the page before', async () => {
+  const page = await openPage(context);
+  const held = withResolvers();
+  await page.goto('/console/usage');
+  await settled(page);
+  await page.getByRole('link', { name: 'Keys', exact: true }).click();
+  await page.getByRole('button', { name: 'Create key' }).first().click();
+  await page.getByLabel('Name').fill('Left behind');
+  await page.route('**/console/api/keys', async (route) => {
+    if (route.request().method() === 'POST') await held.promise;
+    await route.continue();
+  });
+  const made = page.waitForResponse((response) => response.status() === 201);
+  await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+  await page.goBack();
+  await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
+  held.resolve();
+  await (await made).finished();
+  await page.waitForTimeout(300);
+  assert.equal(new URL(page.url()).pathname, '/console/usage');
+  assert.deepEqual(page.troubles, []);
+  await page.close();
+});
+
 test('a key that cannot be made while Redis is away is refused without a word of sign-ins', async () => {
   await gateway.redis?.stop();
   const answer = await context.request.post('/console/api/keys', {

@@ -19,19 +19,13 @@ export function CreateKeyDialog({
   onCreated: (key: NewApiKey) => void;
 }) {
   const { initial, keep, forget } = useKeptForm(`new-key-1 of ${calls.listPath}`, emptyKeyForm);
-  const create = useMutation({
-    mutationFn: calls.create,
-    onSuccess: (key) => {
-      forget();
-      onCreated(key);
-    },
-  });
+  const create = useMutation({ mutationFn: calls.create, onSuccess: forget });
   const close = (): void => {
     forget();
     onClose();
   };
   return (
-    <Dialog onClose={close} title="Create an API key" size="lg">
+    <Dialog onClose={close} isPending={create.isPending} title="Create an API key" size="lg">
       <KeyForm
         initial={initial}
         onTyped={keep}
@@ -39,7 +33,8 @@ export function CreateKeyDialog({
         submitLabel="Create key"
         error={create.error}
         isPending={create.isPending}
-        onSubmit={(values) => create.mutate(keyValuesOf(values))}
+        // Only while the dialog is there: whoever has left the page stays where they are.
+        onSubmit={(values) => create.mutate(keyValuesOf(values), { onSuccess: onCreated })}
         onCancel={close}
       />
     </Dialog>
@@ -54,7 +49,7 @@ export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; api
     onSuccess: onClose,
   });
   return (
-    <Dialog onClose={onClose} title={`Edit “${apiKey.name}”`} size="lg">
+    <Dialog onClose={onClose} isPending={change.isPending} title={`Edit “${apiKey.name}”`} size="lg">
       <KeyForm
         initial={initial}
         submitLabel="Save changes"
@@ -88,9 +83,9 @@ export function RotateKeyDialog({
   onCreated: (key: NewApiKey) => void;
 }) {
   const [overlap, setOverlap] = useState('86400');
-  const rotate = useMutation({ mutationFn: () => calls.rotate(apiKey.id, Number(overlap)), onSuccess: onCreated });
+  const rotate = useMutation({ mutationFn: () => calls.rotate(apiKey.id, Number(overlap)) });
   return (
-    <Dialog onClose={onClose} title={`Rotate “${apiKey.name}”`}>
+    <Dialog onClose={onClose} isPending={rotate.isPending} title={`Rotate “${apiKey.name}”`}>
       <Stack gap="md">
         <Text size="sm">
           A new key with the same settings is made. Put it where the old one is in use before the old one ends.
@@ -104,10 +99,10 @@ export function RotateKeyDialog({
         />
         <FormError error={rotate.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={onClose} disabled={rotate.isPending}>
             Cancel
           </Button>
-          <Button loading={rotate.isPending} onClick={() => rotate.mutate()}>
+          <Button loading={rotate.isPending} onClick={() => rotate.mutate(undefined, { onSuccess: onCreated })}>
             Rotate
           </Button>
         </Group>

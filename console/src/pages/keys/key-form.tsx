@@ -80,7 +80,7 @@ export function KeyForm({
         <Stack gap="xs" className="form-end">
           <FormError error={error} />
           <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={onCancel}>
+            <Button variant="default" onClick={onCancel} disabled={isPending}>
               Cancel
             </Button>
             <Button type="submit" loading={isPending}>

@@ -95,7 +95,7 @@ function NewAccountDialog({ onClose }: { onClose: () => void }) {
     if (name.trim() !== '') create.mutate();
   };
   return (
-    <Dialog onClose={onClose} title="New account">
+    <Dialog onClose={onClose} isPending={create.isPending} title="New account">
       <form onSubmit={submit}>
         <Stack gap="md">
           <TextInput

@@ -104,7 +104,7 @@ export function InviteDialog({ onClose, account: first }: { onClose: () => void;
     );
   }
   return (
-    <Dialog onClose={onClose} title="Invite user">
+    <Dialog onClose={onClose} isPending={invite.isPending} title="Invite user">
       <form onSubmit={submit}>
         <Stack gap="md">
           <TextInput
@@ -154,7 +154,7 @@ export function MoveUserDialog({ user, onClose }: { user: ConsoleUser; onClose: 
   });
   const isSame = account === null || account === user.account_id;
   return (
-    <Dialog onClose={onClose} title={`Move ${user.email}`}>
+    <Dialog onClose={onClose} isPending={move.isPending} title={`Move ${user.email}`}>
       <Stack gap="md">
         <Text size="sm">
           From the next request on, the user sees the keys, jobs and usage of the account that you choose here, and no
@@ -163,7 +163,7 @@ export function MoveUserDialog({ user, onClose }: { user: ConsoleUser; onClose: 
         <AccountSelect label="Account" own={user.account_id} value={account} onChange={setAccount} />
         <FormError error={move.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={onClose} disabled={move.isPending}>
             Cancel
           </Button>
           <Button disabled={isSame} loading={move.isPending} onClick={() => account !== null && move.mutate(account)}>
