@@ -26,7 +26,10 @@ describe('the outcome of a call in the metrics', () => {
   test('a request that the vendor finds fault with is rejected, and no failure of the vendor', async () => {
     server.answer((response) => sendJson(response, 400, errorBody('no', 'code')));
     for (let calls = 0; calls < 3; calls++) await assert.rejects(scripted.run().answer);
-    assert.deepEqual(await counted(), ['rejected 3']);
+    const tooLarge = errorBody('Request too large for m in organization o on tokens per min (TPM): Limit 1', 'tokens');
+    server.answer((response) => sendJson(response, 429, tooLarge));
+    await assert.rejects(scripted.run().answer);
+    assert.deepEqual(await counted(), ['rejected 4']);
   });
 
   test('a call whose caller has left is cancelled, and one that its job has waited for in vain is a failure', async () => {

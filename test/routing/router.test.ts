@@ -204,6 +204,21 @@ describe('the routes of a job', () => {
     }
   });
 
+  it('the routes of a job are left for the next where a request alone exceeds the limit of the account, whose key stays as it was', async () => {
+    const message = 'Request too large for m in organization o on tokens per min (TPM): Limit 30000, Requested 41022.';
+    servers[0]?.answer((response) => sendJson(response, 429, errorBody(message, 'rate_limit_exceeded', 'tokens')));
+    answers(1, 200);
+    const routes = open([{}, {}]);
+    const { answer, calls } = routes.run({ repeatable: false });
+    await answer;
+    assert.deepEqual(calls, ['one/m', 'two/m']);
+    assert.deepEqual([routes.pool.isWarm('one', 'm'), routes.pool.isLimited('one', 'm')], [true, false]);
+    await scripted?.close();
+    const alone = open([{}]).run();
+    await failsWith(alone.answer, 413);
+    assert.deepEqual(alone.calls, ['one/m'], 'it is not repeated');
+  });
+
   it('the routes of a job are asked again after a pause where there is no other, up to the attempts that are allowed', async () => {
     answers(0, 500, 500, 200);
     const { answer, calls } = open([{}]).run();

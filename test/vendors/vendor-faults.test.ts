@@ -313,13 +313,26 @@ describe('vendor faults', () => {
     assert.ok(wait > 50_000 && wait <= 60_000, `${wait}`);
   });
 
-  it("Groq's 413 for more tokens than its account has in a minute is a limit, and reveals nothing of the account", async () => {
-    const message = 'Request too large for model `m` in organization `org_1` on tokens per minute (TPM): Limit 6000';
-    const error = await statusError(413, errorBody(message, 'rate_limit_exceeded', 'tokens'));
-    assert.deepEqual(
-      [error.code, error.isQuoted, error.message.includes('org_1')],
-      ['rate_limit_exceeded', false, false],
-    );
+  it('a request that alone exceeds the limits of the account at its vendor is too large, and the answer reveals nothing of the account', async () => {
+    for (const [status, message] of [
+      [
+        429,
+        'Request too large for gpt-4o in organization org_1 on tokens per min (TPM): Limit 30000, Requested 41022. The input or output tokens must be reduced in order to run successfully.',
+      ],
+      [
+        413,
+        'Request too large for model `m` in organization `org_1` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 8192, please reduce your message size and try again.',
+      ],
+    ] as const) {
+      const error = await statusError(status, errorBody(message, 'rate_limit_exceeded', 'tokens'));
+      assert.deepEqual(
+        [error.code, error.status, error.vendorStatus, error.isQuoted, error.message.includes('org_1')],
+        ['request_too_large', 413, 413, false, false],
+      );
+    }
+    // Anything else with Groq's status is a limit as it was, which a wait may end.
+    const other = await statusError(413, errorBody('Too much at once in org_1', 'rate_limit_exceeded', 'tokens'));
+    assert.deepEqual([other.code, other.message.includes('org_1')], ['rate_limit_exceeded', false]);
   });
 
   it("a vendor's 503 or 529 becomes a 503 with retry-after, a 408 or 504 a timeout, and any other 5xx a server_error", async () => {

@@ -26,6 +26,8 @@ export function readFailure(error: unknown, repeatable: boolean): Failure | unde
   if (error instanceof LostAnswerError) return repeatable ? { error, reason: 'lost', sameRoute: true } : undefined;
   const status = error.vendorStatus;
   if (status === undefined) return undefined;
+  // Its vendor has done nothing of it; another may allow more.
+  if (error.code === 'request_too_large') return { error, reason: 'status', sameRoute: false };
   if (keyStatuses.has(status)) return { error, reason: 'key', sameRoute: false };
   if (status === 404) return { error, reason: 'missing', sameRoute: false };
   if (status === 429) return { error, reason: 'limit', sameRoute: true };
@@ -46,7 +48,7 @@ export function isRefusedKey({ vendorStatus: status, param }: Pick<ApiError, 've
 
 /** Whether the caller's request caused a failure: it is no sign of the vendor's health. */
 export function isCallersFault({ status }: Pick<ApiError, 'status'>): boolean {
-  return status === 400;
+  return status === 400 || status === 413;
 }
 
 /** Whether a failure counts against the route's health. A limit or a refused key does not. */

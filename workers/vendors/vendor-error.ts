@@ -2,7 +2,13 @@ import { ApiError } from '../../shared/errors.ts';
 import { baseRespFault } from './support/base-resp.ts';
 import { isObject, type JsonObject } from './support/json-object.ts';
 import { withoutSecrets } from './support/without-secrets.ts';
-import { quotaRefusals, type Refusals, tooLongRefusals, unknownModelRefusals } from './vendor-refusals.ts';
+import {
+  overLimitRefusals,
+  quotaRefusals,
+  type Refusals,
+  tooLongRefusals,
+  unknownModelRefusals,
+} from './vendor-refusals.ts';
 
 /** A vendor's error; what it does not report is null. */
 export interface VendorErrorDetails {
@@ -216,6 +222,7 @@ export function vendorError(
     case 429:
       // The vendor's own message is left out: it names the operator's organization.
       if (matches(details, quotaRefusals)) return unpaid(cause);
+      if (matches(details, overLimitRefusals)) return overLimit(cause);
       // As a 429 it would count against the key, which has done nothing wrong.
       if (details.code === noFlex) return withoutFlex(wait, cause);
       if (overloadedCodes.has(details.code)) return overloaded({ ...wait, vendorStatus: 503 }, cause);
@@ -248,6 +255,16 @@ function unpaid(cause: Error, tooLarge: RegExpExecArray | null = null): ApiError
   const [param, advice] = tooLarge[1] ? ['messages', 'Shorten the prompt'] : ['max_tokens', 'Lower max_tokens'];
   const message = `The model is not available at the moment for a request of this size. ${advice}, or try again later.`;
   return new ApiError('service_unavailable', message, { param, retryable: false, vendorStatus: 402, cause });
+}
+
+/**
+ * The request alone exceeds the limit of the operator's account. As a 429 it would be repeated until its deadline, and the key would be
+ * left alone by all others after each time.
+ */
+function overLimit(cause: Error): ApiError {
+  const message =
+    "The request takes more tokens than the model's vendor allows this gateway at a time: shorten it, or lower max_tokens.";
+  return new ApiError('request_too_large', message, { vendorStatus: 413, cause });
 }
 
 /** OpenAI's own error, for its clients; to the router it is Groq's 498, which is held against neither the key nor the route. */

@@ -16,6 +16,12 @@ export const quotaRefusals: Refusals = {
   messages: [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/],
 };
 
+/** A request that alone exceeds the account's limit of a minute, however long it waits: OpenAI's and Groq's messages. */
+export const overLimitRefusals: Refusals = {
+  codes: new Set(),
+  messages: [/^Request too large for \S.* on [\w -]+ per (min|minute|day)\b/],
+};
+
 /** Input beyond the context window. */
 export const tooLongRefusals: Refusals = {
   codes: new Set(['too_many_prompt_tokens', 'exceed_context_size_error']),

@@ -18,6 +18,14 @@ const fine = JSON.stringify({
 /** Models whose first route fails: each needs a retry. */
 const models = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'];
 
+/** As OpenAI refuses a request of more tokens than the account has in a minute, with the limits that it tells. */
+const tooLarge = 'a prompt of too many tokens';
+const tooLargeError = errorBody(
+  'Request too large for m in organization org-1 on tokens per min (TPM): Limit 30000, Requested 41022.',
+  'rate_limit_exceeded',
+);
+const limits = { 'x-ratelimit-limit-requests': '500', 'x-ratelimit-limit-tokens': '30000' };
+
 let gateway: TestGateway;
 let vendors: { only: FixtureVendor; failing: FixtureVendor; good: FixtureVendor };
 let failing: OpenAI;
@@ -30,7 +38,10 @@ before(async () => {
     vendor.answer((response, { body }) => {
       if (body.includes(poison)) sendJson(response, 500, errorBody('in trouble', 'server_error'));
       else if (body.includes(missing)) sendJson(response, 404, errorBody('no such file', 'not_found'));
-      else sendJson(response, 200, fine);
+      else if (body.includes(tooLarge)) {
+        for (const [name, value] of Object.entries(limits)) response.setHeader(name, value);
+        sendJson(response, 429, tooLargeError);
+      } else sendJson(response, 200, fine);
     });
   }
   broken.answer((response) => sendJson(response, 500, errorBody('in trouble', 'server_error')));
@@ -44,6 +55,7 @@ before(async () => {
       ),
       models: {
         single: { capability: 'chat', routes: [{ vendor: 'only', model: 'm' }] },
+        limited: { capability: 'chat', routes: [{ vendor: 'only', model: 'limited' }] },
         double: { capability: 'chat', routes: ['only', 'good'].map((vendor) => ({ vendor, model: 'double' })) },
         ...Object.fromEntries(
           models.map((model) => [
@@ -91,4 +103,12 @@ test('an account whose requests all fail leaves retries to others', async () => 
     answers,
     models.map(() => 'fine'),
   );
+});
+
+test("a request that alone exceeds its vendor's limit is refused at once, and does not pause the model for others", async () => {
+  const calls = () => vendors.only.requests.filter(({ body }) => body.includes(tooLarge)).length;
+  await assert.rejects(ask(failing, 'limited', tooLarge), { status: 413, code: 'request_too_large' });
+  assert.equal(calls(), 1);
+  const answers = await Promise.all(Array.from({ length: 40 }, () => ask(other, 'limited')));
+  assert.deepEqual(new Set(answers), new Set(['fine']));
 });
