@@ -1,7 +1,9 @@
 import { ensureApiKey } from '../../shared/accounts/api-keys.ts';
-import type { Config } from '../../shared/config/config.ts';
+import { type Config, ConfigError } from '../../shared/config/config.ts';
+import { startFailure } from '../../shared/config/start-failure.ts';
 import type { TriedDatabase } from '../../shared/database/database.ts';
 import { claimDatabase, claimSigning } from '../../shared/database/database-claim.ts';
+import { isDatabaseUnreachable } from '../../shared/database/database-error.ts';
 import type { Secrets } from '../../shared/database/secrets.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
@@ -42,15 +44,24 @@ export async function setUpDatabase(context: StartContext): Promise<{ close(): P
       for (const claim of [claims.database, claims.signing]) claim?.close();
     },
   };
-  if (absence === undefined) {
-    await setUp(context, claims);
-    return done;
-  }
-  if (!(await watch.trust())) throw absence;
-  log.warn({ reason: absence.message }, 'starting without the database; what needs it gets 503 until it is there');
+  const away = absence ?? (await orAbsence(config, () => setUp(context, claims)));
+  if (away === undefined) return done;
+  if (!(await watch.trust())) throw away;
+  log.warn({ reason: away.message }, 'starting without the database; what needs it gets 503 until it is there');
   if (config.secret !== undefined) await secrets.read(db, config);
   arrival = new DatabaseArrival({ reach, setUp: () => setUp(context, claims), log });
   return done;
+}
+
+/** Why the database is away after all, once it was reached: a Postgres that takes no writes refuses only what is missing. */
+async function orAbsence(config: Config, work: () => Promise<void>): Promise<ConfigError | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    if (config.databaseUrl === undefined || !isDatabaseUnreachable(error)) throw error;
+    return new ConfigError(startFailure(error), { cause: error });
+  }
 }
 
 /** Each step may be repeated. The first key and Redis come before all that may admit anything. */

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { sql } from 'kysely';
 import { DatabaseHealth } from '../../api/ledger/database-health.ts';
+import { newApiKeyText } from '../../shared/accounts/api-keys.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import { held } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
+import type { ApiProcess } from '../support/gateway.ts';
 import { JobRecords, jobIdOf, later } from '../support/job-records.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
@@ -81,11 +83,21 @@ describe('a Postgres that takes no writes', () => {
     // All that a start makes is there, the key of the settings among it.
     const second = await records.gateway.startApi();
     assert.deepEqual(await readiness(second.url), [200, 'degraded', 'read-only']);
-    const request = { url: second.url, method: 'POST', body: JSON.stringify(held('Hi')) };
-    assert.equal((await records.gateway.fetch('/v1/chat/completions', request)).status, 200);
+    const chat = (api: ApiProcess, key = records.gateway.apiKey): Promise<Response> => {
+      const headers = { authorization: `Bearer ${key}` };
+      const request = { url: api.url, method: 'POST', headers, body: JSON.stringify(held('Hi')) };
+      return records.gateway.fetch('/v1/chat/completions', request);
+    };
+    assert.equal((await chat(second)).status, 200);
+    // One whose key is missing makes it later.
+    const missing = newApiKeyText();
+    const third = await records.gateway.startApi({ SLUICE_BOOTSTRAP_KEY: missing, SLUICE_API_KEY: '' });
+    assert.deepEqual(await readiness(third.url), [200, 'degraded', 'read-only']);
+    assert.equal((await chat(third)).status, 200);
 
     await makeReadOnly(false);
     await eventually(async () => assert.deepEqual(await readiness(), [200, 'ok', 'ok']));
+    await eventually(async () => assert.equal((await chat(third, missing)).status, 200), 20_000);
     assert.equal((await records.ended(id)).outcome, 'completed');
     await eventually(async () => assert.equal(await records.outboxes(), 0), 20_000);
   });
