@@ -122,6 +122,7 @@ const heldBody: HeldBody = {
       message: {
         role: 'assistant',
         content: 'It is cold.',
+        refusal: null,
         reasoning_content: 'First the weather.',
         thinking_blocks: [
           { type: 'redacted_thinking', data: 'Emw=' },

@@ -101,6 +101,8 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
           const streamed = addUp(sink.data());
           // A stream tells by its order what stands before a thought.
           delete message.thinking_offsets;
+          assert.equal(message.refusal, null);
+          delete message.refusal;
           // Text of no characters is no delta.
           assert.deepEqual(
             { ...streamed, content: streamed.content ?? '' },
@@ -116,7 +118,8 @@ export function describeTranslatedChat<Answer>(name: string, wire: TranslatedCha
       bench.server.answer(sendHeld(held));
       const sink = collect();
       const end = await bench.vendor.chat(callOf({ model }), sink);
-      const [{ logprobs: _logprobs, message, ...choice }] = wire.heldBody.choices;
+      const [{ logprobs: _logprobs, message: heldMessage, ...choice }] = wire.heldBody.choices;
+      const { refusal: _refusal, ...message } = heldMessage;
       const delta = { ...message, tool_calls: message.tool_calls.map((each, index) => ({ index, ...each })) };
       const { service_tier } = wire.heldBody;
       assert.deepEqual(sink.data(), [{ choices: [{ ...choice, delta }], service_tier }]);

@@ -126,7 +126,8 @@ export function thinkingOffsets(blocks: readonly JsonObject[]): JsonObject {
 
 /** The end of a call without streaming. */
 export function toHeldAnswer({ message, finish, usage, tier }: AnthropicAnswer): VendorAnswer {
-  const choices = [{ index: 0, message, ...finish, logprobs: null }];
+  // OpenAI's object always has the field.
+  const choices = [{ index: 0, message: { ...message, refusal: null }, ...finish, logprobs: null }];
   return { body: JSON.stringify({ choices, usage, ...tier }), usage, tier: tier.service_tier };
 }
 

@@ -123,7 +123,8 @@ export function readConverse(text: string, maxCalls: number): ConverseAnswer {
 
 /** The end of a call without streaming. */
 export function toHeldConverse({ message, finish, usage, tier }: ConverseAnswer): VendorAnswer {
-  const choices = [{ index: 0, message, ...finish, logprobs: null }];
+  // OpenAI's object always has the field.
+  const choices = [{ index: 0, message: { ...message, refusal: null }, ...finish, logprobs: null }];
   return {
     body: JSON.stringify({ choices, ...(usage !== null && { usage }), ...tier }),
     usage,
