@@ -38,9 +38,13 @@ export function responseEcho(request: ResponseRequest): Record<string, unknown> 
   };
 }
 
-/** Shows all fields of functions in OpenAI's object, which are strict by default, and no secrets of MCP servers. */
+/**
+ * Shows all fields of functions in OpenAI's object, which are strict by default, the format of custom tools, which is text by
+ * default, and no secrets of MCP servers.
+ */
 function shownTool(tool: ResponseTool): ResponseTool {
   if (tool.type === 'mcp') return withoutSecrets(tool);
+  if (tool.type === 'custom') return { ...tool, format: tool.format ?? { type: 'text' } };
   if (tool.type !== 'function') return tool;
   return {
     ...tool,

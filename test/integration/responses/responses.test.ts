@@ -170,7 +170,8 @@ for (const model of ['sandbox-chat', 'sandbox-reasoning', 'sandbox-responses']) 
 
     it(`POST /v1/responses with ${model} calls custom tools with free text`, async () => {
       const more = { tools: [shell], tool_choice: { type: 'custom', name: 'shell' } } as const;
-      for (const { output } of [await held('Run it', more), (await streamed('Run it', more)).response]) {
+      for (const { output, tools } of [await held('Run it', more), (await streamed('Run it', more)).response]) {
+        assert.deepEqual(tools, [{ ...shell, format: { type: 'text' } }]);
         const call = output.find((item) => item.type === 'custom_tool_call') ?? assert.fail('no call');
         assert.equal(call.name, 'shell');
         assert.equal(typeof call.input, 'string');
