@@ -58,8 +58,8 @@ describe('editItems', () => {
         connection: { wait: (work: Promise<unknown>) => work },
         share: { grow: () => undefined },
       };
-      const job = { id: jobId, account: 'a', model: 'm', createdAt: 0, stream: false, viewOptions: '{"afterInput":1}' };
-      const [asked, of] = [reading, job] as unknown as Parameters<typeof readInputItems>;
+      const response = { job: { id: jobId, account: 'a' }, viewed: { viewOptions: { afterInput: 1 } } };
+      const [asked, of] = [reading, response] as unknown as Parameters<typeof readInputItems>;
       return readInputItems(asked, of, { select: 'page', jobId, page: { limit: 1, order: 'asc', after: undefined } });
     };
     assert.equal((await read(100))?.length, 2);
