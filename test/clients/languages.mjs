@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installOnce, installPackages, runTool } from '../install-packages.mjs';
+import { installPython, pythonIn } from '../python/install-python.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 
@@ -52,7 +53,7 @@ const languages = {
       Object.entries(pythonGroups).flatMap(([group, clients]) =>
         clients.map((client) => ({
           client,
-          command: [pythonOf(group), join(folder, 'python', 'programs', `${client}.py`)],
+          command: [pythonIn(environmentOf(group)), join(folder, 'python', 'programs', `${client}.py`)],
         })),
       ),
   },
@@ -126,19 +127,14 @@ export function clientPrograms(name) {
   return languages[name].programs();
 }
 
-function pythonOf(group) {
-  return join(folder, 'python', '.installed', group, 'bin', 'python');
+function environmentOf(group) {
+  return join(folder, 'python', '.installed', group);
 }
 
 async function installPythonGroup(group) {
-  const source = join(folder, 'python');
-  const target = join(source, '.installed', group);
-  const files = [`${group}.txt`, `${group}.lock.txt`].map((file) => join(source, 'requirements', file));
-  await installOnce(target, files, `the Python clients (test/clients/python/requirements/${group}.txt)`, async () => {
-    await runTool('python3', ['-m', 'venv', target], source);
-    const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile'];
-    await runTool(pythonOf(group), ['-m', 'pip', 'install', ...options, '-r', files[1]], source);
-  });
+  const files = [`${group}.txt`, `${group}.lock.txt`].map((file) => join(folder, 'python', 'requirements', file));
+  const what = `the Python clients (test/clients/python/requirements/${group}.txt)`;
+  await installOnce(environmentOf(group), files, what, () => installPython(environmentOf(group), files[1]));
 }
 
 /** The files that a language's programs are built from. */

