@@ -58,6 +58,15 @@ function readVendorFields(request: object): VendorFields {
   return found;
 }
 
+/** Maximum length of a list of what a request names. The event loop takes a millisecond to read a thousand from a thread. */
+const maxNamed = 10_000;
+
+/** @param what the list's entries, for the caller @throws ApiError 400 for a list that is too long. */
+export function assertFew({ length }: readonly unknown[], what: string, param: string): void {
+  if (length <= maxNamed) return;
+  throw new ApiError('invalid_request_error', `Too many ${what}: at most ${maxNamed} are accepted.`, { param });
+}
+
 type Path = (string | number)[];
 
 function walk(value: object, path: Path, found: VendorFields): void {
@@ -98,7 +107,9 @@ function note(key: string, value: unknown, path: Path, found: VendorFields): voi
   const kind = fields.get(key) ?? fields.get(lastName(key));
   const add = (id: unknown, ...more: Path): void => {
     if ((typeof id === 'string' && id !== '') || typeof id === 'number') {
-      found.vendorIds.push({ param: paramOf([...path, key, ...more]), id: String(id) });
+      const param = paramOf([...path, key, ...more]);
+      found.vendorIds.push({ param, id: String(id) });
+      assertFew(found.vendorIds, 'ids of files and the like', param);
     }
   };
   if (kind === 'id' || kind === 'named') {
@@ -234,6 +245,8 @@ export function responseExtras(request: ResponseRequest): BilledExtra[] {
     (name) => !isEmpty(request[name]) && !freeChatFields.has(name) && !freeResponseFields.has(name),
   );
   const items: readonly RequestItem[] = Array.isArray(input) ? input : [];
+  const offered = items.flatMap((item, index) => toolExtras(item.tools, `input[${index}].tools`));
+  assertFew(offered, 'tools in items', 'input');
   return [
     ...fields.flatMap((name) => extrasOf(name, request)),
     ...(reasoning?.mode == null || reasoning.mode === 'standard'
@@ -241,8 +254,7 @@ export function responseExtras(request: ResponseRequest): BilledExtra[] {
       : [{ param: 'reasoning.mode', name: 'reasoning.mode' }]),
     ...toolExtras(tools, 'tools'),
     ...toolExtras(chosenTools(choice), 'tool_choice'),
-    // Tools that are offered by items.
-    ...items.flatMap((item, index) => toolExtras(item.tools, `input[${index}].tools`)),
+    ...offered,
   ];
 }
 

@@ -21,7 +21,7 @@ import {
   reasoningExtent,
 } from '../../pipeline/request-extent.ts';
 import { invalidParameter, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { assertFew, chatExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { cacheMark, type MessageNotes } from './message-content.ts';
 import { toChatTools } from './message-tools.ts';
 import { toChatTurns } from './message-turns.ts';
@@ -121,6 +121,7 @@ function longToolNames(chat: object): { readonly longNames?: readonly string[] }
   const { tools = [] } = chat as { readonly tools?: readonly { readonly function: { readonly name: string } }[] };
   const names = tools.map((tool) => tool.function.name);
   const long = names.filter((name) => flatToolName(undefined, name) !== name);
+  assertFew(long, 'tools with long names', 'tools');
   return long.length === 0 ? {} : { longNames: long };
 }
 

@@ -15,7 +15,7 @@ import {
   reasoningExtent,
 } from '../../pipeline/request-extent.ts';
 import { invalidParameter, leaveOutNulls, readRequestFields, requestTags } from '../../pipeline/request-fields.ts';
-import { responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
+import { assertFew, responseExtras, vendorFacts } from '../../pipeline/vendor-facts.ts';
 import { responseChatFields } from './response-chat-fields.ts';
 import { responseEcho } from './response-echo.ts';
 import { type ChatRefusal, ignoredByChat, refusedByChat } from './response-over-chat.ts';
@@ -62,9 +62,11 @@ export function parseResponseFields(
   const { model, input, stream, store, background, previous_response_id: previous, ...rest } = wire;
   const items = inputItems(input);
   const { hasMedia, hasImageDetail, hasFileDetail, media } = readParts(items);
+  const references = items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : []));
+  assertFew(references, 'item references', 'input');
   const requirements: ResponseRequirements = {
     previousResponseId: previous ?? undefined,
-    references: items.flatMap(({ type, id }) => (type === 'item_reference' ? [String(id)] : [])),
+    references,
     chatRefused: refusedByChat(wire),
     chatIgnored: [...ignoredByChat(wire), ...(hasFileDetail ? ['input.content.detail'] : [])],
     chatFields: [...responseChatFields(wire), ...(hasImageDetail ? ['messages.content.image_url.detail'] : [])],

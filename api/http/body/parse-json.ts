@@ -168,6 +168,9 @@ function countKeys(value: object): number {
 // 20 MiB of `{},` would be 7 million objects: a gigabyte and seconds. A long chat of 20 MiB has under a million values.
 const limits: JsonLimits = { nesting: 64, values: 2_000_000 };
 
+/** Maximum number of fields of the outermost object. Each one that is not known is checked for each route, by the event loop. */
+const maxFields = 1000;
+
 /** Of larger bodies (bytes) the texts of long fields are kept, see `keepRawJson`. */
 const keptFrom = 64 * 1024;
 
@@ -176,7 +179,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true });
 /**
  * Parses a request's body, a JSON object in UTF-8 with or without a byte order mark.
  * @throws ApiError 400 for a body that is empty, not UTF-8, not JSON, not an object, nested deeper than 64, has more than
- * two million values, or has keys of an object's prototype; the message quotes nothing of the body. Also 400 for a media
+ * two million values or a thousand fields, or has keys of an object's prototype; the message quotes nothing of the body. Also 400 for a media
  * link that is not on the web, which it names.
  * @param read `parseExact` for bodies whose integers must keep their digits
  */
@@ -192,6 +195,7 @@ export function parseJson(body: Uint8Array, read: (json: string) => unknown = JS
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw unusable('a JSON object was expected');
   }
+  if (Object.keys(value).length > maxFields) throw unusable(`it has more than ${maxFields} fields`);
   // Only a body that may contain such a key is walked: most cannot.
   if (mayHoldPrototypeKey(text) && holdsPrototypeKey(value)) {
     throw unusable("it has the key '__proto__' or 'constructor.prototype', which is not allowed");
