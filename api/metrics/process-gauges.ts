@@ -54,7 +54,7 @@ export function addProcessGauges(registry: Registry, sources: ProcessGauges): vo
   atScrape(lag, async () => lag.set(await databaseLag(db)));
   const statements = histogram(
     'sluice_database_statement_seconds',
-    'Duration of statements of the database, by outcome.',
+    'Duration of statements of the database, by outcome; of SQLite with the wait for those before.',
     'outcome',
   );
   activity.onStatement = (seconds, outcome) => statements.observe({ outcome }, seconds);

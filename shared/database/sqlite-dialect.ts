@@ -27,15 +27,24 @@ export class SqliteError extends Error {
 }
 
 interface Waiting {
+  readonly request: ThreadRequest;
   resolve(reply: ThreadReply & { type: 'result' }): void;
   reject(error: Error): void;
 }
 
+/**
+ * Maximum number of statements that the thread has at a time. A busy event loop takes the results of these in each of its passes: if
+ * the next statement were sent only after the result before, a thousand would wait for seconds. Results of more would fill the memory.
+ */
+const maxSent = 64;
+
 /** A promise interface to the thread that has the file open. */
-class SqliteThread implements DatabaseConnection {
+class SqliteThread {
   readonly #worker: Worker;
   /** Pending statements, answered in order. */
   readonly #waiting: Waiting[] = [];
+  /** How many of them the thread has. */
+  #sent = 0;
   readonly #ended: Promise<void>;
   readonly #activity: DatabaseActivity;
   #failure: Error | undefined;
@@ -75,31 +84,38 @@ class SqliteThread implements DatabaseConnection {
     const reply = await this.#activity.measure(
       () =>
         new Promise<ThreadReply & { type: 'result' }>((resolve, reject) => {
-          this.#waiting.push({ resolve, reject });
-          this.#post({ type: 'execute', sql: query.sql, parameters: query.parameters.map(storableParameter) });
+          const parameters = query.parameters.map(storableParameter);
+          this.#enqueue({ request: { type: 'execute', sql: query.sql, parameters }, resolve, reject });
         }),
     );
     const rows = reply.rows as Row[];
     return reply.changes === undefined ? { rows } : { rows, numAffectedRows: BigInt(reply.changes) };
   }
 
-  // biome-ignore lint/correctness/useYield: kysely asks for a generator, and this one only refuses.
-  async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
-    throw new Error('the SQLite thread answers whole results only: use limit');
-  }
-
   /** Waits for pending statements, then closes the file and ends the thread. */
   async close(): Promise<void> {
-    if (this.#failure === undefined) this.#post({ type: 'close' });
+    const ignored = (): void => undefined;
+    if (this.#failure === undefined) this.#enqueue({ request: { type: 'close' }, resolve: ignored, reject: ignored });
     await this.#ended;
   }
 
-  #post(request: ThreadRequest): void {
-    this.#worker.postMessage(request);
+  #enqueue(waiting: Waiting): void {
+    this.#waiting.push(waiting);
+    this.#send();
+  }
+
+  #send(): void {
+    for (; this.#sent < maxSent; this.#sent++) {
+      const next = this.#waiting[this.#sent];
+      if (next === undefined) return;
+      this.#worker.postMessage(next.request);
+    }
   }
 
   #settle(reply: ThreadReply & { type: 'result' | 'error' }): void {
     const waiting = this.#waiting.shift();
+    this.#sent--;
+    this.#send();
     if (reply.type === 'result') waiting?.resolve(reply);
     else waiting?.reject(new SqliteError(reply.error));
   }
@@ -111,15 +127,66 @@ class SqliteThread implements DatabaseConnection {
 }
 
 /**
- * One shared connection, lent to one borrower at a time in the order of requests: a transaction keeps it from begin to commit,
- * so transactions never mix.
+ * The order of statements at the file, of which there is one for all borrowers: that of their calls, except that those beside a
+ * transaction wait for its end, so that transactions never mix.
  */
+class StatementOrder {
+  #lastTransaction: Promise<void> = Promise.resolve();
+
+  /** Resolves once every earlier transaction has ended. */
+  get free(): Promise<void> {
+    return this.#lastTransaction;
+  }
+
+  /** Resolves when a transaction may begin, to what is to be called at its end. */
+  async startTransaction(): Promise<() => void> {
+    const before = this.#lastTransaction;
+    let end = (): void => {};
+    this.#lastTransaction = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    return end;
+  }
+}
+
+/** A borrower's view of the file. Statements outside of transactions do not wait for the results of those before. */
+class SqliteConnection implements DatabaseConnection {
+  readonly #thread: SqliteThread;
+  readonly #order: StatementOrder;
+  #endTransaction: (() => void) | undefined;
+
+  constructor(thread: SqliteThread, order: StatementOrder) {
+    this.#thread = thread;
+    this.#order = order;
+  }
+
+  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    if (this.#endTransaction === undefined) await this.#order.free;
+    return await this.#thread.executeQuery(query);
+  }
+
+  // biome-ignore lint/correctness/useYield: kysely asks for a generator, and this one only refuses.
+  async *streamQuery<Row>(): AsyncIterableIterator<QueryResult<Row>> {
+    throw new Error('the SQLite thread answers whole results only: use limit');
+  }
+
+  async startTransaction(): Promise<void> {
+    this.#endTransaction = await this.#order.startTransaction();
+  }
+
+  /** Does nothing where there was no transaction. */
+  endTransaction(): void {
+    this.#endTransaction?.();
+    this.#endTransaction = undefined;
+  }
+}
+
 class SqliteThreadDriver implements Driver {
   readonly #data: ThreadData;
   readonly #activity: DatabaseActivity;
+  readonly #order = new StatementOrder();
   #thread: SqliteThread | undefined;
-  #lastLoan: Promise<void> = Promise.resolve();
-  #endLoan: () => void = () => {};
 
   constructor(data: ThreadData, activity: DatabaseActivity) {
     this.#data = data;
@@ -130,32 +197,26 @@ class SqliteThreadDriver implements Driver {
     this.#thread = await SqliteThread.open(this.#data, this.#activity);
   }
 
-  async acquireConnection(): Promise<DatabaseConnection> {
-    const before = this.#lastLoan;
-    let end = (): void => {};
-    this.#lastLoan = new Promise((resolve) => {
-      end = resolve;
-    });
-    await before;
-    this.#endLoan = end;
+  async acquireConnection(): Promise<SqliteConnection> {
     if (this.#thread === undefined) throw new Error('the database is not open');
-    return this.#thread;
+    return new SqliteConnection(this.#thread, this.#order);
   }
 
-  async releaseConnection(): Promise<void> {
-    this.#endLoan();
+  async releaseConnection(connection: SqliteConnection): Promise<void> {
+    connection.endTransaction();
   }
 
   /** `immediate`, as a transaction that reads first and writes later cannot wait for another process's lock: it fails. */
-  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+  async beginTransaction(connection: SqliteConnection): Promise<void> {
+    await connection.startTransaction();
     await connection.executeQuery(CompiledQuery.raw('begin immediate'));
   }
 
-  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+  async commitTransaction(connection: SqliteConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('commit'));
   }
 
-  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+  async rollbackTransaction(connection: SqliteConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw('rollback'));
   }
 

@@ -213,6 +213,44 @@ describe('the SQLite database', () => {
     await assert.rejects(db.selectFrom('accounts').selectAll().execute());
   });
 
+  test('while the event loop is busy, statements go on: none waits for the result of the one before', async () => {
+    const dataDir = newFolder();
+    const db = await openSqlite(dataDir);
+    const written = Array.from({ length: 50 }, (_, index) =>
+      db
+        .insertInto('accounts')
+        .values(account(`row-${index}`))
+        .execute(),
+    );
+    // Kysely has passed them all on by then, and no event of the thread has been taken.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const reader = new Libsql(join(dataDir, databaseFile));
+    const count = reader.prepare("SELECT count(*) AS rows FROM accounts WHERE id LIKE 'row-%'");
+    const rows = (): number => (count.get([]) as { rows: number }).rows;
+    const deadline = performance.now() + 10_000;
+    while (rows() < 50 && performance.now() < deadline);
+    assert.equal(rows(), 50);
+    reader.close();
+    await Promise.all(written);
+    await db.destroy();
+  });
+
+  test('statements that were begun before a database is closed are completed, however many', async () => {
+    const dataDir = newFolder();
+    const db = await openSqlite(dataDir);
+    const written = Array.from({ length: 200 }, (_, index) =>
+      db
+        .insertInto('accounts')
+        .values(account(`row-${index}`))
+        .execute(),
+    );
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    await Promise.all([db.destroy(), ...written]);
+    const reopened = await openSqlite(dataDir);
+    assert.equal((await reopened.selectFrom('accounts').select('id').execute()).length, 201);
+    await reopened.destroy();
+  });
+
   test('while a long statement runs, the event loop goes on', async () => {
     const db = await openSqlite(newFolder());
     let turns = 0;
