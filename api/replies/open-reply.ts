@@ -22,7 +22,7 @@ import { heldBody, heldFile, sendHeldBody, sendHeldFile } from './held-body.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
-import { type BytesView, type View, type ViewJobDependencies, viewJob, viewOptionsBlob } from './view.ts';
+import { type BytesView, type View, type ViewJobDependencies, viewEvents, viewJob, viewOptionsBlob } from './view.ts';
 
 /** Dependencies of a reply, whatever its form. */
 export interface OpenReplyDependencies extends ViewJobDependencies {
@@ -114,7 +114,7 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
 export async function eventReply(context: ReplyContext): Promise<Reply> {
   const { ctx, services, job, view } = context;
   const share = context.isWatcher || context.isRepeat ? shareOfReply(services.bodies, ctx, job) : undefined;
-  const viewed = await viewJob(services, job, services.baseUrls.of(ctx.req), share);
+  const { viewed, repeatedBytes } = await viewEvents(services, job, services.baseUrls.of(ctx.req), share);
   const receiver = new SseReply({
     response: ctx.res,
     headers: ctx.state.headers,
@@ -126,6 +126,7 @@ export async function eventReply(context: ReplyContext): Promise<Reply> {
     share,
     isRunning: async () => (await readJobState(services.redis, job.id))?.beganAt !== undefined,
   });
+  receiver.expect(repeatedBytes);
   return {
     receiver,
     canBeResumed: () => receiver.isOpen,

@@ -142,6 +142,30 @@ export async function viewJob(
   };
 }
 
+/** How many of a stream's first events repeat its view options: those of a response do, `response.created` and `response.in_progress`. */
+const repeatingEvents = 2;
+
+/**
+ * The same for a stream of the job's events. Also returns the bytes by which these repeat large view options: a client that is slow
+ * to read keeps them in memory.
+ */
+export async function viewEvents(
+  services: ViewJobDependencies,
+  job: JobIdentity,
+  baseUrl: string,
+  share: Pick<BodyShare, 'grow'> | undefined,
+): Promise<{ readonly viewed: ViewedJob; readonly repeatedBytes: number }> {
+  let repeatedBytes = 0;
+  const counted = share && {
+    grow: (bytes: number): void => {
+      share.grow(bytes);
+      repeatedBytes += repeatingEvents * bytes;
+    },
+  };
+  const viewed = await viewJob(services, job, baseUrl, counted);
+  return { viewed, repeatedBytes };
+}
+
 const reference = /^\{"blob":"([^"]+)"\}$/;
 
 /**

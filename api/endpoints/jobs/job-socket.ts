@@ -11,7 +11,7 @@ import type { AnswerReaders } from '../../replies/answer-readers.ts';
 import type { ClientConnection } from '../../replies/client-connection.ts';
 import { SocketReply } from '../../replies/socket-reply.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
-import { type ViewJobDependencies, viewJob } from '../../replies/view.ts';
+import { type ViewJobDependencies, viewEvents } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
 import { type FindJobDependencies, findEndpoint, readPosition, withJob } from './jobs.ts';
 
@@ -53,8 +53,9 @@ export function jobSocket(
       ctx.res.once('close', release);
       const { view } = findEndpoint(endpoints, state);
       const share = shareOfReply(services.bodies, ctx, state);
-      const viewed = await viewJob(services, state, services.baseUrls.of(ctx.req), share);
+      const { viewed, repeatedBytes } = await viewEvents(services, state, services.baseUrls.of(ctx.req), share);
       const answer = new SocketReply({ events: view.stream(viewed), view, resumeAfter, share });
+      answer.expect(repeatedBytes);
       if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
       const reader = services.readers.open(state, answer);
       try {

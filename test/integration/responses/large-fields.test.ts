@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 
 let gateway: TestGateway;
@@ -47,5 +48,23 @@ describe('fields of a response that each of its readings repeats', () => {
     const goOn = (url: string) => gateway.fetch('/v1/responses', { method: 'POST', body, url });
     await assertErrorAnswer(await goOn(small.url), 429, 'rate_limit_exceeded');
     assert.equal((await goOn(large.url)).status, 200);
+  });
+
+  it('the events that repeat long instructions are counted until they are sent', async () => {
+    const made = await post({ input: 'Hi', instructions: 'Be brief. '.repeat(800_000) });
+    const { id } = (await made.json()) as { id: string };
+    const { url } = await gateway.startApi({ SLUICE_BODIES_MIB: '128' });
+    const watch = (signal?: AbortSignal): Promise<Response> =>
+      gateway.fetch(`/v1/jobs/${id.replace('resp_', 'job_')}/events`, { url, ...(signal && { signal }) });
+    const leaving = new AbortController();
+    // It reads none of them: they are more than a connection has room for.
+    assert.equal((await watch(leaving.signal)).status, 200);
+    await assertErrorAnswer(await watch(), 429, 'rate_limit_exceeded');
+    leaving.abort();
+    await eventually(async () => {
+      const read = await watch();
+      await read.text();
+      assert.equal(read.status, 200);
+    });
   });
 });
