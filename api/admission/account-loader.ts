@@ -67,11 +67,13 @@ export class AccountLoader {
 
   async #loadBudget({ account, apiKeyId, budgetId, budget }: Caller): Promise<void> {
     if (budget === undefined) return;
-    const now = this.#clock.now();
     const { period } = budget;
     const key = { account, apiKeyId, budgetId, period };
-    const { name, from } = budgetPeriodAt(period, now);
     await this.#reads.read(async () => {
+      // It may be asked for because Redis's clock was put right just now.
+      await this.#clock.measure();
+      const now = this.#clock.now();
+      const { name, from } = budgetPeriodAt(period, now);
       const common = commonBudget(key);
       const keys = await readBudgetKeys(this.#db, account, apiKeyId);
       const spent = await readSpent(this.#db, account, idsOf(keys), from);

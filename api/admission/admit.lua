@@ -1,6 +1,7 @@
 -- Admits jobs of one API key and capability, each separately and in order, or reports why one is refused. A refusal changes
 -- nothing. An admitted job is queued in the same step if its queue is on the same node.
--- Preceded by refusal.lua, which makes a refused write an error of the whole call, by add-job.lua and by rate-buckets.lua.
+-- Preceded by refusal.lua, which makes a refused write an error of the whole call, by add-job.lua, is-ahead.lua and
+-- rate-buckets.lua.
 -- KEYS[1] holds of the account's tag (sorted set)
 -- KEYS[2…] state of each job (hash), created with the admission; none on a Cluster, where they are on other nodes
 -- All other keys of the account share the tag: ARGV[1] and their names make them (see shared/redis/keys.ts).
@@ -89,7 +90,7 @@ local buckets
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
 -- The key's budget: period, spent and held; false if it is not in Redis, or has another kind of period, whose sums do not apply,
--- or if the key's jobs are not settled into it (see load-budget.lua).
+-- or one that is yet to come, or if the key's jobs are not settled into it (see load-budget.lua).
 local maxBudget, period, budget, periodStart = nil, '-', nil, nil
 if ARGV[10] ~= '' then
   local common
@@ -101,12 +102,12 @@ if ARGV[10] ~= '' then
     budget = redis.call('HMGET', budgetKey, 'period', 'spent', 'held', 'from')
   elseif common ~= '' then budget = {}
   end
-  if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') then
+  if not budget[1] or string.match(budget[1], '^%a+') ~= string.match(period, '^%a+') or isAhead(budget[4], now) then
     budget = false
   else
     -- A new period starts with nothing spent; remaining holds belong to the earlier one. A process whose clock is behind does not
-    -- restore the previous period.
-    if budget[1] > period then period, periodStart = budget[1], budget[4] or periodStart
+    -- restore the previous period, and one whose clock is ahead does not start the next.
+    if budget[1] > period or isAhead(periodStart, now) then period, periodStart = budget[1], budget[4] or periodStart
     elseif budget[1] ~= period then budget = {period, 0, 0} end
     budget = {spent = tonumber(budget[2]), held = tonumber(budget[3])}
   end

@@ -14,7 +14,7 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { addJobScript } from '../../shared/queue/script-fragments.ts';
 import { accountKeys, jobKeys, queueKeysPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { inBatches, loadScript, readVerdict, refusalScript } from '../../shared/redis/script.ts';
+import { inBatches, isAheadScript, loadScript, readVerdict, refusalScript } from '../../shared/redis/script.ts';
 import type { Caller } from '../auth/caller.ts';
 
 /** Lifetime of an idempotency key's binding to its job. */
@@ -27,6 +27,7 @@ const script = loadScript<string[]>(
   new URL('./admit.lua', import.meta.url),
   refusalScript,
   addJobScript,
+  isAheadScript,
   new URL('./rate-buckets.lua', import.meta.url),
 );
 

@@ -168,15 +168,19 @@ function hasFreeModel(catalogue: Catalogue): boolean {
   return isFree;
 }
 
+/** Same as in is-ahead.lua. */
+const maxAheadMs = 60_000;
+
 /** Levels of the key's own limits, as in rate-buckets.lua. Models' limits are left to admission: the model is unknown. */
 function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[], now: number): (Level | undefined)[] {
   return [rpm, tpm].map((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
     if (limit === undefined) return undefined;
+    const isAhead = at > now + maxAheadMs;
     return {
       limit,
       what: index === 0 ? ('requests' as const) : ('tokens' as const),
-      level: Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
+      level: isAhead ? 0 : Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
     };
   });
 }

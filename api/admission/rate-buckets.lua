@@ -1,4 +1,5 @@
--- The limits per minute of an API key: each has a bucket of used amounts that drains evenly over a minute. Prepended to admit.
+-- The limits per minute of an API key: each has a bucket of used amounts that drains evenly over a minute. Prepended to admit, after
+-- is-ahead.lua.
 -- Returns functions over the buckets of one call: fill, which says whether a job fits, and what the buckets are after it; keep,
 -- which makes them so for the next job; and write, which writes all that were kept.
 -- rate      the key's buckets (hash): fields '<what> <model>'
@@ -11,7 +12,7 @@ local function openBuckets(rate, now, keyLimits)
     local bucket = buckets[field]
     if not bucket then
       local used, at = string.match(redis.call('HGET', rate, field) or '0 0', '^(%S+) (%S+)$')
-      bucket = {tonumber(used), tonumber(at)}
+      bucket = isAhead(at, now) and {0, 0} or {tonumber(used), tonumber(at)}
       buckets[field] = bucket
     end
     return bucket

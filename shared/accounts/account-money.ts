@@ -1,11 +1,11 @@
 import { accountKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
-import { loadScript } from '../redis/script.ts';
+import { isAheadScript, loadScript } from '../redis/script.ts';
 import { writtenVersion } from '../runtime/wire-version.ts';
 
 const load = loadScript<number>(new URL('./load-account.lua', import.meta.url));
 const set = loadScript<number>(new URL('./set-account.lua', import.meta.url));
-const loadSpent = loadScript<number>(new URL('./load-budget.lua', import.meta.url));
+const loadSpent = loadScript<number>(new URL('./load-budget.lua', import.meta.url), isAheadScript);
 
 /** An account's money as admission needs it. Nano-dollars. */
 export interface AccountMoney {
@@ -203,11 +203,12 @@ export async function forgetBudget(redis: RedisClient, account: string, apiKeyId
 
 /**
  * The spending in the current period of an API key's budget, in nano-dollars, without unfinished jobs. Undefined while Redis has
- * none of this kind of period: the key has not been used since its budget was set, or since Redis lost it.
+ * none of this kind of period, or a later one: the key has not been used since its budget was set, since Redis lost it, or since
+ * a clock that was ahead has been put right.
  */
 export async function readBudget(redis: RedisClient, key: BudgetedKey): Promise<number | undefined> {
   const [name, spent] = await redis.hmget(budgetHash(key), 'period', 'spent');
   const current = budgetPeriodAt(key.period, Date.now()).name;
-  if (name?.split(':')[0] !== current.split(':')[0]) return undefined;
+  if (!name || name.split(':')[0] !== current.split(':')[0] || name > current) return undefined;
   return name === current ? Number(spent ?? 0) : 0;
 }

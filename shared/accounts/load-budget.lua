@@ -1,5 +1,7 @@
 -- Loads the spending in the current period of a budget, unless it is loaded already. A period of another kind, which the key had
--- before, does not count as loaded. Holds of the unfinished jobs of the budget's keys count in this period.
+-- before, does not count as loaded, nor does one that is yet to come. Holds of the unfinished jobs of the budget's keys count in
+-- this period.
+-- Preceded by is-ahead.lua.
 -- KEYS[1] the budget (hash)   KEYS[2] reservations of the tag (hash, by job id)
 -- KEYS[2n+1] own hash of a key that spends it: the budget itself if it is not common   KEYS[2n+2] the key's running jobs (sorted set)
 -- ARGV[1] period   ARGV[2] spent in it   ARGV[3] when it began, in ms
@@ -8,8 +10,9 @@
 local common = ARGV[4]
 local function kindOf(period) return string.match(period, '^%a+') end
 
-local known = redis.call('HGET', KEYS[1], 'period')
-local isLoaded = known and kindOf(known) == kindOf(ARGV[1])
+local known = redis.call('HMGET', KEYS[1], 'period', 'from')
+local now = redis.call('TIME')[1] * 1000
+local isLoaded = known[1] and kindOf(known[1]) == kindOf(ARGV[1]) and not isAhead(known[2], now)
 for index = 3, #KEYS, 2 do
   local named = redis.call('HGET', KEYS[index], 'common') or ''
   -- What this key spent since then is only in a hash of its own.

@@ -12,6 +12,9 @@ export type Script<Reply> = (redis: RedisClient, keys: string[], args: (string |
 /** The script fragment that separates a refusal by Redis from an error of a single job. */
 export const refusalScript = new URL('./refusal.lua', import.meta.url);
 
+/** The script fragment that tells a time noted by a clock that was ahead. */
+export const isAheadScript = new URL('./is-ahead.lua', import.meta.url);
+
 /**
  * Loads a `.lua` file: `loadScript(new URL('../jobs/begin.lua', import.meta.url))`. ioredis sends its hash, and its text only
  * if Redis does not know it yet. A script's header lists all its inputs, and all keys of one call share a hash tag.

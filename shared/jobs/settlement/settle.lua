@@ -1,5 +1,6 @@
 -- Settles jobs of one account tag: releases their holds, charges them, and adds their records to the outbox, once. A job
 -- without a hold and without a reservation is skipped: it was settled before, or Redis has lost its hold.
+-- Preceded by is-ahead.lua.
 -- KEYS[1] holds (sorted set)   KEYS[2] outbox (stream)
 -- All other keys lie in the same tag and are built from ARGV[1] and their names (see shared/redis/keys.ts).
 -- ARGV[1] prefix of the tag's keys
@@ -65,7 +66,7 @@ local function correctOne(rate, limit, field, tokens, took)
   if bucket == nil then
     -- One that has long drained is gone: the job may have run for longer.
     local used, at = string.match(redis.call('HGET', rate, field) or '', '^(%S+) (%S+)$')
-    bucket = {tonumber(used or 0), tonumber(at or now)}
+    bucket = isAhead(at, now) and {0, now} or {tonumber(used or 0), tonumber(at or now)}
     rates[rate][field] = bucket
   end
   local level = math.max(0, bucket[1] - math.max(0, now - bucket[2]) * limit / 60000)

@@ -3,7 +3,7 @@ import { type ErrorCode, errorTable } from '../../errors.ts';
 import { countAllTokens } from '../../money/token-counts.ts';
 import { accountKeys, jobKeys } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
-import { loadScript, untilAccepted } from '../../redis/script.ts';
+import { isAheadScript, loadScript, untilAccepted } from '../../redis/script.ts';
 import { chunksOf, groupBy } from '../../runtime/group-by.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { leaveUnread } from '../../runtime/wire-version.ts';
@@ -19,7 +19,7 @@ const settledMs = 120_000;
 /** How long the last settlements of a process may take. */
 const closeMs = 4000;
 
-const script = loadScript<number[]>(new URL('./settle.lua', import.meta.url));
+const script = loadScript<number[]>(new URL('./settle.lua', import.meta.url), isAheadScript);
 const freeSlotScript = loadScript<number>(new URL('./free-slot.lua', import.meta.url));
 const expireScript = loadScript<number>(new URL('./expire-states.lua', import.meta.url));
 

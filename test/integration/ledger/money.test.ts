@@ -219,6 +219,27 @@ describe('budget of an API key', () => {
     assert.deepEqual(await jobs.redis.hmget(key, 'spent', 'held'), ['0', '0']);
   });
 
+  test('a budget that a clock ahead has taken into a later period is loaded again, and no such clock begins one', async () => {
+    const { account, ask, end } = await newAccount('', { budget });
+    const key = { account, apiKeyId: 'key', period: 'month' } as const;
+    const now = money.budgetPeriodAt('month', Date.now());
+    const later = money.budgetPeriodAt('month', Date.UTC(2099, 0));
+    const load = (spent: number) => money.loadBudget(jobs.redis, { account, apiKeyId: 'key', period: now.name }, spent);
+    await load(10);
+    const { job } = await ask({ hold: costs(30) });
+    const hash = accountKeys.budget(account, 'key');
+    await jobs.redis.hset(hash, { period: later.name, from: later.from, spent: 0, held: 0 });
+    assert.equal(await money.readBudget(jobs.redis, key), undefined, 'the ledger is asked what it has spent');
+    assert.equal((await ask({ hold: costs(30) })).verdict, 'unloaded');
+    await load(10);
+    assert.equal((await ask({ hold: costs(11) })).verdict, 'budget', 'what runs is still held');
+    await end(job, 20);
+    assert.equal(await money.readBudget(jobs.redis, key), 30);
+    assert.equal((await ask({ hold: costs(21), time: later.from })).verdict, 'budget');
+    assert.equal((await ask({ hold: costs(20), time: later.from })).verdict, 'admitted');
+    assert.equal(await jobs.redis.hget(hash, 'period'), now.name);
+  });
+
   test('budget periods start with the day, the Monday of the week and the month, in UTC', () => {
     const time = Date.UTC(2026, 10, 22, 23, 59);
     const named = (['day', 'week', 'month', 'never'] as const).map((period) => money.budgetPeriodAt(period, time).name);
@@ -271,6 +292,19 @@ describe('rate limits of an API key', () => {
     const { ask } = await newAccount('', { tpm: 1000 });
     assert.equal((await ask({ tokens: 5000 })).verdict, 'admitted');
     assert.equal((await ask({ tokens: 1 })).verdict, 'rate');
+  });
+
+  test('a limit per minute that a clock ahead has filled is empty once that is put right', async () => {
+    const { account, caller, ask, end } = await newAccount('', { rpm: 2, tpm: 1000 });
+    const rate = accountKeys.rate(account, caller.apiKeyId);
+    const inTenMinutes = Date.now() + 600_000;
+    const { job } = await ask({ tokens: 100 });
+    await jobs.redis.hset(rate, { 'requests ': `2.000 ${inTenMinutes}`, 'tokens ': `2000.000 ${inTenMinutes}` });
+    assert.equal((await ask({ tokens: 1000 })).verdict, 'admitted');
+    await jobs.redis.hset(rate, 'tokens ', `2000.000 ${inTenMinutes}`);
+    await end(job, undefined, 400);
+    const [level, at] = ((await jobs.redis.hget(rate, 'tokens ')) as string).split(' ').map(Number);
+    assert.deepEqual([level, (at as number) < inTenMinutes], [300, true], 'what it took beyond its estimate');
   });
 
   test('a rate limit of one model does not limit another model', async () => {

@@ -21,7 +21,7 @@ export const scripts = new ScriptCommands(builtProduct, [
   ['shared/jobs/journal/journaled', 'api/replies/shared/join-shared'],
   ['api/replies/shared/leave-shared'],
   ['shared/jobs/leases/lease', 'shared/queue/pause'],
-  ['shared/jobs/settlement/settle'],
+  ['shared/redis/is-ahead', 'shared/jobs/settlement/settle'],
   ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/append'],
   ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/journal/journaled', 'shared/jobs/finish'],
   ['shared/redis/refusal', 'shared/jobs/leases/lease', 'shared/jobs/begin-job', 'shared/jobs/begin'],
@@ -30,7 +30,10 @@ export const scripts = new ScriptCommands(builtProduct, [
     ...['shared/queue/keys-in-line', 'shared/queue/lines', 'shared/queue/flex-lane', 'shared/queue/high-lane'],
     'shared/queue/claim-jobs',
   ],
-  ['shared/redis/refusal', 'shared/queue/add-job', 'api/admission/rate-buckets', 'api/admission/admit'],
+  [
+    ...['shared/redis/refusal', 'shared/queue/add-job', 'shared/redis/is-ahead', 'api/admission/rate-buckets'],
+    'api/admission/admit',
+  ],
   [
     ...['shared/redis/refusal', 'shared/queue/keys-in-line', 'shared/queue/lines'],
     ...['shared/queue/flex-lane', 'shared/queue/high-lane'],
