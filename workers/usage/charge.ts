@@ -119,7 +119,9 @@ function withTier(
 
 /**
  * The charge for a job whose vendor answered after another process had ended it. A disconnected caller is charged, because the
- * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text or sound.
+ * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text or sound. A
+ * video or an image, which no caller gets then, has the charge of one that did not come (see `cutMedia`): it must not depend on
+ * which of the two was faster.
  */
 export function chargeForLate(
   row: RoutedModel | undefined,
@@ -127,9 +129,9 @@ export function chargeForLate(
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   answer: JobAnswer,
 ): Charge {
+  if (job.capability === 'video' || job.capability === 'image') return nothing;
   const charge = chargeFor(row, job, answer);
-  const isCharged =
-    outcome !== 'failed' || (hasDelta && (hasTokens(job) || (isChargedWhenCut(job) && job.capability !== 'image')));
+  const isCharged = outcome !== 'failed' || (hasDelta && (hasTokens(job) || isChargedWhenCut(job)));
   return isCharged ? charge : { ...charge, cost: 0, saved: 0 };
 }
 

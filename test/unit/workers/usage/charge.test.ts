@@ -33,7 +33,20 @@ describe('the charge of a job', () => {
     const costs = (outcome: 'failed' | 'cancelled', hasDelta: boolean, late = job) =>
       chargeForLate(row, late, { outcome, hasDelta }, answer).cost;
     assert.deepEqual([costs('cancelled', false), costs('failed', true), costs('failed', false)], [7, 7, 0]);
-    assert.equal(costs('failed', true, { ...job, capability: 'image', endpoint: 'images.generations' }), 0);
+  });
+
+  it('a late video or image costs nothing that its caller has not had: it is charged as if it had not come', () => {
+    const byPiece = madeUpModel({ id: 'm', capability: 'video', prices: { second: 100, image: 100 } });
+    const answer = { body: '{}', usage: null, quantities: { seconds: 4, images: 1 } };
+    for (const [capability, endpoint] of [['video', 'videos'] as const, ['image', 'images.generations'] as const]) {
+      const job = { capability, endpoint } as QueuedJob;
+      for (const outcome of ['failed', 'cancelled'] as const) {
+        for (const hasDelta of [false, true]) {
+          const { usage, cost } = chargeForLate(byPiece, job, { outcome, hasDelta }, answer);
+          assert.deepEqual([usage, cost], [undefined, 0], `${outcome} ${capability}`);
+        }
+      }
+    }
   });
 
   it('a charge contains the price of the request, also when the answer was interrupted, late or not counted', () => {
