@@ -6,7 +6,7 @@ import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
 import { inCallersNames } from './callers-names.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
-import { callOnce, type Execute, type Execution, methodOf } from './execution.ts';
+import { callOnce, countSent, type Execute, type Execution, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent chats of one job. */
@@ -27,8 +27,10 @@ async function completeByChats({ vendor, call, sink, part = callOnce }: Executio
   const job = JSON.parse(requestText(call.request)) as CompletionRequest;
   const prompts = promptsOf(job);
   const output = { hasFrames: false };
+  const sent = countSent(call);
   let length = 0;
   const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
+    sent.inputsSent += 1;
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
     const asked = { ...call, request: toChatRequest(job, prompt), signal, run: undefined };

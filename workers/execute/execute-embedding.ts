@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
-import { callOnce, type Execute, methodOf } from './execution.ts';
+import { callOnce, countSent, type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent calls of one job. */
@@ -38,7 +38,9 @@ export const executeEmbedding: Execute<AnswerBody> = async (execution) => {
     if (!dropsUnsupported) checkDimensions(job, answer);
     return answer;
   };
+  const sent = countSent(call);
   const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
+    sent.inputsSent += isList(input) ? input.length : 1;
     const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
     return part(() => embedBatch(input, request, signal), signal);
   });

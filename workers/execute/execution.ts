@@ -28,6 +28,13 @@ export const endpointsOfSeveralCalls: ReadonlySet<string> = new Set(['embeddings
 /** Makes a call that is not repeated. */
 export const callOnce: CallPart = (call) => call();
 
+/** Counts the inputs that the vendor of a job of several calls is sent: if the job is cut off, it is charged for no others. */
+export function countSent({ run }: VendorCall): { inputsSent: number } {
+  const open = { inputsSent: 0, usageSoFar: () => null };
+  if (run) run.openAnswer = open;
+  return open;
+}
+
 /** Stores a task by its vendor's name for it. @throws ApiError when the job has ended meanwhile: the task is discarded. */
 export type RememberTask = (name: string) => Promise<void>;
 

@@ -11,6 +11,8 @@ export interface Exchange {
   readonly endpoint: string;
   /** The job's request as JSON text. */
   readonly request: string;
+  /** How many inputs of embeddings, or prompts of a legacy completion, the vendor has been sent; undefined: all. */
+  readonly inputsSent?: number | undefined;
   /** JSON texts of the answer's frames, from the first on: chunks, events, or a whole body. */
   readonly frames: readonly string[];
   /** Characters of all frames except the large ones: those missing in `frames` are assumed to be like those in it. */
@@ -35,9 +37,9 @@ const maxText = 50_000;
 const charactersPerToken = 4;
 
 /** Estimates the tokens of an exchange, with the tokenizer of OpenAI's newer models. */
-export function countExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
+export function countExchange({ endpoint, request, inputsSent, frames, length, largeLength }: Exchange): TokenCounts {
   const fields = JSON.parse(request) as Fields;
-  const prompt = countPrompt(endpoint, fields);
+  const prompt = countPrompt(endpoint, fields, inputsSent);
   const texts = readTexts(frames);
   const { reasoning, others, areEvents } = texts;
   const read = lengthOf(frames);
@@ -59,19 +61,16 @@ function lengthOf(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
-function countPrompt(endpoint: string, fields: Fields): number {
-  if (endpoint === 'embeddings') return countInputs(fields.input as TextOrTokens);
-  if (endpoint === 'completions') return countInputs((fields.prompt ?? '') as TextOrTokens);
+function countPrompt(endpoint: string, fields: Fields, inputsSent: number | undefined): number {
+  if (endpoint === 'embeddings') return countInputs(fields.input as TextOrTokens, inputsSent);
+  if (endpoint === 'completions') return countInputs((fields.prompt ?? '') as TextOrTokens, inputsSent);
   return countChat(endpoint === 'responses' ? responseAsChat(fields) : fields, maxText);
 }
 
-function countInputs(inputs: TextOrTokens): number {
-  if (typeof inputs === 'string') return countTexts([inputs], maxText);
+function countInputs(all: TextOrTokens, sent: number | undefined): number {
+  const inputs = inputsOf(all).slice(0, sent);
   const texts = inputs.filter((input) => typeof input === 'string');
-  const tokens = inputs.reduce((sum: number, input) => {
-    if (typeof input === 'number') return sum + 1;
-    return Array.isArray(input) ? sum + input.length : sum;
-  }, 0);
+  const tokens = inputs.reduce((sum, input) => (typeof input === 'string' ? sum : sum + input.length), 0);
   return tokens + countTexts(texts, maxText);
 }
 
@@ -81,7 +80,7 @@ function countInputs(inputs: TextOrTokens): number {
  * @param unread characters of frames that are not among the texts: they may have the rest of an echo
  */
 function countEcho({ prompt, n }: Fields, texts: AnswerTexts, unread: number): number {
-  const prompts = promptsOf((prompt ?? '') as TextOrTokens);
+  const prompts = inputsOf((prompt ?? '') as TextOrTokens);
   const choices = typeof n === 'number' ? n : 1;
   const echoes: string[] = [];
   let tokens = 0;
@@ -96,9 +95,9 @@ function countEcho({ prompt, n }: Fields, texts: AnswerTexts, unread: number): n
   return tokens + countTexts(echoes, maxText);
 }
 
-function promptsOf(prompt: TextOrTokens): readonly (string | readonly number[])[] {
-  const isOne = typeof prompt === 'string' || typeof prompt[0] === 'number';
-  return (isOne ? [prompt] : prompt) as readonly (string | readonly number[])[];
+function inputsOf(given: TextOrTokens): readonly (string | readonly number[])[] {
+  const isOne = typeof given === 'string' || typeof given[0] === 'number';
+  return (isOne ? [given] : given) as readonly (string | readonly number[])[];
 }
 
 /** The items of a Responses request, in the fields where a chat has them. */

@@ -79,7 +79,7 @@ export async function estimateInterrupted(
 ): Promise<VendorUsage | undefined> {
   const hasUsage = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
   if (!hasUsage || !hasTokens(job)) return undefined;
-  const counts = await count(context, job);
+  const counts = await count(context, job, undefined, openAnswer?.inputsSent);
   return counts === undefined ? null : withReported(toUsage(job, counts), openAnswer?.usageSoFar() ?? {});
 }
 
@@ -110,12 +110,17 @@ export async function tierInLog({ redis }: Pick<EstimatedContext, 'redis'>, jobI
 }
 
 /** Counts, or bounds what cannot be counted in time; undefined if neither is possible: the usage is unknown then. */
-async function count(context: EstimatedContext, job: QueuedJob, body?: string): Promise<TokenCounts | undefined> {
+async function count(
+  context: EstimatedContext,
+  job: QueuedJob,
+  body?: string,
+  inputsSent?: number,
+): Promise<TokenCounts | undefined> {
   const signal = AbortSignal.timeout(maxMs);
   try {
     const task = { account: job.account, bytes: (job.request?.length ?? 0) + (body?.length ?? 0) };
     return await counting.run(task, signal, async () => {
-      return await counter.countExchange(await readExchange(context, job, body), signal);
+      return await counter.countExchange({ ...(await readExchange(context, job, body)), inputsSent }, signal);
     });
   } catch (error) {
     // Never the error's message: it may quote the prompt.

@@ -44,6 +44,8 @@ export interface VendorCall {
 export interface OpenAnswer {
   /** OpenAI's `usage` with all input, and the output so far; null if the vendor has counted none yet. */
   usageSoFar(): VendorUsage;
+  /** Of a request that takes several calls: how many of its inputs, from the first on, the vendor has been sent. Left out: all. */
+  readonly inputsSent?: number;
 }
 
 /** A file stored beside the job. */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { TestGateway } from '../../support/gateway.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { TestGateway } from '../../support/gateway.ts';
+import { JobRecords, later } from '../../support/job-records.ts';
 import { sseEvents } from '../../support/sse-events.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
@@ -12,8 +14,12 @@ interface Asked {
   readonly stream?: boolean;
 }
 
+/** A dollar for a million tokens, in billionths of a dollar. */
+const tokenPrice = 1000;
+
 describe('requests that take several calls of a vendor', () => {
   let vendor: FixtureVendor;
+  let records: JobRecords;
   let gateway: TestGateway;
   /** The first text of each call that the vendor has answered, or refused. */
   const answered: string[] = [];
@@ -22,12 +28,20 @@ describe('requests that take several calls of a vendor', () => {
   let broken: string | undefined;
   /** Returns the status by which the vendor refuses a call; undefined: it answers. */
   let refusal: (text: string) => number | undefined;
+  /** Returns whether a call is left without an answer. */
+  let isSilent: (text: string) => boolean;
+  /** Calls without one. */
+  let silent: number;
 
   before(async () => {
     vendor = await startFixtureVendor();
     vendor.answer((response, { body }) => {
       const { input, messages = [], stream } = JSON.parse(body) as Asked;
       const text = input?.[0] ?? messages[0]?.content ?? '';
+      if (isSilent(text)) {
+        silent += 1;
+        return;
+      }
       const status = refusal(text);
       if (status !== undefined) {
         refused.push(text);
@@ -51,15 +65,18 @@ describe('requests that take several calls of a vendor', () => {
       sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, usage }));
     });
     const routes = [{ vendor: 'own', model: 'm' }];
-    gateway = await TestGateway.start({
+    records = await JobRecords.start({
       configuration: {
         vendors: { own: { base_url: vendor.baseUrl, api_key: 'a-key' } },
         models: {
-          embedder: { capability: 'embedding', embedding: { dimensions: true, batch: 2 }, routes },
-          chatter: { capability: 'chat', routes },
+          embedder: {
+            ...{ capability: 'embedding', embedding: { dimensions: true, batch: 2 }, prices: { input: 1 }, routes },
+          },
+          chatter: { capability: 'chat', prices: { input: 1, output: 1 }, routes },
         },
       },
     });
+    gateway = records.gateway;
   });
 
   beforeEach(() => {
@@ -67,10 +84,12 @@ describe('requests that take several calls of a vendor', () => {
     refused.length = 0;
     broken = undefined;
     refusal = () => undefined;
+    isSilent = () => false;
+    silent = 0;
   });
 
   after(async () => {
-    await gateway?.stop();
+    await records?.stop();
     await vendor?.close();
   });
 
@@ -126,6 +145,22 @@ describe('requests that take several calls of a vendor', () => {
         prompt.map((each) => `about ${each}`),
       );
       assert.deepEqual(inOrder(answered), prompt);
+    });
+  }
+
+  for (const [path, model, field, each] of [
+    ['/v1/embeddings', 'embedder', 'input', 2],
+    ['/v1/completions', 'chatter', 'prompt', 1],
+  ] as const) {
+    test(`a request to ${path} that is cancelled in the middle pays for none of what its vendor was not sent`, async () => {
+      isSilent = (text) => Number(text) >= 4 * each;
+      const texts = Array.from({ length: 100 }, (_, index) => String(index));
+      const response = await records.post({ model, [field]: texts }, later, { path });
+      const { id } = (await response.json()) as { id: string };
+      await eventually(() => assert.equal(silent, 4));
+      await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+      const { outcome, cost } = await eventually(() => records.ended(id.slice('job_'.length)));
+      assert.deepEqual([outcome, answered.length, cost], ['cancelled', 4, 8 * each * tokenPrice]);
     });
   }
 
