@@ -129,7 +129,10 @@ export async function changeUser(
       })
       .where('id', '=', id)
       .execute();
-    if (isDisabled === true) await transaction.deleteFrom('sessions').where('user_id', '=', id).execute();
+    if (isDisabled === true) {
+      await transaction.deleteFrom('sessions').where('user_id', '=', id).execute();
+      await deletePasswordTokens(transaction, id);
+    }
     return findUser(transaction, id);
   });
 }
@@ -138,11 +141,15 @@ export async function changeUser(
 export async function deleteUser(db: Database, id: string): Promise<boolean | 'last_operator'> {
   return db.transaction().execute(async (transaction) => {
     if (await isLastOperator(transaction, id)) return 'last_operator';
-    // Password tokens sent to the user.
-    await transaction.deleteFrom('verifications').where('value', '=', id).execute();
+    await deletePasswordTokens(transaction, id);
     const { numDeletedRows } = await transaction.deleteFrom('users').where('id', '=', id).executeTakeFirst();
     return numDeletedRows > 0n;
   });
+}
+
+/** Those of links and invitations that were sent to the user. */
+async function deletePasswordTokens(db: Database, id: string): Promise<void> {
+  await db.deleteFrom('verifications').where('value', '=', id).execute();
 }
 
 /** Locks all operators who can sign in, so that two of them cannot demote each other at once. */

@@ -97,6 +97,18 @@ describe('passwords', () => {
     assert.doesNotMatch(output(), /reset-password\?token/);
   });
 
+  test('a user who is disabled gets no link by mail', async () => {
+    const [root, gone] = [new ConsoleClient(gateway.url), new ConsoleClient(gateway.url)];
+    await join(gone, 'gone@example.com');
+    const { id } = (await gone.call('GET', '/console/api/session')).body.user;
+    await root.signIn(operator.email, operator.password);
+    assert.equal((await root.call('PATCH', `/admin/v1/users/${id}`, { disabled: true })).status, 200);
+    assert.deepEqual((await ask('gone@example.com')).body, (await ask('nobody3@example.com')).body);
+    // By then a mail would have come, had it been sent before this one.
+    await join(new ConsoleClient(gateway.url), 'after-gone@example.com');
+    assert.equal(server.mails.filter(({ to }) => to === 'gone@example.com').length, 1, 'that of the confirmation');
+  });
+
   test('an operator gets a link for anybody at the command line, once', async () => {
     const users = fileURLToPath(new URL('launcher/users.js', pathToFileURL(`${builtProduct}/`)));
     const run = (...args: string[]) =>

@@ -112,12 +112,14 @@ describe('POST /admin/v1/users with sign-up closed', () => {
 describe('a user who is disabled', () => {
   test('a user who is disabled is signed out at once, cannot sign in, and can again when that is lifted', async () => {
     const { client, id } = await guest('dan@example.com');
+    const before = (await operator.call('POST', `/admin/v1/users/${id}/password-reset`)).body.url;
     assert.equal((await change(id, { disabled: true })).body.disabled, true);
     assert.equal(await isSignedIn(client), false);
     const { status, body } = await client.signIn('dan@example.com', password);
     assert.deepEqual([status, body.error.code], [403, 'user_disabled']);
     const wrong = await client.signIn('dan@example.com', 'a wrong password');
     assert.equal(wrong.status, 401, 'only who knows the password learns of it');
+    assert.equal((await choosePassword(before)).status, 400, 'a link of before is no way back');
     const { url } = (await operator.call('POST', `/admin/v1/users/${id}/password-reset`)).body;
     assert.equal((await choosePassword(url)).status, 200);
     assert.equal((await client.signIn('dan@example.com', password)).status, 403);

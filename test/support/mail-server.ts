@@ -75,7 +75,8 @@ export class MailServer {
         const [part, rest] = [text.slice(0, end.at), text.slice(end.next)];
         text = rest;
         if (isContent) {
-          this.mails.push({ from, to, content: part });
+          // RFC 5321, 4.5.2: a line that begins with a dot has one more on its way.
+          this.mails.push({ from, to, content: part.replaceAll('\r\n.', '\r\n') });
           isContent = false;
           say('250 ok');
         } else command(part);

@@ -124,10 +124,10 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
   } satisfies BetterAuthOptions) as unknown as GatewayAuth;
 }
 
-/** Only another operator or the command line makes an operator's link, so strangers cannot have one sent. */
+/** Only operators or the command line make the link of an operator or of a disabled user: nobody can have it sent. */
 function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: string): void {
-  const { email, role } = user as { email: string; role: string };
-  if (role !== 'operator') mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
+  const { email, role, disabled } = user as { email: string; role: string; disabled: boolean };
+  if (role !== 'operator' && !disabled) mailer?.send(resetMail(email, resetLinkOf(baseUrl, token)));
 }
 
 async function mailConfirmation({ mailer, attempts, baseUrl }: AuthContext, email: string, token: string) {
