@@ -113,10 +113,10 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   app.use(unknownPath(services));
   app.use(consoleFiles());
   app.use(writeObjects(services));
+  app.use(notOffered);
   app.use(router.routes());
   // Lists the methods of a path in Allow.
   app.use(router.allowedMethods());
-  app.use(notOffered);
   return app;
 }
 

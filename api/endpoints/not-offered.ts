@@ -39,8 +39,8 @@ const patterns = areas.flatMap(([name, ...prefixes]) =>
 );
 
 /**
- * Follows the routes: a path that is not offered gets a 404 that names the area, whatever the method. Like all unknown paths
- * it needs no key, because it protects nothing.
+ * Precedes the routes, which would take its last segment for an id (`GET /v1/responses/compact`): a path that is not offered gets a 404
+ * that names the area, whatever the method. Like all unknown paths it needs no key, because it protects nothing.
  */
 export const notOffered: Middleware<State> = (ctx, next) => {
   const area = patterns.find(({ pattern }) => pattern.test(ctx.path));

@@ -57,11 +57,11 @@ export function listModels(services: ModelsDependencies): Middleware<State> {
   };
 }
 
-/** `GET /v1/models/{id}`; ids may contain slashes. */
+/** `GET /v1/models/{id}`; ids may contain slashes. One at the end is none of the id: the other routes take it, too. */
 export function retrieveModel(services: ModelsDependencies): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
-    const id = ctx.params.id as string;
+    const id = (ctx.params.id as string).replace(/\/$/, '');
     const model = services.catalogue.find(id);
     if (model === undefined) throw missingModel(services.catalogue, id, ctx.state.caller);
     assertInScope(ctx.state.caller, model);

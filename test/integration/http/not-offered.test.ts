@@ -37,6 +37,10 @@ describe('endpoints that are not offered', () => {
     ['/v1/conversations/x/items', 'The Conversations API'],
     ['/v1/chat/completions/chatcmpl-x', 'Listing and changing stored chat completions'],
     ['/v1/Files/', 'File management'],
+    ['/v1/responses/input_tokens', 'Counting the tokens of a response before it is made'],
+    ['/v1/responses/compact', 'Compacting responses'],
+    ['/v1/videos/edits', 'Editing, extending and casting videos'],
+    ['/v1/videos/characters/x', 'Editing, extending and casting videos'],
   ] as const;
 
   it('an endpoint that is not offered returns 404 naming its area, whatever the method, body and key', async () => {
@@ -81,6 +85,7 @@ describe('endpoints that are not offered', () => {
       assert.equal(message, `Unknown path: GET ${path}${hint}`);
     }
     await assertErrorAnswer(await gateway.fetch('/v1/chat/completions'), 405, 'method_not_allowed');
-    assert.equal((await gateway.fetch('/v1/models')).status, 200);
+    for (const path of ['/v1/models', '/v1/models/', '/v1/models/sandbox-chat', '/v1/models/sandbox-chat/'])
+      assert.equal((await gateway.fetch(path)).status, 200);
   });
 });
