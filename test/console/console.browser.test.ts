@@ -304,6 +304,13 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Actions for Notebook' }).click();
     await page.getByRole('menuitem', { name: 'Edit' }).click();
     assert.equal(await page.getByLabel('Prompt cache of Claude').inputValue(), 'automatic');
+    const budget = page.getByRole('textbox', { name: 'Budget', exact: true });
+    await budget.fill('0.0000005');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('of $0.0000005 this month').waitFor();
+    await page.getByRole('button', { name: 'Actions for Notebook' }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+    assert.equal(await budget.inputValue(), '$0.0000005');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Actions for Notebook' }).click();
     await page.getByRole('menuitem', { name: 'Rotate' }).click();

@@ -223,7 +223,8 @@ function LimitFields({ values, onChange }: KeyFieldsProps) {
           min={0}
           max={1_000_000}
           allowNegative={false}
-          decimalScale={6}
+          // As the amount is kept: a smaller one would be shown, and sent again, as another.
+          decimalScale={9}
           thousandSeparator=","
           value={values.budget}
           onChange={(budget) => onChange({ budget })}
