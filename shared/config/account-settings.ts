@@ -11,7 +11,8 @@ export const passwordLength = { min: 10, max: 128 };
 /** Settings of users and their accounts, as environment variables. */
 export const accountSettings = {
   SLUICE_ADMIN_EMAIL: z.email('must be an email address').toLowerCase().optional(),
-  SLUICE_ADMIN_PASSWORD: z.string().min(8, 'must have at least 8 characters').max(128).optional(),
+  // The rules of passwords are checked where it is used: an operator who exists keeps another one.
+  SLUICE_ADMIN_PASSWORD: z.string().max(128).optional(),
   SLUICE_SIGN_UP: z.enum(['open', 'closed']).optional(),
   SLUICE_REQUIRE_TOTP: z.enum(['nobody', 'operators']).default('nobody'),
   SMTP_URL: mailServer.optional(),

@@ -37,6 +37,16 @@ describe('a start that cannot be', () => {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
+  test('a password of the first operator that is too short is told by the rule that it must meet, whatever its length', async () => {
+    for (const password of ['short', 'nine char']) {
+      const settings = { SLUICE_ADMIN_EMAIL: 'root@example.com', SLUICE_ADMIN_PASSWORD: password };
+      const launcher = await startLauncher({ dataDir: join(folder, password), settings });
+      assert.equal(await launcher.exit, 1);
+      const sentence = 'SLUICE_ADMIN_PASSWORD cannot be used: The password must have at least 10 characters.';
+      assert.ok(launcher.errors.includes(`${sentence}\n`), launcher.errors);
+    }
+  });
+
   test('a data folder with something in the place of a file ends npm start with a sentence that names it, and no stack', async () => {
     const cases: [name: string, kind: 'folder' | 'text'][] = [
       ['launcher.lock', 'folder'],
