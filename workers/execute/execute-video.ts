@@ -40,6 +40,8 @@ export type VideoCall = Omit<TaskCall, 'task'>;
 /** A task that an earlier claim of its job created. */
 export interface KnownTask {
   readonly known: VendorTask;
+  /** Whether it is polled with the key that created it: another key may be of an account that does not know the task. */
+  readonly hasOwnKey: boolean;
   /** Its known progress, in percent. */
   readonly progress: number;
   /** How long the files of its answer stay, in ms. */
@@ -151,9 +153,9 @@ async function limited<T>(
 }
 
 /** Maps a failed step to a pause: most succeed at the next poll. @throws ApiError if a retry cannot help. */
-function pollLater({ signal }: VideoCall, { progress, known }: KnownTask, error: ApiError): Pause {
+function pollLater({ signal }: VideoCall, { progress, known, hasOwnKey }: KnownTask, error: ApiError): Pause {
   if (signal.aborted) throw error;
-  if (error.code === 'not_found') {
+  if (error.code === 'not_found' && hasOwnKey) {
     throw new ApiError('outcome_unknown', "The model's vendor no longer has the video that it had started.");
   }
   if (error.code === 'request_too_large') throw new ApiError('server_error', error.message);

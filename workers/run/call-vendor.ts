@@ -284,8 +284,12 @@ async function followTask(
   const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
   const seconds = (made: string | undefined): Promise<number | undefined> =>
     videoSeconds(made, run.routed, async () => requestText(await readRequest(context, run)));
-  const next = await followVideo(account.vendor, call, { known: task, progress, filesStayMs, seconds });
-  if ('error' in next && next.error !== undefined && isRefusedKey(next.error)) context.vendors.refuseOfTask(account);
+  const hasOwnKey = account.id === task.account;
+  const next = await followVideo(account.vendor, call, { known: task, hasOwnKey, progress, filesStayMs, seconds });
+  const error = 'error' in next ? next.error : undefined;
+  if (error !== undefined && isRefusedKey(error)) context.vendors.refuseOfTask(account);
+  if (error?.code === 'not_found')
+    context.log.warn({ job: job.id, vendor: task.vendor }, "the key that began this job's task is not set up here");
   return next;
 }
 

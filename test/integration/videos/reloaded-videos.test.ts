@@ -92,3 +92,48 @@ for (const isRefused of [false, true]) {
     assert.deepEqual([...polled], isRefused ? ['old-key', 'new-key'] : ['old-key']);
   });
 }
+
+test('a video whose key is set up at no worker, where the other key does not know it, waits for a worker that has it', async (t) => {
+  const vendor = await startFixtureVendor();
+  let isRestarted = false;
+  const unknowing: string[] = [];
+  vendor.answer((response, { url = '', headers }) => {
+    const key = String(headers.authorization).slice('Bearer '.length);
+    if (key !== 'old-key') {
+      unknowing.push(url);
+      return sendJson(response, 404, '{"error":{"message":"no such video"}}');
+    }
+    if (url.includes('/content')) return response.writeHead(200, { 'content-type': 'video/mp4' }).end('a film');
+    const status = isRestarted ? 'completed' : 'in_progress';
+    sendJson(response, 200, JSON.stringify({ id: 'film', object: 'video', status, progress: 50, seconds: '4' }));
+  });
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-reloaded-'));
+  const file = join(folder, 'sluice.yaml');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own notation.
+  const filming = { base_url: vendor.baseUrl, api_key: '${FILM_KEY}' };
+  const film = {
+    capability: 'video',
+    routes: [{ vendor: 'filming', model: 'film' }],
+    video: { sizes: ['1280x720'], seconds: [4] },
+  };
+  await writeFile(file, JSON.stringify({ vendors: { filming }, models: { film } }));
+  const gateway = await TestGateway.start({ settings: { SLUICE_CONFIG: file, FILM_KEY: 'old-key' } });
+  t.after(async () => {
+    await gateway.stop();
+    await vendor.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+  const client = gateway.client();
+  const { id } = await createVideo(client, { model: 'film' as never });
+  await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'in_progress'));
+  const [before] = gateway.workers;
+  await before?.stop();
+  isRestarted = true;
+  const other = await gateway.startWorker({ FILM_KEY: 'new-key' });
+  await eventually(() => assert.match(other.output(), /the key that began this job's task is not set up here/), 20_000);
+  assert.equal((await client.videos.retrieve(id)).status, 'in_progress');
+  assert.ok(unknowing.some((url) => url.endsWith('/film')));
+  await other.stop();
+  await gateway.startWorker();
+  await eventually(async () => assert.equal((await client.videos.retrieve(id)).status, 'completed'), 20_000);
+});
