@@ -127,6 +127,7 @@ export const ownObjects = {
   ConsoleUsage: z.object({
     object: z.literal('list'),
     data: z.array(sums.extend({ group: z.union([z.int(), z.string()]), label: z.string() })),
+    has_more: z.boolean().describe('Whether groups are left out: these are the thousand that cost most.'),
     total: sums,
     latency: z.object({
       requests: z.int().describe('How many of the newest 20,000 requests of the span fit: these were measured.'),

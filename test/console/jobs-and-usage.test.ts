@@ -294,6 +294,23 @@ describe('running jobs', () => {
 });
 
 describe('usage', () => {
+  test('a report of more than a thousand groups says that it leaves some out; its total and the file have all', async () => {
+    const user = await signUp('many');
+    const facts = Array.from({ length: 1001 }, (_, index) => ({ model: `model-${index}`, cost: 1_000_000 + index }));
+    for (let start = 0; start < 1000; start += 200) await addJobs(user, facts.slice(start, start + 200));
+    const read = () => get200(user, '/usage?group_by=model');
+    const whole = await read();
+    assert.deepEqual([whole.data.length, whole.has_more], [1000, false]);
+    await addJobs(user, facts.slice(1000));
+    const cut = await read();
+    assert.deepEqual([cut.data.length, cut.has_more, cut.total.requests], [1000, true, 1001]);
+    assert.deepEqual([cut.data[0].label, cut.data.at(-1).label], ['model-1000', 'model-1']);
+    const headers = { cookie: user.client.cookie };
+    const file = await fetch(`${jobs.gateway.url}/console/api/usage.csv?group_by=model`, { headers });
+    assert.equal((await file.text()).trimEnd().split('\r\n').length, 1002);
+    assert.equal((await get200(user, '/usage')).has_more, false);
+  });
+
   test('usage is in dollars, in the days of a time zone', async () => {
     const user = await signUp('days');
     await addJobs(user, [

@@ -58,25 +58,28 @@ const groupColumns = {
  * span. With further filters it reads every account's hours: half a second per million. A tag reads the jobs of the span one
  * by one, about a second per million, so its span should be short.
  * @param most maximum number of groups, if not a thousand
+ * @returns `hasMore`: the cheapest groups are omitted
  */
 export async function readUsage(
   db: Database,
   question: UsageQuestion,
   most: number = maxGroups,
-): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums }> {
+): Promise<{ readonly rows: UsageRow[]; readonly total: UsageSums; readonly hasMore: boolean }> {
   const source = question.tag === undefined ? await sumsOf(db, question) : jobsOfTag(db, question, question.tag);
   const summed = summedOn(db);
   const groups = sql`select ${groupOf(question)} as "group", ${summed} from (${source}) as sums group by 1`;
   if (question.groupBy === 'hour' || question.groupBy === 'day') {
     const { rows } = await sql<UsageRow>`${groups} order by 1`.execute(db);
-    return { rows, total: totalOf(rows) };
+    return { rows, total: totalOf(rows), hasMore: false };
   }
-  const largest = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(most)}`;
+  const largest = sql`select * from usage_groups order by cost desc, requests desc, 1 limit ${sql.lit(most + 1)}`;
   // Covers all groups, including omitted ones, and reuses the rows read.
-  const total = sql`select null, ${summed} from usage_groups`;
+  const all = sql`select null, ${summed} from usage_groups`;
   const { rows } = await sql<UsageRow | TotalRow>`
-    with usage_groups as (${groups}) select * from (${largest}) as largest union all ${total}`.execute(db);
-  return { rows: rows.filter(isOfGroup), total: totalOf(rows.filter((row) => !isOfGroup(row))) };
+    with usage_groups as (${groups}) select * from (${largest}) as largest union all ${all}`.execute(db);
+  const read = rows.filter(isOfGroup);
+  const total = totalOf(rows.filter((row) => !isOfGroup(row)));
+  return { rows: read.slice(0, most), total, hasMore: read.length > most };
 }
 
 /** Sums of one model in one hour or day. */

@@ -39,7 +39,7 @@ export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
   return async (ctx) => {
     ctx.state.endpoint = 'usage';
     const question = readQuestion(ctx.query, accountOf(ctx));
-    const { rows, total } = await reads.read(() => readUsage(db, question));
+    const { rows, total, hasMore } = await reads.read(() => readUsage(db, question));
     const latency = await reads.read(() => readLatency(db, question));
     const names = await reads.read(() => namesOf(db, question, rows));
     ctx.body = {
@@ -49,6 +49,7 @@ export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
         label: labelOf(question, row.group, names),
         ...shownSums(row),
       })),
+      has_more: hasMore,
       total: shownSums(total),
       latency,
     };
@@ -74,9 +75,8 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
     ctx.state.endpoint = 'usage.csv';
     const question = readQuestion(ctx.query, accountOf(ctx));
     const { groupBy } = question;
-    const { rows } = await reads.read(() => readUsage(db, question, maxFileGroups + 1));
-    if (rows.length > maxFileGroups)
-      throw invalidQuery('from', 'a shorter span: this one has too many groups for a file');
+    const { rows, hasMore } = await reads.read(() => readUsage(db, question, maxFileGroups));
+    if (hasMore) throw invalidQuery('from', 'a shorter span: this one has too many groups for a file');
     const names = await reads.read(() => namesOf(db, question, rows));
     // Groups with a name also have an id.
     const hasId = groupBy === 'key' || groupBy === 'account';

@@ -40,6 +40,8 @@ export interface Latency {
 
 export interface Usage {
   readonly data: readonly UsageRow[];
+  /** Whether groups are left out, those that cost least; the total and the file have them. */
+  readonly has_more: boolean;
   readonly total: UsageSums;
   readonly latency: Latency;
 }

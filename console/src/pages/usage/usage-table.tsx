@@ -1,4 +1,4 @@
-import { Button, Center, Stack } from '@mantine/core';
+import { Button, Center, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Usage, UsageRow } from '../../api/usage.ts';
 import { type Column, DataTable } from '../../components/data-table.tsx';
@@ -84,6 +84,11 @@ export function UsageTable({
             Show more
           </Button>
         </Center>
+      )}
+      {usage.has_more && (
+        <Text size="sm" c="dimmed">
+          These are the {count(rows.length)} that cost most; the total and the exported table have all.
+        </Text>
       )}
     </Stack>
   );
