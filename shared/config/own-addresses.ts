@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os';
 import type { Config } from './config.ts';
+import { ConfigError } from './config-error.ts';
 
 /** A container host has a network per container: the first ones suffice. */
 const maxAddresses = 16;
@@ -7,6 +8,7 @@ const maxAddresses = 16;
 /**
  * The base URLs at which callers reach an api process, the main one first: those of PUBLIC_URL, else the one of host and port.
  * If it listens on every address, there is a URL for each, and none for `0.0.0.0`, which cannot be opened.
+ * @throws ConfigError for a host of one interface (`fe80::1%eth0`) without PUBLIC_URL
  */
 export function ownBaseUrls({
   publicUrls,
@@ -15,6 +17,11 @@ export function ownBaseUrls({
 }: Pick<Config, 'publicUrls' | 'host' | 'port'>): readonly [string, ...string[]] {
   const [main, ...others] = publicUrls;
   if (main !== undefined) return [main, ...others];
+  if (host.includes('%')) {
+    throw new ConfigError(
+      `HOST ${host} names an interface, which no URL can: set PUBLIC_URL to the address that callers use.`,
+    );
+  }
   const urlOf = (address: string): string => `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   if (!isEveryAddress(host)) return [urlOf(host)];
   const loopback = [urlOf('localhost'), ...(host.includes(':') ? [urlOf('::1')] : [])];

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { readConfig, settingNames } from '../../../../shared/config/config.ts';
+import { ConfigError, readConfig, settingNames } from '../../../../shared/config/config.ts';
+import { ownBaseUrls } from '../../../../shared/config/own-addresses.ts';
 import { settingsComplaint } from '../../../support/settings-complaint.ts';
 
 describe('values of settings that are no values', () => {
@@ -112,6 +113,15 @@ describe('values of settings that are no values', () => {
     for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'a-host.example'])
       assert.equal(readConfig({ HOST: host }).host, host);
     assert.equal(readConfig({ HOST: ' 127.0.0.1\n' }).host, '127.0.0.1');
+  });
+
+  test('an address of one interface needs PUBLIC_URL, as no URL can name the interface', () => {
+    const config = readConfig({ HOST: 'fe80::1%eth0' });
+    const sentence =
+      'HOST fe80::1%eth0 names an interface, which no URL can: set PUBLIC_URL to the address that callers use.';
+    assert.throws(() => ownBaseUrls(config), new ConfigError(sentence));
+    const publicUrl = 'http://gateway.local';
+    assert.deepEqual(ownBaseUrls(readConfig({ HOST: 'fe80::1%eth0', PUBLIC_URL: publicUrl })), [publicUrl]);
   });
 
   test("a bucket's credentials are taken without the line feed at the end of their files, and refused if no header can carry them", () => {
