@@ -37,6 +37,8 @@ const strings = z.record(z.string(), z.string());
 const setting = z.union([z.string(), z.number(), z.boolean()]);
 const settings = z.strictObject({
   ...Object.fromEntries(plainSettings.map((name) => [name, setting.optional()])),
+  // The grace periods of pods are made of it.
+  SLUICE_DEADLINE_SECONDS: z.union([count, z.string().regex(/^\d*$/)]).optional(),
   // One with a login comes from the Secret of vendors.
   HTTPS_PROXY: z
     .string()

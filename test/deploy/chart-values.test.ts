@@ -298,6 +298,11 @@ describe('values of the Helm chart', () => {
     ],
     ['scaling without a Prometheus', { ...minimal, scaling: { enabled: true } }, /scaling\.prometheus\.serverAddress/],
     ['monitors without a token', { ...minimal, metrics: { monitors: { enabled: true } } }, /metrics\.token\.secret/],
+    [
+      'a deadline that is no number',
+      { ...minimal, settings: { SLUICE_DEADLINE_SECONDS: 'abc' } },
+      /SLUICE_DEADLINE_SECONDS/,
+    ],
     ['an ingress without hosts', { ...minimal, ingress: { enabled: true } }, /ingress\.hosts/],
     [
       'an ingress for a name under which the gateway is not known',
