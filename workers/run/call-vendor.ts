@@ -3,30 +3,24 @@ import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { servedText, startedTooLate } from '../../shared/jobs/job-state.ts';
-import { callsFor, type VendorTask } from '../../shared/jobs/vendor-task.ts';
 import { countAllTokens, hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { execute } from '../execute/execute.ts';
-import { followVideo } from '../execute/execute-video.ts';
 import { endpointsOfSeveralCalls, type Pause, withOutputLimit } from '../execute/execution.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
 import type { CallDemand } from '../routing/admit-call.ts';
 import { isCallersFault, isRefusedKey } from '../routing/failure.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
 import type { CallLimits, RoutedJob } from '../routing/router.ts';
-import { videoSeconds } from '../usage/billed-quantities.ts';
-import { routeServed } from '../usage/charge.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type { JobAnswer, VendorCall } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { rememberTask } from './discard-task.ts';
 import type { Ending } from './finish-run.ts';
+import { followTask } from './follow-task.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { callFiles, type JobRun } from './job-run.ts';
 import { withUploads } from './media-gate.ts';
-
-/** Pause of a job whose task belongs to a vendor unknown to this worker, so that another worker can claim it. */
-const elsewhereMs = 10_000;
 
 /** Calls a vendor for a job, or takes the next step of a task that it runs for the job. */
 export async function callVendor(
@@ -38,7 +32,9 @@ export async function callVendor(
     const { task } = run;
     if (isTooLate(context, run)) throw startedTooLate();
     const answer =
-      task === undefined ? await callRoutes(context, run, writer) : await followTask(context, run, writer, task);
+      task === undefined
+        ? await callRoutes(context, run, writer)
+        : await followTask(context, run, writer, task, () => readRequest(context, run));
     if ('body' in answer) return { outcome: 'completed', answer: checked(answer) };
     if (answer.error !== undefined) logFailure(context, run, answer.error);
     return { outcome: 'paused', ...answer };
@@ -257,40 +253,6 @@ function executeOn(
 
 function hasCachePrices({ prices }: RoutedModel): boolean {
   return prices?.cachedInput !== undefined || prices?.cacheWrite !== undefined;
-}
-
-/** Takes the next step of a task, with the account that created it. A poll goes without the request, which may be long. */
-async function followTask(
-  context: WorkerContext,
-  run: JobRun,
-  writer: FrameWriter,
-  task: VendorTask,
-): Promise<JobAnswer | Pause> {
-  const { progress } = run;
-  const account = context.vendors.findOfTask(task.vendor, task.account);
-  if (account === undefined) {
-    context.log.warn(
-      { job: run.job.id, vendor: task.vendor },
-      "the vendor that runs this job's task is not set up here",
-    );
-    return { progress, pauseMs: elsewhereMs };
-  }
-  const { job } = run;
-  run.vendor = task.vendor;
-  const row = routeServed(context, job, { vendor: task.vendor, vendorModel: task.model });
-  run.routed = row && task.prices ? { ...row, prices: task.prices } : row;
-  writer.served = servedText({ vendor: task.vendor, calls: callsFor(task), model: undefined });
-  const { vendorSilenceMs: silenceMs, resultMs: filesStayMs } = context.config;
-  const call = { model: task.model, signal: run.signal, silenceMs, files: callFiles(context.blobs, job.account) };
-  const seconds = (made: string | undefined): Promise<number | undefined> =>
-    videoSeconds(made, run.routed, async () => requestText(await readRequest(context, run)));
-  const hasOwnKey = account.id === task.account;
-  const next = await followVideo(account.vendor, call, { known: task, hasOwnKey, progress, filesStayMs, seconds });
-  const error = 'error' in next ? next.error : undefined;
-  if (error !== undefined && isRefusedKey(error)) context.vendors.refuseOfTask(account);
-  if (error?.code === 'not_found')
-    context.log.warn({ job: job.id, vendor: task.vendor }, "the key that began this job's task is not set up here");
-  return next;
 }
 
 function logFailure(context: WorkerContext, run: JobRun, error: ApiError): void {
