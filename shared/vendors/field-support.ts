@@ -1,5 +1,6 @@
 import type { MediaCapability } from '../catalogue/media-fields.ts';
 import { anthropicModelTraits } from './anthropic-models.ts';
+import { bedrockModelFamily } from './bedrock-models.ts';
 import type { ChatFieldSupport, FieldSupport } from './vendor-description.ts';
 import { ownWire, type VendorRow } from './vendors.ts';
 
@@ -77,7 +78,8 @@ export function chatFieldSupport(row: VendorRow): ChatFieldSupport | undefined {
  */
 export function modelFieldSupport(row: VendorRow, model: string): ChatFieldSupport | undefined {
   const support = chatFieldSupport(row);
-  if (row.dialect !== 'anthropic' && !(row.dialect === 'bedrock' && /anthropic\.claude/.test(model))) return support;
+  if (row.dialect !== 'anthropic' && !(row.dialect === 'bedrock' && bedrockModelFamily(model) === 'claude'))
+    return support;
   const { samples, thinking } = anthropicModelTraits(model);
   return {
     ...support,

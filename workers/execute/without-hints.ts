@@ -1,8 +1,8 @@
 import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { anthropicModelTraits } from '../../shared/vendors/anthropic-models.ts';
+import { bedrockModelFamily } from '../../shared/vendors/bedrock-models.ts';
 import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
-import { bedrockModelFamily } from '../vendors/bedrock/model-family.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 

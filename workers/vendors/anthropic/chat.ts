@@ -1,5 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { requestInPlace } from '../support/delta-stream.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readMessage, toHeldAnswer } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
@@ -26,9 +27,7 @@ export function anthropicChat(http: HttpClient, errors: AnthropicErrors): Vendor
       if (text !== null) events.writeMessage(text);
       return events.end();
     } catch (thrown) {
-      const error = stream?.failure(thrown) ?? thrown;
-      const next = stream?.hasBegun ? undefined : withoutStrictTools(error, call);
-      if (next === undefined) throw error;
+      const next = requestInPlace(thrown, stream, call, withoutStrictTools);
       return await chat({ ...call, request: next }, sink);
     }
   };

@@ -1,7 +1,7 @@
+import type { BedrockModelFamily } from '../../../shared/vendors/bedrock-models.ts';
 import { type CachedParts, withMarks } from '../anthropic/cache-breakpoints.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { VendorCall } from '../vendor.ts';
-import type { BedrockModelFamily } from './model-family.ts';
 import type { ConverseTools } from './tools.ts';
 import { mayPrecedePoint } from './turns.ts';
 

@@ -2,6 +2,7 @@ import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { withoutStrictTools } from '../anthropic/strict-refusal.ts';
 import { wantsOneCall } from '../request-body.ts';
+import { requestInPlace } from '../support/delta-stream.ts';
 import { InlineMedia } from '../support/inline-media.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readConverse, toHeldConverse } from './answer.ts';
@@ -31,9 +32,7 @@ export function bedrockChat(
       if (text !== null) events.writeAnswer(text);
       return events.end();
     } catch (thrown) {
-      const error = stream?.failure(thrown) ?? thrown;
-      const next = stream?.hasBegun ? undefined : withoutStrictTools(error, call);
-      if (next === undefined) throw error;
+      const next = requestInPlace(thrown, stream, call, withoutStrictTools);
       return await chat({ ...call, request: next }, sink);
     }
   };

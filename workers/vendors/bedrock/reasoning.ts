@@ -1,10 +1,10 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { type AnthropicModelTraits, anthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
+import type { BedrockModelFamily } from '../../../shared/vendors/bedrock-models.ts';
 import { isThinking, toAnthropicThinking } from '../anthropic/thinking.ts';
 import { mustCall } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import type { BedrockModelFamily } from './model-family.ts';
 
 /** The reasoning that a request allows the model. */
 export interface ConverseReasoning {

@@ -3,6 +3,7 @@ import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-j
 import { tierName } from '../../../shared/money/service-tier.ts';
 import { anthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { bedrockChatFields } from '../../../shared/vendors/bedrock.ts';
+import { type BedrockModelFamily, bedrockModelFamily } from '../../../shared/vendors/bedrock-models.ts';
 import { anthropicSampling, anthropicStops, jsonSchemaOf, stopTexts } from '../anthropic/request.ts';
 import { toAnthropicSchema } from '../anthropic/schema.ts';
 import { requestText } from '../request-body.ts';
@@ -11,7 +12,6 @@ import { isObject, type JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
 import { addsCachePoints, withCachePoints } from './cache-points.ts';
-import { type BedrockModelFamily, bedrockModelFamily } from './model-family.ts';
 import { type ConverseReasoning, toConverseReasoning } from './reasoning.ts';
 import { toConverseTools } from './tools.ts';
 import { toConverseConversation } from './turns.ts';

@@ -1,6 +1,6 @@
+import { type BedrockModelFamily, hasStrictTools } from '../../../shared/vendors/bedrock-models.ts';
 import { type ToolFields, toAnthropicTools } from '../anthropic/tools.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import { type BedrockModelFamily, hasStrictTools } from './model-family.ts';
 import { cachePoint } from './turns.ts';
 
 /** The tools of a request. */

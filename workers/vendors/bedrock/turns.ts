@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
+import { type BedrockModelFamily, hasCachePoints, hasResultStatus } from '../../../shared/vendors/bedrock-models.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
 import {
   type AnthropicTurn,
@@ -12,7 +13,6 @@ import {
 import { type InlineMedia, isLink } from '../support/inline-media.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
-import { type BedrockModelFamily, hasCachePoints, hasResultStatus } from './model-family.ts';
 
 /** An entry of Converse's `messages`. */
 interface ConverseTurn {

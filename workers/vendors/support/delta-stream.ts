@@ -2,7 +2,7 @@ import { TextDecoder } from 'node:util';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Reading } from '../../http/exchange.ts';
-import type { FrameSink } from '../vendor.ts';
+import type { FrameSink, VendorCall } from '../vendor.ts';
 import { interrupted } from './interrupted.ts';
 
 /** Bytes that a vendor may send without an answer in them, and how many it may send for each character of the answer. */
@@ -67,6 +67,24 @@ export abstract class DeltaStream {
     this.reported = error;
     throw error;
   }
+}
+
+/**
+ * The request to send in place of one that the vendor has refused.
+ * @param stream of the failed call, if it has one
+ * @param afterRefusal answers it by the failure; undefined: there is none
+ * @throws ApiError the failure, if there is no such request, or if frames of the answer were written
+ */
+export function requestInPlace(
+  thrown: unknown,
+  stream: DeltaStream | undefined,
+  call: VendorCall,
+  afterRefusal: ((error: unknown, call: VendorCall) => string | undefined) | undefined,
+): string {
+  const error = stream?.failure(thrown) ?? thrown;
+  const request = stream?.hasBegun ? undefined : afterRefusal?.(error, call);
+  if (request === undefined) throw error;
+  return request;
 }
 
 /** Default maximum size of one event, in characters. */
