@@ -39,3 +39,8 @@ async function makeToken(db: Database, userId: string, validMs: number): Promise
 export function resetLinkOf(baseUrl: string, token: string): string {
   return `${baseUrl}/console/reset-password?token=${token}`;
 }
+
+/** Ends all links and invitations by which a user may choose a password. */
+export async function forgetResetLinks(db: Database, userId: string): Promise<void> {
+  await db.deleteFrom('verifications').where('value', '=', userId).execute();
+}

@@ -4,6 +4,7 @@ import { contains } from '../database/contains.ts';
 import type { Database } from '../database/database.ts';
 import type { UsersTable } from '../database/tables.ts';
 import { ensureAccountIn, newAccountId } from './accounts.ts';
+import { forgetResetLinks } from './reset-link.ts';
 
 /** A user of the console. */
 export interface User {
@@ -131,7 +132,7 @@ export async function changeUser(
       .execute();
     if (isDisabled === true) {
       await transaction.deleteFrom('sessions').where('user_id', '=', id).execute();
-      await deletePasswordTokens(transaction, id);
+      await forgetResetLinks(transaction, id);
     }
     return findUser(transaction, id);
   });
@@ -141,15 +142,10 @@ export async function changeUser(
 export async function deleteUser(db: Database, id: string): Promise<boolean | 'last_operator'> {
   return db.transaction().execute(async (transaction) => {
     if (await isLastOperator(transaction, id)) return 'last_operator';
-    await deletePasswordTokens(transaction, id);
+    await forgetResetLinks(transaction, id);
     const { numDeletedRows } = await transaction.deleteFrom('users').where('id', '=', id).executeTakeFirst();
     return numDeletedRows > 0n;
   });
-}
-
-/** Those of links and invitations that were sent to the user. */
-async function deletePasswordTokens(db: Database, id: string): Promise<void> {
-  await db.deleteFrom('verifications').where('value', '=', id).execute();
 }
 
 /** Locks all operators who can sign in, so that two of them cannot demote each other at once. */

@@ -2,7 +2,7 @@ import { type Auth, type BetterAuthOptions, betterAuth, type GenericEndpointCont
 import { APIError, createAuthMiddleware } from 'better-auth/api';
 import { genericOAuth, twoFactor } from 'better-auth/plugins';
 import { ensureAccount, newAccountId } from '../../../shared/accounts/accounts.ts';
-import { resetLinkOf } from '../../../shared/accounts/reset-link.ts';
+import { forgetResetLinks, resetLinkOf } from '../../../shared/accounts/reset-link.ts';
 import { type OidcSettings, passwordLength } from '../../../shared/config/account-settings.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import type { Database } from '../../../shared/database/database.ts';
@@ -84,6 +84,7 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
       revokeSessionsOnPasswordReset: true,
       sendResetPassword: async ({ user, token }) => mailResetLink(context, user, token),
       onExistingUserSignUp: async ({ user }) => mailer?.send(knownAddressMail(user.email, baseUrl)),
+      // Somebody else may have requested or read the others.
       onPasswordReset: ({ user }) => forgetResetLinks(context.db, user.id),
     },
     emailVerification: {
@@ -133,11 +134,6 @@ function mailResetLink({ mailer, baseUrl }: AuthContext, user: object, token: st
 async function mailConfirmation({ mailer, attempts, baseUrl }: AuthContext, email: string, token: string) {
   if (!(await attempts.allows(`confirmation for ${email}`, confirmations))) return;
   mailer?.send(confirmationMail(email, `${baseUrl}/console/confirm-email?token=${token}`));
-}
-
-/** A new password invalidates all reset links: somebody else may have requested or read them. */
-async function forgetResetLinks(db: Database, userId: string): Promise<void> {
-  await db.deleteFrom('verifications').where('value', '=', userId).execute();
 }
 
 /** A second factor: codes of an authenticator (TOTP), or one of its backup codes. */
