@@ -30,3 +30,9 @@ test('built programs have no characters of two bytes, for which V8 would keep tw
   });
   assert.deepEqual(wide, []);
 });
+
+test('the built worker has nothing of the fetch and the mocks of undici, which are most of it and load a second one', () => {
+  const worker = readFileSync(join(dist, 'workers', 'main.js'), 'utf8');
+  assert.match(worker, /^\/\/ node_modules\/undici\/lib\/dispatcher\/pool\.js$/m);
+  assert.deepEqual(worker.match(/^\/\/ node_modules\/undici\/lib\/(mock\/.*|web\/fetch\/index\.js)$/gm), null);
+});

@@ -1,7 +1,7 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
@@ -212,8 +212,10 @@ function ask(
   { signal, silenceMs }: DownloadOptions,
   headers: Readonly<Record<string, string>>,
 ): Promise<Dispatcher.ResponseData> {
-  return request(url, {
-    dispatcher: agent,
+  return agent.request({
+    origin: url.origin,
+    path: url.pathname + url.search,
+    method: 'GET',
     signal,
     headersTimeout: silenceMs,
     bodyTimeout: silenceMs,
