@@ -9,6 +9,7 @@ import {
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
+import { failingAlone, type RecentCall } from './failing-alone.ts';
 import { isAnswer, isCallersFault, isCancelled, isRouteFailure } from './failure.ts';
 
 /** Routes whose health is remembered: passed-through ids come from callers. */
@@ -33,6 +34,10 @@ interface Health {
   failedInARow: number;
   /** The account whose jobs they were; null: of several. After a failed probe it is the probe's. */
   failedOf: string | null;
+  /** The latest calls, as many as the breaker counts, since it was last closed or probed. */
+  readonly recent: RecentCall[];
+  /** The account that alone must not call it while it is paused, as the calls of others do not fail as often; null: nobody must. */
+  pausedFor: string | null;
   /** Calls since `minuteAt`, in ms since 1970, and in the minute before. */
   calls: number;
   callsBefore: number;
@@ -44,6 +49,7 @@ const fresh = {
   pausedAt: 0,
   failedInARow: 0,
   failedOf: null,
+  pausedFor: null,
   calls: 0,
   callsBefore: 0,
   minuteAt: 0,
@@ -51,36 +57,46 @@ const fresh = {
 };
 const minuteMs = 60_000;
 
+/**
+ * Told of each change of a route's health; undefined: it is forgotten.
+ * @param owner the account that the route is paused for, or was; null: all
+ */
+export type RouteListener = (route: string, state: RouteState | undefined, owner: string | null) => void;
+
+/** Routes, and routes of single accounts, that another worker has paused: by `pauseName`. */
+export type Pauses = ReadonlyMap<string, number>;
+
+/** The name of a route's pause for one account, or for all. */
+export function pauseName(route: string, owner: string | null): string {
+  return owner === null ? route : `${owner} ${route}`;
+}
+
 /** A circuit breaker for each route: one that fails too often is paused, then probed with one call. */
 export class RouteBreakers {
   readonly #settings: () => RoutingSettings;
-  readonly #onChange: (route: string, state: RouteState | undefined) => void;
+  readonly #onChange: RouteListener;
   readonly #routes = new Map<string, Health>();
-  /** Routes that other workers have paused, and until when, in ms since 1970. */
-  #pausedElsewhere: ReadonlyMap<string, number> = new Map();
+  /** What other workers have paused, and until when, in ms since 1970. */
+  #pausedElsewhere: Pauses = new Map();
 
-  /** @param onChange called on each change; undefined: the route's health is forgotten */
-  constructor(settings: () => RoutingSettings, onChange: (route: string, state: RouteState | undefined) => void) {
+  constructor(settings: () => RoutingSettings, onChange: RouteListener) {
     this.#settings = settings;
     this.#onChange = onChange;
   }
 
   /**
-   * Whether the route may be called now: it is healthy, or its pause is over and no other call is probing it. A probe blocks
-   * others for at most another pause, as its answer may be a long one.
+   * Whether the route may be called for an account now: it is healthy, or only for another one it is not, or its pause is over and no
+   * other call is probing it. A probe blocks others for at most another pause, as its answer may be a long one.
    */
-  admits(route: string): boolean {
-    return this.pauseMs(route) === 0;
+  admits(route: string, owner: string): boolean {
+    return this.pauseMs(route, owner) === 0;
   }
 
-  /** How long the route remains paused, in ms. */
-  pauseMs(route: string): number {
+  /** How long the route remains paused for an account, in ms. */
+  pauseMs(route: string, owner: string): number {
     const health = this.#routes.get(route);
-    if (health === undefined || health.breaker.state === CircuitState.Closed) return this.#elsewhereMs(route);
-    const now = Date.now();
-    // If the clock was put back, the pause begins anew: nobody knows how long it has lasted.
-    health.pausedAt = Math.min(health.pausedAt, now);
-    return Math.max(0, health.pausedAt + health.settings.breakerPauseMs - now);
+    if (health === undefined || health.breaker.state === CircuitState.Closed) return this.#elsewhereMs(route, owner);
+    return health.pausedFor === null || health.pausedFor === owner ? pauseLeft(health) : 0;
   }
 
   /**
@@ -93,10 +109,10 @@ export class RouteBreakers {
     return health.failedOf === null || health.failedOf === owner;
   }
 
-  /** Notes which routes other workers have paused, with ms: no others are. */
-  pauseElsewhere(routes: ReadonlyMap<string, number>): void {
+  /** Notes what other workers have paused, with ms: nothing else is. */
+  pauseElsewhere(pauses: Pauses): void {
     const now = Date.now();
-    this.#pausedElsewhere = new Map([...routes].map(([route, ms]) => [route, now + ms]));
+    this.#pausedElsewhere = new Map([...pauses].map(([name, ms]) => [name, now + ms]));
   }
 
   /** Calls a route for an account and records the outcome, whatever the state of its breaker. */
@@ -104,19 +120,30 @@ export class RouteBreakers {
     const health = this.#healthOf(route);
     startMinute(health);
     health.calls++;
-    const isProbe = health.breaker.state !== CircuitState.Closed && this.pauseMs(route) === 0;
-    try {
-      const result = await this.#execute(route, health, work);
-      health.failedInARow = 0;
-      return result;
-    } catch (error) {
-      if (isRouteFailure(error)) noteFailure(health, owner, isProbe);
-      else if (isAnswer(error)) health.failedInARow = 0;
-      if (error instanceof ApiError && !isCancelled(error) && !isCallersFault(error)) {
-        health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
+    const isProbe = health.breaker.state !== CircuitState.Closed && pauseLeft(health) === 0;
+    // Noted before the breaker sees the outcome, so that it is known for whom it opens.
+    return await this.#execute(route, health, async () => {
+      try {
+        const result = await work();
+        note(health, { owner, hasFailed: false }, isProbe);
+        return result;
+      } catch (error) {
+        if (isRouteFailure(error)) this.#noteFailure(route, health, owner, isProbe);
+        else if (isAnswer(error)) note(health, { owner, hasFailed: false }, isProbe);
+        if (error instanceof ApiError && !isCancelled(error) && !isCallersFault(error)) {
+          health.lastError = { code: error.code, status: error.vendorStatus, at: Date.now() };
+        }
+        throw error;
       }
-      throw error;
-    }
+    });
+  }
+
+  #noteFailure(route: string, health: Health, owner: string, isProbe: boolean): void {
+    note(health, { owner, hasFailed: true }, isProbe);
+    const before = health.pausedFor;
+    health.pausedFor = failingAlone(health.recent, health.settings.breakerThreshold);
+    const isPaused = health.breaker.state === CircuitState.Open && this.#routes.get(route) === health;
+    if (isPaused && before !== null && health.pausedFor === null) this.#onChange(route, 'open', null);
   }
 
   /** Calls a minute: of the last minute, or since the first one if that is less. */
@@ -145,9 +172,10 @@ export class RouteBreakers {
       .slice(0, maxShown);
   }
 
-  #elsewhereMs(route: string): number {
+  #elsewhereMs(route: string, owner: string): number {
     if (this.#pausedElsewhere.size === 0) return 0;
-    return Math.max(0, (this.#pausedElsewhere.get(route) ?? 0) - Date.now());
+    const [ofAll = 0, ofOwner = 0] = [null, owner].map((each) => this.#pausedElsewhere.get(pauseName(route, each)));
+    return Math.max(0, Math.max(ofAll, ofOwner) - Date.now());
   }
 
   async #execute<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
@@ -164,12 +192,12 @@ export class RouteBreakers {
 
   /** A call beside a probe. If the probe takes long, this call becomes one, too. */
   async #callBeside<T>(route: string, health: Health, work: () => Promise<T>): Promise<T> {
-    if (this.pauseMs(route) > 0) return await work();
+    if (pauseLeft(health) > 0) return await work();
     health.pausedAt = Date.now();
     const result = await work();
     if (this.#routes.get(route) === health) {
       this.#routes.delete(route);
-      this.#onChange(route, 'closed');
+      this.#onChange(route, 'closed', health.pausedFor);
     }
     return result;
   }
@@ -179,7 +207,7 @@ export class RouteBreakers {
     for (const route of [...this.#routes.keys()]) {
       if (!isGone(route)) continue;
       this.#routes.delete(route);
-      this.#onChange(route, undefined);
+      this.#onChange(route, undefined, null);
     }
   }
 
@@ -193,7 +221,7 @@ export class RouteBreakers {
     }
     if (forgotten === undefined) return;
     this.#routes.delete(forgotten);
-    this.#onChange(forgotten, undefined);
+    this.#onChange(forgotten, undefined, null);
   }
 
   #healthOf(route: string): Health {
@@ -201,22 +229,38 @@ export class RouteBreakers {
     const settings = this.#settings();
     if (known?.settings === settings) return known;
     if (known === undefined && this.#routes.size >= maxRoutes) this.#forgetOne();
-    const health: Health = { ...fresh, breaker: createBreaker(settings), settings };
+    const health: Health = { ...fresh, recent: [], breaker: createBreaker(settings), settings };
     health.breaker.onStateChange((state) => {
       // A long call may end after its route was forgotten.
       if (this.#routes.get(route) !== health) return;
       health.pausedAt = Date.now();
-      this.#onChange(route, stateNames[state] ?? 'open');
+      this.#onChange(route, stateNames[state] ?? 'open', health.pausedFor);
     });
     this.#routes.set(route, health);
-    if (known !== undefined) this.#onChange(route, undefined);
+    if (known !== undefined) this.#onChange(route, undefined, null);
     return health;
   }
 }
 
-function noteFailure(health: Health, owner: string, isProbe: boolean): void {
-  if (isProbe || health.failedInARow === 0) health.failedOf = owner;
-  else if (health.failedOf !== owner) health.failedOf = null;
+/** How long the route remains paused, for whomever it is, in ms. */
+function pauseLeft(health: Health): number {
+  const now = Date.now();
+  // If the clock was put back, the pause begins anew: nobody knows how long it has lasted.
+  health.pausedAt = Math.min(health.pausedAt, now);
+  return Math.max(0, health.pausedAt + health.settings.breakerPauseMs - now);
+}
+
+function note(health: Health, call: RecentCall, isProbe: boolean): void {
+  const { recent, settings } = health;
+  if (isProbe) recent.length = 0;
+  else if (recent.length >= settings.breakerCalls) recent.shift();
+  recent.push(call);
+  if (!call.hasFailed) {
+    health.failedInARow = 0;
+    return;
+  }
+  if (isProbe || health.failedInARow === 0) health.failedOf = call.owner;
+  else if (health.failedOf !== call.owner) health.failedOf = null;
   health.failedInARow++;
 }
 

@@ -81,7 +81,7 @@ export class RoutePlan {
    * @throws ApiError 503 if all are dead for the job's account.
    */
   first(): NextCall {
-    const admitted = this.#routes.filter((route) => this.#breakers.admits(route.name));
+    const admitted = this.#routes.filter((route) => this.#breakers.admits(route.name, this.#owner));
     const route =
       admitted.find((planned) => this.#isWarm(planned)) ??
       admitted[0] ??
@@ -138,7 +138,7 @@ export class RoutePlan {
   /** A route that was not called yet, without a wait. */
   #elsewhere(): NextCall | undefined {
     const fresh = this.#routes.filter(
-      ({ failure, isFull, name }) => failure === undefined && !isFull && this.#breakers.admits(name),
+      ({ failure, isFull, name }) => failure === undefined && !isFull && this.#breakers.admits(name, this.#owner),
     );
     const route = fresh.find((planned) => this.#isWarm(planned)) ?? fresh[0];
     return route && { target: this.#target(route), waitMs: 0 };
@@ -149,7 +149,8 @@ export class RoutePlan {
     const now = performance.now();
     const latest = now + this.#settings.maxRetryAfterMs;
     const candidates = this.#routes.filter(
-      ({ failure, waitsUntil, name }) => failure?.sameRoute && waitsUntil <= latest && this.#breakers.admits(name),
+      ({ failure, waitsUntil, name }) =>
+        failure?.sameRoute && waitsUntil <= latest && this.#breakers.admits(name, this.#owner),
     );
     const [first, ...others] = candidates;
     if (first === undefined) return undefined;
@@ -174,7 +175,7 @@ export class RoutePlan {
     if (this.#routes.length === 0) {
       return new ApiError('service_unavailable', 'No vendor is set up for this model.');
     }
-    const pauses = this.#routes.map(({ name }) => this.#breakers.pauseMs(name));
+    const pauses = this.#routes.map(({ name }) => this.#breakers.pauseMs(name, this.#owner));
     return new ApiError(
       'service_unavailable',
       'The model is not available at the moment: its vendors do not respond.',

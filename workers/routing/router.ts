@@ -14,7 +14,7 @@ import { type CallPart, callParts } from './call-parts.ts';
 import { type CallOutcome, type Failure, failedOutcome, readFailure } from './failure.ts';
 import { orderRoutes } from './order-routes.ts';
 import { isUnspent, Refusals, type RefusalsOptions } from './refusals.ts';
-import { RouteBreakers } from './route-breakers.ts';
+import { type Pauses, pauseName, RouteBreakers } from './route-breakers.ts';
 import { AttemptSink, type NextCall, RetryBudget, RoutePlan, type RouteTarget } from './route-plan.ts';
 import type { SharedHealth } from './shared-health.ts';
 import type { VendorPool } from './vendor-pool.ts';
@@ -98,9 +98,9 @@ export class Router {
     this.#settings = options.settings;
     const settings = (): RoutingSettings => this.#settings;
     const { isReported = () => true } = options;
-    this.#breakers = new RouteBreakers(settings, (route, state) => {
-      if (state === 'open') options.health?.pause(route, this.#settings.breakerPauseMs);
-      if (state === 'closed') options.health?.resume(route);
+    this.#breakers = new RouteBreakers(settings, (route, state, owner) => {
+      if (state === 'open') options.health?.pause(pauseName(route, owner), this.#settings.breakerPauseMs);
+      if (state === 'closed') options.health?.resume(pauseName(route, owner));
       if (state === undefined) options.metrics.routeState.remove({ route });
       else if (isReported(route)) options.metrics.routeState.set({ route }, stateValues[state]);
     });
@@ -123,9 +123,9 @@ export class Router {
     return this.#budget.balance;
   }
 
-  /** Notes which routes other workers have paused, with ms. */
-  pauseElsewhere(routes: ReadonlyMap<string, number>): void {
-    this.#breakers.pauseElsewhere(routes);
+  /** Notes what other workers have paused, with ms. */
+  pauseElsewhere(pauses: Pauses): void {
+    this.#breakers.pauseElsewhere(pauses);
   }
 
   /** Routes that are unhealthy, or recently were. */

@@ -7,6 +7,7 @@ import { type RefusedKey, SharedHealth } from '../../../workers/routing/shared-h
 import { eventually } from '../../support/eventually.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { TestGateway } from '../../support/gateway.ts';
+import { makeApiKey } from '../../support/make-api-key.ts';
 import { sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
 
@@ -66,9 +67,12 @@ describe('the health of vendors in several workers', () => {
       () => undefined,
     );
     breakers.pauseElsewhere(new Map([['vendor/m', 60_000]]));
-    assert.deepEqual([breakers.admits('vendor/m'), breakers.admits('vendor/other')], [false, true]);
+    assert.deepEqual(
+      [breakers.admits('vendor/m', 'account'), breakers.admits('vendor/other', 'account')],
+      [false, true],
+    );
     breakers.pauseElsewhere(new Map());
-    assert.equal(breakers.admits('vendor/m'), true);
+    assert.equal(breakers.admits('vendor/m', 'account'), true);
   });
 
   test('what is no time, or long over, is not told, and what is long over is removed', async () => {
@@ -142,4 +146,50 @@ test('a new worker calls neither a route that another has paused nor a key that 
   await Promise.all(old.map((worker) => worker.stop()));
   for (let count = 0; count < 6; count++) await ask();
   assert.deepEqual([broken.requests.length, refusals()], before);
+});
+
+test('an account whose requests a vendor always fails on moves no other account to the fallback, in any worker', async (t) => {
+  const [first, second] = await Promise.all([startFixtureVendor(), startFixtureVendor()]);
+  t.after(() => Promise.all([first.close(), second.close()]));
+  first.answer((response, { body }) => {
+    if (body.includes('poison')) sendJson(response, 500, errorBody('no', 'server_error'));
+    else sendJson(response, 200, JSON.stringify(completion));
+  });
+  second.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
+  const gateway = await TestGateway.start({
+    configuration: {
+      vendors: {
+        first: { base_url: first.baseUrl, api_key: 'a-key' },
+        second: { base_url: second.baseUrl, api_key: 'a-key' },
+      },
+      models: {
+        both: { capability: 'chat', routes: ['first', 'second'].map((vendor) => ({ vendor, model: 'm' })) },
+      },
+      routing: { breaker: { calls: 4, pause_seconds: 300 } },
+    },
+  });
+  t.after(() => gateway.stop());
+  const authorization = `Bearer ${await makeApiKey(gateway, { accountId: 'another' })}`;
+  const ask = async (content: string, headers: Record<string, string> = {}): Promise<string | null> => {
+    const body = JSON.stringify({ model: 'both', messages: [{ role: 'user', content }] });
+    const response = await gateway.fetch('/v1/chat/completions', { method: 'POST', body, headers });
+    assert.equal(response.status, 200, await response.text());
+    return response.headers.get('x-sluice-vendor');
+  };
+  const health = new Redis(gateway.redisUrl);
+  t.after(() => health.disconnect());
+  await eventually(async () => {
+    await ask('poison', { authorization });
+    assert.match(String(await health.hkeys(key)), /^route \S+ first\/m$/);
+  });
+  const before = first.requests.length;
+  await ask('poison', { authorization });
+  assert.equal(first.requests.length, before, 'it is not called for the account that it fails for');
+  assert.equal(await ask('hi'), 'first');
+  const old = gateway.workers.splice(0);
+  await gateway.startWorker();
+  await Promise.all(old.map((worker) => worker.stop()));
+  await ask('poison', { authorization });
+  assert.equal(first.requests.length, before + 1, 'another worker knows it');
+  assert.equal(await ask('hi'), 'first');
 });
