@@ -323,6 +323,10 @@ describe('vendor faults', () => {
         413,
         'Request too large for model `m` in organization `org_1` service tier `on_demand` on tokens per minute (TPM): Limit 6000, Requested 8192, please reduce your message size and try again.',
       ],
+      [
+        429,
+        'Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-08-01-preview have exceeded token rate limit of your current OpenAI S0 pricing tier in org_1. Please retry after 86400 seconds. Please go here: https://aka.ms/oai/quotaincrease if you would like to further increase the default rate limit.',
+      ],
     ] as const) {
       const error = await statusError(status, errorBody(message, 'rate_limit_exceeded', 'tokens'));
       assert.deepEqual(

@@ -261,7 +261,7 @@ function unpaid(cause: Error, tooLarge: RegExpExecArray | null = null): ApiError
  * The request alone exceeds the limit of the operator's account. As a 429 it would be repeated until its deadline, and the key would be
  * left alone by all others after each time.
  */
-function overLimit(cause: Error): ApiError {
+export function overLimit(cause: Error): ApiError {
   const message =
     "The request takes more tokens than the model's vendor allows this gateway at a time: shorten it, or lower max_tokens.";
   return new ApiError('request_too_large', message, { vendorStatus: 413, cause });

@@ -16,10 +16,15 @@ export const quotaRefusals: Refusals = {
   messages: [/账户已欠费/, /^Your account is in arrears/, /^Insufficient balance or no resource package/],
 };
 
-/** A request that alone exceeds the account's limit of a minute, however long it waits: OpenAI's and Groq's messages. */
+/** A request that alone exceeds the account's limit of a minute, however long it waits. Anthropic's is told by its headers. */
 export const overLimitRefusals: Refusals = {
   codes: new Set(),
-  messages: [/^Request too large for \S.* on [\w -]+ per (min|minute|day)\b/],
+  messages: [
+    // OpenAI and Groq.
+    /^Request too large for \S.* on [\w -]+ per (min|minute|day)\b/,
+    // Azure, whose limit of tokens is one of a minute: what must wait for a day never fits into it.
+    /\bexceeded (the )?token rate limit\b.* retry after 86400 seconds\b/,
+  ],
 };
 
 /** Input beyond the context window. */

@@ -56,6 +56,32 @@ describe('Anthropic errors', () => {
     await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'server_error', message: /sent too much/ });
   });
 
+  it('a request that alone exceeds a limit of tokens at Anthropic is too large, and any other waits for its limit', async () => {
+    const message = (tokens: string) =>
+      `This request would exceed the rate limit for your organization (org_1) of 30,000 ${tokens} per minute. For details, refer to: https://docs.claude.com/en/api/rate-limits.`;
+    const told = (kind: string, remaining: string) => ({
+      'retry-after': '9',
+      [`anthropic-ratelimit-${kind}-limit`]: '30000',
+      [`anthropic-ratelimit-${kind}-remaining`]: remaining,
+    });
+    for (const kind of ['input-tokens', 'output-tokens', 'tokens']) {
+      const text = message(kind.replace('-', ' '));
+      const alone = await statusError(429, 'rate_limit_error', text, told(kind, '30000'));
+      assert.deepEqual(
+        [alone.code, alone.status, alone.vendorStatus, alone.message.includes('org_1')],
+        ['request_too_large', 413, 413, false],
+      );
+      for (const headers of [told(kind, '29000'), told(`other-${kind}`, '30000'), told(kind, ''), told(kind, 'all')]) {
+        const limited = await statusError(429, 'rate_limit_error', text, headers);
+        assert.deepEqual([limited.code, limited.retryAfterMs], ['rate_limit_exceeded', 9000], JSON.stringify(headers));
+      }
+    }
+    // A limit of requests, or of acceleration, is no matter of its length.
+    const other = 'This request would exceed the rate limit for your organization (org_1) of 50 requests per minute.';
+    const requests = await statusError(429, 'rate_limit_error', other, told('tokens', '30000'));
+    assert.equal(requests.code, 'rate_limit_exceeded');
+  });
+
   it("Anthropic's own client recognizes the error fixtures", async () => {
     const client = new Anthropic({ baseURL: bench.server.baseUrl.replace(/\/v1$/, ''), apiKey, maxRetries: 0 });
     const cases: [number, string, new (...fields: never[]) => Error][] = [

@@ -21,13 +21,14 @@ export function createAnthropic({
   baseUrl,
   apiKey,
 }: AnthropicOptions): Offering<'chat' | 'countTokens' | 'checkKey'> {
+  const errors = new AnthropicErrors(name, apiKey);
   const http = createHttpClient({
     vendor: name,
     baseUrl,
     headers: { 'x-api-key': apiKey, 'anthropic-version': version },
     secret: apiKey,
+    toStatusError: errors.status,
   });
-  const errors = new AnthropicErrors(name, apiKey);
   return {
     name,
     chat: anthropicChat(http, errors),
