@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { holdOf } from '../../shared/money/hold.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -167,9 +167,6 @@ function hasFreeModel(catalogue: Catalogue): boolean {
   freeOf.set(models, isFree);
   return isFree;
 }
-
-/** Same as in is-ahead.lua. */
-const maxAheadMs = 60_000;
 
 /** Levels of the key's own limits, as in rate-buckets.lua. Models' limits are left to admission: the model is unknown. */
 function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[], now: number): (Level | undefined)[] {

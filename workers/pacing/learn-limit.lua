@@ -6,6 +6,7 @@
 -- Returns what is known now, as it is kept: until when it is not to be called, requests a minute, tokens a minute, when they were
 -- learned, and the requests a minute that the vendor told ('-': unknown).
 -- A repeat changes nothing.
+-- Preceded by is-ahead.lua.
 local known, name, most, rememberMs = KEYS[1], ARGV[1], tonumber(ARGV[6]), tonumber(ARGV[7])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,6 +29,7 @@ end
 local lasts, rpm, tpm, at, promised = 0, nil, nil, nil, nil
 local before = redis.call('HGET', known, name)
 if before then lasts, rpm, tpm, at, promised = words(before) end
+if isAhead(at, now) then lasts, rpm, tpm, at, promised = 0, nil, nil, nil, nil end
 local isNewSign = not at or now - at >= oneSignMs
 if at and now - at > rememberMs then rpm, tpm, at, promised = nil, nil, nil, nil end
 local told, toldTokens = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -49,7 +51,7 @@ if not before and redis.call('HLEN', known) >= most then
   local all = redis.call('HGETALL', known)
   for index = 1, #all, 2 do
     local limited, _, _, learned = words(all[index + 1])
-    if math.max(limited or 0, (learned or 0) + rememberMs) < now then redis.call('HDEL', known, all[index]) end
+    if isAhead(learned, now) or math.max(limited or 0, (learned or 0) + rememberMs) < now then redis.call('HDEL', known, all[index]) end
   end
   -- What does not fit in is known to this worker alone.
   if redis.call('HLEN', known) >= most then return value end

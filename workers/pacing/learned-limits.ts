@@ -1,13 +1,13 @@
 import type { CapacityLimits } from '../../shared/config/vendor-settings.ts';
 import { vendorLimitsKey, workerKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import type { RedisClock } from '../../shared/redis/redis-clock.ts';
-import { loadScript } from '../../shared/redis/script.ts';
+import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
+import { isAheadScript, loadScript } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { RepeatedRead } from '../../shared/runtime/repeated-read.ts';
 import type { ToldLimits } from '../http/told-limits.ts';
 
-const script = loadScript<string>(new URL('./learn-limit.lua', import.meta.url));
+const script = loadScript<string>(new URL('./learn-limit.lua', import.meta.url), isAheadScript);
 
 /** How often what other workers have learned is read, in ms. */
 const readMs = 5000;
@@ -146,6 +146,7 @@ export class LearnedLimits {
     if (!Number.isFinite(until) || !Number.isFinite(at)) return;
     const local = performance.now() + (until as number) - this.#clock.now();
     const now = this.#clock.now();
+    if ((at as number) > now + maxAheadMs) return;
     if (local < performance.now() && (at as number) + rememberMs < now) return;
     this.#known.set(name, { until: local, rpm, tpm, at: at as number, promised });
   }

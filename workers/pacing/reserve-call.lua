@@ -1,6 +1,7 @@
 -- Reserves calls of a vendor within the limits of the vendor as a whole, of one of its keys, and of that key for the model.
 -- Requests and tokens a minute are leaky buckets (GCRA), each of which is one timestamp: when what was reserved so far will have
 -- leaked out. Calls under way are leased members of a sorted set: a worker that dies gives its own back.
+-- Preceded by is-ahead.lua.
 -- KEYS[1] start of the keys of the vendor's tag
 -- ARGV[1] how far ahead a call may be reserved, in ms: one with a better claim may come meanwhile
 -- ARGV[2] lease of a call under way, in ms; then for each call:
@@ -30,7 +31,12 @@ local function look(name, rpm, tpm, parallel, used)
   local scope = {name = name, at = now, interval = 0}
   if name == '-' then return scope end
   rpm, tpm, parallel = tonumber(rpm), tonumber(tpm), tonumber(parallel)
-  local buckets = redis.call('HMGET', root .. 'capacity:' .. name, 'requests', 'tokens')
+  local key = root .. 'capacity:' .. name
+  local buckets = redis.call('HMGET', key, 'requests', 'tokens', 'at')
+  if isAhead(buckets[3], now) then
+    redis.call('DEL', key)
+    buckets = {}
+  end
   if rpm then
     local each = 60000 / (rpm * usedShare)
     local burst = math.max(1, math.floor(rpm * burstShare))
@@ -48,6 +54,8 @@ local function look(name, rpm, tpm, parallel, used)
   if parallel then
     local calls = root .. 'calls:' .. name
     redis.call('ZREMRANGEBYSCORE', calls, '-inf', formatted(now))
+    -- No lease ends as late, but one that was noted by a clock ahead.
+    redis.call('ZREMRANGEBYSCORE', calls, '(' .. formatted(now + ahead + lease + maxAhead), '+inf')
     local running = redis.call('ZCARD', calls)
     scope.calls, scope.isFull = calls, running >= parallel
     -- Half of what may run is nobody's until it is used: who asks for one call must find it.
@@ -77,9 +85,9 @@ local function write(scope, start, id, count)
     redis.call('PEXPIRE', scope.calls, keptMs)
   end
   if not scope.requestMs and not scope.tokenMs then return end
-  local key, fields = root .. 'capacity:' .. scope.name, {}
+  local key, fields = root .. 'capacity:' .. scope.name, {'at', formatted(now)}
   if scope.requestMs then
-    fields[1], fields[2] = 'requests', formatted(math.max(scope.requests, start) + count * scope.requestMs)
+    fields[3], fields[4] = 'requests', formatted(math.max(scope.requests, start) + count * scope.requestMs)
   end
   if scope.tokenMs then
     fields[#fields + 1] = 'tokens'

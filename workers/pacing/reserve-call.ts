@@ -1,11 +1,11 @@
 import type { CapacityLimits } from '../../shared/config/vendor-settings.ts';
 import { capacityPrefix } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { inBatches, loadScript, untilAccepted } from '../../shared/redis/script.ts';
+import { inBatches, isAheadScript, loadScript, untilAccepted } from '../../shared/redis/script.ts';
 import type { CapacityScope } from './call-scopes.ts';
 
-const reserveScript = loadScript<string[]>(new URL('./reserve-call.lua', import.meta.url));
-const returnScript = loadScript<number>(new URL('./return-calls.lua', import.meta.url));
+const reserveScript = loadScript<string[]>(new URL('./reserve-call.lua', import.meta.url), isAheadScript);
+const returnScript = loadScript<number>(new URL('./return-calls.lua', import.meta.url), isAheadScript);
 
 /** How far ahead a call is reserved, in ms: until then its job waits in the worker. */
 export const aheadMs = 1000;

@@ -1,4 +1,5 @@
 -- Returns calls that have ended, with the tokens that they did not use, and renews the leases of those that go on.
+-- Preceded by is-ahead.lua.
 -- KEYS[1] start of the keys of the vendor's tag
 -- ARGV[1] lease of a call under way, in ms; then for each scope:
 --   name   its tokens a minute, or ''   tokens reserved but not used by those that have ended (less than 0 if more were used)
@@ -28,10 +29,11 @@ while at <= #ARGV do
   end
   at = at + renewed
   if tpm and unused ~= 0 then
+    if isAhead(redis.call('HGET', bucket, 'at'), now) then redis.call('DEL', bucket) end
     local full = tonumber(redis.call('HGET', bucket, 'tokens') or 0)
     -- Not before now: what a minute ago was not used does not help.
     local corrected = math.max(full, now) - unused * 60000 / (tpm * usedShare)
-    redis.call('HSET', bucket, 'tokens', formatted(math.max(corrected, now - 60000)))
+    redis.call('HSET', bucket, 'tokens', formatted(math.max(corrected, now - 60000)), 'at', formatted(now))
     redis.call('PEXPIRE', bucket, keptMs)
   end
 end

@@ -1,6 +1,6 @@
 import { vendorHealthKey } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { RepeatedRead } from '../../shared/runtime/repeated-read.ts';
 
@@ -102,8 +102,10 @@ export class SharedHealth {
   async #read(): Promise<void> {
     this.#known = await this.#redis.hgetall(vendorHealthKey);
     this.#tell();
-    const before = this.#clock.now() - staleMs;
-    const stale = Object.entries(this.#known).flatMap(([name, until]) => (Number(until) > before ? [] : [name]));
+    const now = this.#clock.now();
+    const stale = Object.entries(this.#known).flatMap(([name, until]) =>
+      Number(until) > now - staleMs && !isNotedAhead(Number(until), now) ? [] : [name],
+    );
     if (stale.length > 0) await this.#redis.hdel(vendorHealthKey, ...stale);
   }
 
@@ -113,7 +115,7 @@ export class SharedHealth {
     const routes = new Map<string, number>();
     for (const [name, until] of Object.entries(this.#known)) {
       const ms = Math.min(Number(until) - now, maxPauseMs);
-      if (!(ms > 0)) continue;
+      if (!(ms > 0) || isNotedAhead(Number(until), now)) continue;
       const [kind, first = '', second = ''] = name.split(' ', 3);
       if (kind === 'route') routes.set(name.slice('route '.length), ms);
       if (kind !== 'key') continue;
@@ -126,4 +128,9 @@ export class SharedHealth {
   #logFailure(error: unknown): void {
     this.#log.warn({ err: error }, "sharing vendors' health failed");
   }
+}
+
+/** Whether a pause was noted while Redis's clock was ahead: none is that long. */
+function isNotedAhead(until: number, now: number): boolean {
+  return until > now + maxPauseMs + maxAheadMs;
 }

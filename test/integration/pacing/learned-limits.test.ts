@@ -146,6 +146,22 @@ describe('limits that vendors tell by refusals', () => {
     await redis.hdel('sluice:vendor-limits', 'quiet rarely m', 'quiet often m');
   });
 
+  test('what a clock ahead has learned is forgotten once that is put right', async () => {
+    const later = Date.now() + 90 * 86_400_000;
+    await redis.hset('sluice:vendor-limits', 'quiet ahead m', `${later + 1000} 1.000 5.000 ${later} 1.000`);
+    const limited = new Map<string, number>();
+    const learned = await LearnedLimits.open(redis, { now: Date.now }, { warn: () => undefined });
+    learned.tell({ limited: ({ account }, ms) => void limited.set(account, ms), read: () => undefined });
+    const key = { vendor: 'quiet', account: 'ahead', model: 'm' };
+    assert.deepEqual([learned.has('quiet', 'm'), learned.limitsOf(key), limited.get('ahead')], [false, {}, undefined]);
+    await learned.learn(key, 100, { rpm: 30, tpm: undefined }, 600);
+    const [until = '', ...rest] = ((await redis.hget('sluice:vendor-limits', 'quiet ahead m')) as string).split(' ');
+    assert.ok(Number(until) < later, until);
+    assert.deepEqual(rest.toSpliced(2, 1), ['30.000', '-', '30.000']);
+    learned.close();
+    await redis.hdel('sluice:vendor-limits', 'quiet ahead m');
+  });
+
   test('absurd headers of a vendor limit its key for an hour at most, and nothing breaks', async () => {
     const fine = { index: 0, message: { role: 'assistant', content: 'fine' }, logprobs: null, finish_reason: 'stop' };
     for (const [absurd, isLong] of [

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { CapacityLimits } from '../../../shared/config/vendor-settings.ts';
+import { capacityPrefix } from '../../../shared/redis/keys.ts';
 import { type CapacityScope, scopesText } from '../../../workers/pacing/call-scopes.ts';
 import { additionalIds, type ReserveReply, reserveCall, returnCalls } from '../../../workers/pacing/reserve-call.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -172,6 +173,28 @@ describe('reservations of vendor calls', () => {
     const count = await reserveAll(100);
     const most = 10 + Math.ceil((performance.now() - startedAt) / 103);
     assert.ok(count >= 9 && count <= most, `${count} of at most ${most}`);
+  });
+
+  test('what a clock ahead has reserved is forgotten once that is put right', async () => {
+    const limits = { rpm: 60, tpm: 1000, maxParallelRequests: 1 };
+    const { name, scopes, reserve } = vendorWith({ vendor: limits });
+    const [bucket, leases] = [`${capacityPrefix(name)}capacity:${name}`, `${capacityPrefix(name)}calls:${name}`];
+    const later = Date.now() + 90 * 86_400_000;
+    const spoil = async (): Promise<void> => {
+      await jobs.redis.hset(bucket, { at: later, requests: later + 1000, tokens: later + 60_000 });
+      await jobs.redis.zadd(leases, later, 'a call of then');
+    };
+    await spoil();
+    const first = await reserve(1000);
+    assert.deepEqual([first.key, first.waitMs], [0, 0]);
+    assert.deepEqual(await jobs.redis.zcard(leases), 1, 'the lease of the call alone');
+    assert.equal((await reserve(1000)).key, undefined, 'that one counts');
+    await spoil();
+    const scoped = [scopes.vendorScope];
+    const call = { id: `call${calls - 1}`, scopes: scoped, hasEnded: true, reservedTokens: 1000, usedTokens: 0 };
+    await returnCalls(jobs.redis, name, [call]);
+    const second = await reserve(1000);
+    assert.deepEqual([second.key, second.waitMs], [0, 0]);
   });
 
   test('a reservation that Redis refuses is made once it accepts writes again', async () => {

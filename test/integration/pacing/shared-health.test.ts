@@ -79,7 +79,10 @@ describe('the health of vendors in several workers', () => {
     await jobs.redis.hset(key, {
       'route v/a': 'NaN',
       'route v/b': '1',
-      'route v/c': '9'.repeat(300),
+      'route v/c': String(Date.now() + 3_630_000),
+      // Noted while Redis's clock was ahead.
+      'route v/d': String(Date.now() + 90 * 86_400_000),
+      'route v/e': '9'.repeat(300),
       odd: '5',
       '': '',
     });
