@@ -31,6 +31,7 @@ const programs = [
     'launcher/in-memory-redis',
   ],
   ...[
+    'shared/config/config-thread',
     'shared/database/sqlite-thread',
     'api/pipeline/large-bodies/large-body-thread',
     'workers/usage/token-counter-thread',

@@ -1,5 +1,6 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
-import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
+import { childEnvironment, readConfig } from '../shared/config/config.ts';
+import { readConfigAside } from '../shared/config/read-config-aside.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
 import { onNpmShellGone } from '../shared/runtime/npm-shell.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
@@ -31,14 +32,18 @@ export async function runLauncher(
 ): Promise<void> {
   keepFilesPrivate();
   try {
-    const launch = new Launch({ config: readOwnConfig(), programs, warn: (sentence) => console.error(sentence) });
+    const launch = new Launch({
+      config: readConfig(undefined, ownDefaults),
+      programs,
+      warn: (sentence) => console.error(sentence),
+    });
     const stop = stopper(launch);
     const stopGently = () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopGently);
     const hadTerminal = hasTerminal();
     process.on('SIGHUP', () => {
       if (hadTerminal && !hasTerminal()) stopGently();
-      else reload(launch);
+      else void reload(launch);
     });
     process.on('disconnect', () => stop('Stopping: the parent process is gone.', 0));
     onNpmShellGone(() => stop('Stopping: npm was ended.', endedBySignal));
@@ -57,14 +62,10 @@ export async function runLauncher(
   }
 }
 
-function readOwnConfig(): Config {
-  return readConfig(undefined, ownDefaults);
-}
-
 /** Makes everything reload the configuration file, unless it is invalid. */
-function reload(launch: Launch): void {
+async function reload(launch: Launch): Promise<void> {
   try {
-    readOwnConfig();
+    await readConfigAside(ownDefaults);
     launch.reload();
     console.error('The configuration file is read again; all other settings stay until a restart.');
   } catch (error) {

@@ -1,4 +1,5 @@
-import { type Config, ConfigError, readConfig } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import { readConfigAside } from '../config/read-config-aside.ts';
 import type { Logger } from './log.ts';
 
 /** Limits of the configuration file, by their names in the settings: a process reads them only at its start. */
@@ -33,7 +34,7 @@ export function keepHangupForReload(): void {
 
 /**
  * Reads the settings again at every SIGHUP, also at one that `keepHangupForReload` has kept, and passes them to `apply`. Invalid
- * settings are logged, and the old ones stay as a whole.
+ * settings are logged, and the old ones stay as a whole. Signals that arrive while one is waiting to be read are one.
  * @returns a function that stops this; SIGHUP is then ignored
  */
 export function reloadOnHangup(options: {
@@ -44,10 +45,10 @@ export function reloadOnHangup(options: {
 }): () => void {
   const { config: started, log, apply } = options;
   let isStopped = false;
-  const reload = (): void => {
-    if (isStopped) return;
+  const reload = async (): Promise<void> => {
     try {
-      const config = readConfig();
+      const config = await readConfigAside();
+      if (isStopped) return;
       apply(config);
       const [models, vendors] = [config.models.length, Object.keys(config.vendors).length];
       log.info({ models, vendors }, 'configuration reloaded');
@@ -59,9 +60,20 @@ export function reloadOnHangup(options: {
       else log.error({ err: error }, 'reloading the configuration failed');
     }
   };
-  process.on('SIGHUP', reload);
+  let last = Promise.resolve();
+  let isWaiting = false;
+  // One after the other: what was read last is applied last.
+  const reloadNext = (): void => {
+    if (isStopped || isWaiting) return;
+    isWaiting = true;
+    last = last.then(() => {
+      isWaiting = false;
+      return reload();
+    });
+  };
+  process.on('SIGHUP', reloadNext);
   process.off('SIGHUP', keepHangup);
-  if (isReloadDue) reload();
+  if (isReloadDue) reloadNext();
   return () => {
     isStopped = true;
   };

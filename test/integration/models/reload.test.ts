@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -113,5 +114,28 @@ models:
       .client()
       .chat.completions.create(held('Reply with exactly: right', { model: 'fifth' }));
     assert.equal(choices[0]?.message.content, 'right');
+  });
+
+  it('requests are answered while a process reads the configuration file, however long that takes', {
+    timeout: 120_000,
+  }, async () => {
+    await rm(file);
+    execFileSync('mkfifo', [file]);
+    for (const { child, output } of processes()) {
+      child.kill('SIGHUP');
+      // Resolves once the process reads, which then waits for what is written here.
+      const pipe = await open(file, 'w');
+      try {
+        const { choices } = await gateway
+          .client()
+          .chat.completions.create(held('Reply with exactly: free', { model: 'fifth' }));
+        assert.equal(choices[0]?.message.content, 'free');
+        await pipe.write('models: { fifth: { alias_of: sandbox-chat }, sixth: { alias_of: sandbox-chat } }\n');
+      } finally {
+        await pipe.close();
+      }
+      await eventually(() => assert.equal(output().match(/configuration reloaded/g)?.length, 3));
+    }
+    assert.ok((await listed()).includes('sixth'));
   });
 });
