@@ -203,7 +203,7 @@ export class CallerDirectory {
   #assertRaised(): void {
     if (!this.#watch.isBehind) return;
     const message =
-      'Accounts cannot be checked for now: Redis was restarted while the database is away. Try again later.';
+      'Accounts cannot be checked for now: Redis was restarted, and is not yet compared with the database. Try again later.';
     throw new ApiError('service_unavailable', message, { retryAfterMs: 5000 });
   }
 

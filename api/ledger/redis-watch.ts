@@ -27,8 +27,8 @@ export interface RedisWatchOptions {
 /**
  * Detects that Redis is another process than before, or has its data from another one: it may lack the latest writes, and
  * accounts could spend their balance twice. So it is raised to the ledger, which is retried until it succeeds. While that is
- * impossible because the database is away, Redis is behind, and nothing may be admitted. The identity of the Redis that was
- * raised last is kept there: one process raises it for all.
+ * impossible because the database is away, or a part of Redis, it is behind, and nothing may be admitted. The identity of the
+ * Redis that was raised last is kept there: one process raises it for all.
  */
 export class RedisWatch {
   /** Whether Redis may lack writes that only the ledger has. A plain field: each request reads it. */
@@ -80,15 +80,21 @@ export class RedisWatch {
     const identity = await redisIdentity(this.#options.redis);
     if (this.#known === undefined || identity === this.#known) return;
     const { log, raise, isDatabaseThere } = this.#options;
-    log.warn('Redis was restarted or replaced; raising it to the ledger');
+    const isPart = isPartOf(identity, this.#known);
+    log.warn(
+      isPart
+        ? 'a master of the Redis Cluster is away or was removed; raising Redis to the ledger'
+        : 'Redis was restarted or replaced; raising it to the ledger',
+    );
+    const mayBeBehind = async (): Promise<boolean> => !isPart && !(await this.#wasRaised(identity));
     const raising = raise();
     try {
       // A database that is away may take long to fail.
       const isPossible = await Promise.race([raising.then(() => true), isDatabaseThere(patienceMs)]);
-      if (!isPossible) this.isBehind = !(await this.#wasRaised(identity));
+      if (!isPossible) this.isBehind = await mayBeBehind();
       await raising;
     } catch (error) {
-      this.isBehind = !(await this.#wasRaised(identity));
+      this.isBehind = await mayBeBehind();
       throw error;
     }
     await this.#noteRaised(identity);
@@ -108,6 +114,15 @@ export class RedisWatch {
   async #wasRaised(identity: string): Promise<boolean> {
     return (await this.#options.redis.get(raisedKey).catch(() => null)) === identity;
   }
+}
+
+/**
+ * Whether each Redis of an identity is one of another: also while a master of a Cluster is away. What it has nobody reads, those that
+ * are left lack nothing, and when it is back it is another one, as is a replica in its place.
+ */
+function isPartOf(identity: string, other: string): boolean {
+  const known = new Set(other.split('\n'));
+  return identity.split('\n').every((one) => known.has(one));
 }
 
 /** Identity of a Redis, or of the masters of a Cluster, which changes with a restart or a failover. */

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RedisWatch } from '../../../api/ledger/redis-watch.ts';
+import { jobKeys, raisedKey } from '../../../shared/redis/keys.ts';
+import { connectRedis } from '../../../shared/redis/redis.ts';
+import { createLogger } from '../../../shared/runtime/log.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startRedisCluster } from '../../support/redis-cluster.ts';
+
+const { log } = createLogger('silent', 'test');
+/** Of many tags, of which a Cluster has some on each node. */
+const jobs = Array.from({ length: 100 }, (_, index) => String(index).padStart(32, '0'));
+
+test('a Cluster that goes on without one of its masters is not behind, and is once that master is back without being raised', {
+  timeout: 120_000,
+}, async (t) => {
+  const cluster = await startRedisCluster({ args: ['--cluster-require-full-coverage', 'no'] });
+  t.after(() => cluster.stop());
+  const { client, close } = await connectRedis(cluster.url, log);
+  t.after(() => close());
+  let isDatabaseThere = true;
+  const raises = { done: 0, failed: 0 };
+  /** Reads something of each master, as raising Redis to the ledger does. */
+  const raise = async (): Promise<void> => {
+    try {
+      if (!isDatabaseThere) throw new Error('the database is away');
+      await Promise.all(jobs.map((job) => client.exists(jobKeys.state(job))));
+      raises.done++;
+    } catch (error) {
+      raises.failed++;
+      throw error;
+    }
+  };
+  const watch = new RedisWatch({
+    ...{ redis: client, raise, log, intervalMs: 100 },
+    isDatabaseThere: async () => isDatabaseThere,
+  });
+  t.after(() => watch.close());
+  await watch.raise();
+  // The one that could tell that another process has raised it.
+  const slot = Number(await client.call('CLUSTER', 'KEYSLOT', raisedKey));
+  const lost = cluster.nodes[Math.floor((slot / 16_384) * cluster.nodes.length)];
+  await lost?.kill();
+  await eventually(() => assert.ok(raises.failed >= 2, 'it is not noticed'), 60_000);
+  assert.deepEqual([raises.done, watch.isBehind], [1, false]);
+  isDatabaseThere = false;
+  await lost?.restart();
+  await eventually(() => assert.equal(watch.isBehind, true), 30_000);
+  isDatabaseThere = true;
+  await eventually(() => assert.deepEqual([raises.done, watch.isBehind], [2, false]), 30_000);
+});
