@@ -23,6 +23,7 @@ export class Heartbeat {
   readonly #timer: NodeJS.Timeout;
   #cpu = process.cpuUsage();
   #cpuAt = performance.now();
+  #memory = 0;
   #beating: Promise<void> | undefined;
   #isClosed = false;
 
@@ -84,10 +85,18 @@ export class Heartbeat {
       })),
       eventLoopLagMs: Math.round(lagMs * 10) / 10,
       cpu: this.#cpuShare(),
-      memory: process.memoryUsage.rss(),
+      memory: this.#readMemory(),
       keys: this.#routing.vendors.keyHealth(),
       routes: this.#routing.router.routeHealth(),
     };
+  }
+
+  /** As it was last, while the process has no file descriptor left to find it out by. */
+  #readMemory(): number {
+    try {
+      this.#memory = process.memoryUsage.rss();
+    } catch {}
+    return this.#memory;
   }
 
   #cpuShare(): number {

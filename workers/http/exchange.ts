@@ -39,6 +39,17 @@ export interface HttpRequest {
 /** No connection could be made: nothing was sent. */
 export class UnreachableError extends ApiError {}
 
+/** This machine or process makes no connection for now, which says nothing about the vendor. */
+export class NoConnectionError extends UnreachableError {}
+
+/** Why it makes none, by the code of the error, and what to do. */
+const shortages: Readonly<Record<string, string>> = {
+  EMFILE: 'this process has no file descriptors left: raise its limit (ulimit -n)',
+  ENFILE: 'this machine has no file descriptors left: raise fs.file-max',
+  EADDRNOTAVAIL: 'this machine has no local ports left for that address',
+  ENOBUFS: 'this machine has no memory left for connections',
+};
+
 /** The connection was lost or fell silent after the request was sent: what the vendor did with it is unknown. */
 export class LostAnswerError extends ApiError {}
 
@@ -217,6 +228,13 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     const { code, message } = error;
     // Not the error itself: undici's contain parts of the answer.
     const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
+    const shortage = shortages[code ?? ''];
+    if (this.controller === undefined && shortage !== undefined) {
+      const text = "The gateway has no connection left to the model's vendor. Try again later.";
+      return new NoConnectionError('service_unavailable', text, {
+        cause: new Error(`${this.options.vendor}: ${shortage} (${code})`),
+      });
+    }
     if (this.controller === undefined) {
       return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
     }

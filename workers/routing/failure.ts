@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { LostAnswerError, UnreachableError } from '../http/exchange.ts';
+import { LostAnswerError, NoConnectionError, UnreachableError } from '../http/exchange.ts';
 
 /** What a failed call means for the next one. */
 export interface Failure {
@@ -51,9 +51,9 @@ export function isCallersFault({ status }: Pick<ApiError, 'status'>): boolean {
   return status === 400 || status === 413;
 }
 
-/** Whether a failure counts against the route's health. A limit or a refused key does not. */
+/** Whether a failure counts against the route's health. A limit or a refused key does not, nor does a shortage of this machine's own. */
 export function isRouteFailure(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return false;
+  if (!(error instanceof ApiError) || error instanceof NoConnectionError) return false;
   if (error instanceof UnreachableError || error instanceof LostAnswerError) return true;
   const { vendorStatus: status } = error;
   return status !== undefined && (status === 408 || status >= 500);
