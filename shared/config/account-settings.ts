@@ -11,8 +11,9 @@ export const passwordLength = { min: 10, max: 128 };
 /** Settings of users and their accounts, as environment variables. */
 export const accountSettings = {
   SLUICE_ADMIN_EMAIL: z.email('must be an email address').toLowerCase().optional(),
-  // The rules of passwords are checked where it is used: an operator who exists keeps another one.
-  SLUICE_ADMIN_PASSWORD: z.string().max(128).optional(),
+  // The rules of passwords are checked where it is used: an operator who exists keeps another one. It is trimmed, as what follows is,
+  // for files of which Secrets are made end with a line feed.
+  SLUICE_ADMIN_PASSWORD: z.string().trim().max(128).optional(),
   SLUICE_SIGN_UP: z.enum(['open', 'closed']).optional(),
   SLUICE_REQUIRE_TOTP: z.enum(['nobody', 'operators']).default('nobody'),
   SMTP_URL: mailServer.optional(),
@@ -32,8 +33,8 @@ export const accountSettings = {
     .regex(/^[^\p{Cc}]*$/u, 'must be one line')
     .default('Ask the operator of this service.'),
   OIDC_ISSUER: address.optional(),
-  OIDC_CLIENT_ID: z.string().optional(),
-  OIDC_CLIENT_SECRET: z.string().optional(),
+  OIDC_CLIENT_ID: z.string().trim().optional(),
+  OIDC_CLIENT_SECRET: z.string().trim().optional(),
   OIDC_NAME: z.string().max(100).default('single sign-on'),
 };
 

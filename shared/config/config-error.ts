@@ -24,16 +24,28 @@ export function parseSettings<Shape extends z.ZodRawShape>(
   throw new ConfigError(`${name} ${requirement(plainSchema(schema.shape[name]), issue, given[name])}.`);
 }
 
+/** How a variable of the environment is written where something replaces it. Nothing has replaced one that is found here. */
+const reference = /\$\{[A-Z_][A-Z0-9_]*\}|\$\([A-Z_][A-Z0-9_]*\)/;
+
 /**
- * Refuses settings of spaces only, which would count as 0 or as a name.
+ * Refuses settings that are not what was meant: of spaces only, which would count as 0 or as a name, and what Docker's `--env-file` and
+ * Kubernetes pass on as it was written, quotes and names of variables.
  * @throws ConfigError naming the first one.
  */
-export function refuseBlanks(names: readonly string[], given: Readonly<Record<string, unknown>>): void {
+export function refuseUnmeant(names: readonly string[], given: Readonly<Record<string, unknown>>): void {
   for (const name of names) {
     const value = given[name];
-    if (typeof value !== 'string' || value.trim() !== '') continue;
-    throw new ConfigError(`${name} consists of spaces only: give it a value, or leave it empty.`);
+    const complaint = typeof value === 'string' ? complaintOf(value) : undefined;
+    if (complaint !== undefined) throw new ConfigError(`${name} ${complaint}`);
   }
+}
+
+function complaintOf(value: string): string | undefined {
+  const text = value.trim();
+  if (text === '') return 'consists of spaces only: give it a value, or leave it empty.';
+  if (/^(["']).*\1$/s.test(text)) return 'stands in quotes, which would be a part of it: leave them out.';
+  const [variable] = reference.exec(text) ?? [];
+  return variable && `contains ${variable}, which nothing has replaced: write the value of that variable.`;
 }
 
 /** A secret that callers send in a header: with any other character all of their requests would be refused. */

@@ -5,7 +5,7 @@ import type { Capability } from '../capabilities/capability.ts';
 import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.ts';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
-import { ConfigError, headerSecret, parseSettings, refuseBlanks } from './config-error.ts';
+import { ConfigError, headerSecret, parseSettings, refuseUnmeant } from './config-error.ts';
 import { type DatabaseUse, databaseSettings, readDatabaseSettings } from './database-settings.ts';
 import { applyConfiguration } from './file/apply-configuration.ts';
 import { addressSettings, sandboxSetting } from './file/apply-vendors.ts';
@@ -56,7 +56,11 @@ const settings = z.object({
   HOST: listenAddress.default('127.0.0.1'),
   PUBLIC_URL: publicUrls.default([]),
   TRUST_PROXY: trustedProxies.default(0),
-  SLUICE_DATA_DIR: z.string().default('./data'),
+  // Another folder would be a new, empty database.
+  SLUICE_DATA_DIR: z
+    .string()
+    .regex(/^\S(.*\S)?$/, 'must not begin or end with white space')
+    .default('./data'),
   ...redisSettings,
   ...bucketSettings,
   SLUICE_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
@@ -187,7 +191,8 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
 type Vendors = Readonly<Record<string, VendorSettings>>;
 
 /**
- * Reads the settings: the only reader of `process.env`. An empty value counts as unset, one of spaces as a mistake.
+ * Reads the settings: the only reader of `process.env`. An empty value counts as unset; one of spaces, in quotes or
+ * with the name of a variable is a mistake.
  * @param defaults of this program, which replace the usual ones
  * @throws ConfigError naming the setting and its requirement.
  */
@@ -197,7 +202,7 @@ export function readConfig(
 ): Config {
   const set = Object.entries(environment).filter(([, value]) => value !== '');
   const given = { ...defaults, ...withLowerCaseProxies(Object.fromEntries(set)) };
-  refuseBlanks(settingNames, given);
+  refuseUnmeant(settingNames, given);
   // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
   const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);

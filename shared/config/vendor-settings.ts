@@ -58,7 +58,9 @@ const keyList = z
 
 /** What a vendor's keys would have to be, if one of them cannot be sent or does not have the vendor's format. */
 export function keysProblem({ keyForm }: VendorRow, keys: readonly string[]): string | undefined {
-  if (!keys.every((key) => /^[\x20-\x7e]*$/.test(key))) return 'printable characters of ASCII';
+  if (!keys.every((key) => /^(?!["'])[\x21-\x7e]*$/.test(key))) {
+    return 'printable characters of ASCII, without spaces, and without quotes around them';
+  }
   const isPair = keyForm !== 'pair' || keys.every((key) => /^[^:]+:[^:]+$/.test(key));
   return isPair ? undefined : 'ACCESS_KEY:SECRET_KEY';
 }

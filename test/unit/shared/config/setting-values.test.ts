@@ -17,6 +17,50 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('a setting in quotes, which Docker passes on as they stand, is refused by its name, and never means another folder or key', () => {
+    for (const name of settingNames) {
+      for (const value of [
+        '"a value that is long enough for each"',
+        "'a value that is long enough for each'\n",
+        '""',
+      ]) {
+        const sentence = `${name} stands in quotes, which would be a part of it: leave them out.`;
+        assert.equal(settingsComplaint({ [name]: value }), sentence);
+      }
+    }
+    const [from, contact] = ['"The gateway" <gateway@a.example>', 'Ask "Bob"'];
+    const config = readConfig({ SMTP_URL: 'smtp://mail', MAIL_FROM: from, SLUICE_CONTACT: contact });
+    assert.deepEqual([config.mail?.from, config.contact], [from, contact]);
+  });
+
+  test('the name of a variable that nothing has replaced is refused in any setting, and is shown', () => {
+    for (const name of settingNames) {
+      for (const variable of [`\${HOME}`, '$(DB_PASSWORD)']) {
+        const sentence = `${name} contains ${variable}, which nothing has replaced: write the value of that variable.`;
+        assert.equal(settingsComplaint({ [name]: `postgres://u:${variable}@h/db` }), sentence);
+      }
+    }
+    const contact = `$5 (or \${a}), $(b)`;
+    assert.equal(readConfig({ SLUICE_CONTACT: contact }).contact, contact);
+  });
+
+  test('white space around a folder is refused, and around what Secrets of files hold it does no harm', () => {
+    for (const folder of [' /data', '/data ', '/data\r'])
+      assert.equal(
+        settingsComplaint({ SLUICE_DATA_DIR: folder }),
+        'SLUICE_DATA_DIR must not begin or end with white space.',
+      );
+    assert.equal(readConfig({ SLUICE_DATA_DIR: '/my data' }).dataDir, '/my data');
+    const { admin, oidc } = readConfig({
+      SLUICE_ADMIN_EMAIL: 'ada@a.example',
+      SLUICE_ADMIN_PASSWORD: 'a long password\n',
+      OIDC_ISSUER: 'https://id.example',
+      OIDC_CLIENT_ID: 'gateway\n',
+      OIDC_CLIENT_SECRET: 'a-secret\r\n',
+    });
+    assert.deepEqual([admin?.password, oidc?.clientId, oidc?.clientSecret], ['a long password', 'gateway', 'a-secret']);
+  });
+
   test('a key or token that no header can carry is refused by its name, and is not shown', () => {
     const sentence = 'must consist of letters, digits and signs of ASCII, without spaces.';
     for (const name of ['SLUICE_BOOTSTRAP_KEY', 'SLUICE_API_KEY', 'METRICS_TOKEN']) {
@@ -24,9 +68,10 @@ describe('values of settings that are no values', () => {
         assert.equal(settingsComplaint({ [name]: value }), `${name} ${sentence}`);
       }
     }
-    for (const value of ['“sk-secret”', 'sk-one,sk-two\u200b', 'sk-one\nsk-two', 'sk-ключ']) {
-      const refused = settingsComplaint({ OPENAI_API_KEY: value });
-      assert.equal(refused, 'OPENAI_API_KEY must be printable characters of ASCII.');
+    const ofVendors = 'must be printable characters of ASCII, without spaces, and without quotes around them.';
+    const wrong = ['“sk-secret”', 'sk-one,sk-two\u200b', 'sk-one\nsk-two', 'sk-ключ'];
+    for (const value of [...wrong, 'sk-one # mine', 'Bearer sk-one', 'sk-one sk-two', 'sk-one,"sk-two"']) {
+      assert.equal(settingsComplaint({ OPENAI_API_KEY: value }), `OPENAI_API_KEY ${ofVendors}`);
     }
   });
 
@@ -107,7 +152,7 @@ describe('values of settings that are no values', () => {
   test('an address to listen on with a scheme, a port or brackets is refused by the name of its setting', () => {
     const sentence =
       'HOST must be an address or a name of this machine, without a scheme, a port or brackets: 0.0.0.0 or ::, say.';
-    for (const host of ['http://0.0.0.0', '0.0.0.0:8080', '[::]', '::1]', 'a b', '*', '"0.0.0.0"', '0.0.0.0/0']) {
+    for (const host of ['http://0.0.0.0', '0.0.0.0:8080', '[::]', '::1]', 'a b', '*', '0.0.0.0/0']) {
       assert.equal(settingsComplaint({ HOST: host }), sentence);
     }
     for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'a-host.example'])
@@ -148,6 +193,7 @@ describe('values of settings that are no values', () => {
       };
       assert.match(read(['sk-ключ']) ?? '', /vendors\.openai\.api_keys: expected printable characters of ASCII/);
       assert.doesNotMatch(read(['sk-ключ']) ?? '', /sk-/);
+      assert.match(read(['"sk-one"']) ?? '', /without quotes around them/);
       assert.equal(read(['one', 'two', 'one']), undefined);
       assert.deepEqual(readConfig({ SLUICE_CONFIG: file }).vendors.openai?.apiKeys, ['one', 'two']);
     } finally {
