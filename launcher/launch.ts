@@ -3,7 +3,8 @@ import { createServer } from 'node:net';
 import { ensureApiKey } from '../shared/accounts/api-keys.ts';
 import { exampleModels } from '../shared/catalogue/example-models.ts';
 import { type Config, ConfigError, childEnvironment, readSettingNotices } from '../shared/config/config.ts';
-import { everyAddressNotice, ownBaseUrls } from '../shared/config/own-addresses.ts';
+import { everyAddressNotice, listeningUrls, ownBaseUrls } from '../shared/config/own-addresses.ts';
+import { refuseOwnVendors } from '../shared/config/vendor-settings.ts';
 import { type Database, ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
@@ -45,6 +46,8 @@ export class Launch {
   /** Children that reload the settings on request. */
   readonly #reloading: SupervisedChild[] = [];
   readonly #stopped = new AbortController();
+  /** Where the apis listen. */
+  #ownUrls: readonly string[] = [];
   #closed: Promise<void> | undefined;
 
   constructor(options: LaunchOptions) {
@@ -66,6 +69,9 @@ export class Launch {
     const notices = readSettingNotices();
     for (const { sentence } of notices) warn(sentence);
     const port = await checkPort(config);
+    // One of an interface is in no URL.
+    this.#ownUrls = config.host.includes('%') ? [] : listeningUrls(config.host, port);
+    refuseOwnVendors(config.vendors, this.#ownUrls);
     for (const [setting, other] of countedPorts(config)) await checkPort({ ...config, port: other }, setting);
     const notice = everyAddressNotice({ ...config, port });
     if (notice !== undefined) warn(notice);
@@ -110,8 +116,13 @@ export class Launch {
     await Promise.all(children.map((child) => child.restart(this.#options.config.shutdownMs)));
   }
 
-  /** Makes api and worker reload their settings. */
-  reload(): void {
+  /**
+   * Makes api and worker reload their settings.
+   * @param vendors those that they will have
+   * @throws ConfigError if one of these is the gateway itself
+   */
+  reload({ vendors }: Pick<Config, 'vendors'>): void {
+    refuseOwnVendors(vendors, this.#ownUrls);
     for (const child of this.#reloading) child.reload();
   }
 

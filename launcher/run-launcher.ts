@@ -65,8 +65,7 @@ export async function runLauncher(
 /** Makes everything reload the configuration file, unless it is invalid. */
 async function reload(launch: Launch): Promise<void> {
   try {
-    await readConfigAside(ownDefaults);
-    launch.reload();
+    launch.reload(await readConfigAside(ownDefaults));
     console.error('The configuration file is read again; all other settings stay until a restart.');
   } catch (error) {
     console.error(`The settings stay as they were. ${sentenceOf(error)}`);

@@ -30,6 +30,7 @@ import { readTracingSettings, type TracingSettings, tracingSettings } from './tr
 import {
   address,
   readVendorSettings,
+  refuseOwnVendors,
   type SandboxSetting,
   sandboxSettings,
   type VendorSettings,
@@ -209,6 +210,7 @@ export function readConfig(
   // The environment takes precedence over the file.
   const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
   const applied = apply(configuration, given, env.SLUICE_SANDBOX);
+  refuseOwnVendors(applied.vendors, env.PUBLIC_URL);
   return {
     host: env.HOST,
     port: env.PORT,

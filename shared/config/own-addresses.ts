@@ -22,6 +22,11 @@ export function ownBaseUrls({
       `HOST ${host} names an interface, which no URL can: set PUBLIC_URL to the address that callers use.`,
     );
   }
+  return listeningUrls(host, port);
+}
+
+/** The URLs of a host and a port: if it means every address, one for each, that of another machine first. */
+export function listeningUrls(host: string, port: number): readonly [string, ...string[]] {
   const urlOf = (address: string): string => `http://${address.includes(':') ? `[${address}]` : address}:${port}`;
   if (!isEveryAddress(host)) return [urlOf(host)];
   const loopback = [urlOf('localhost'), ...(host.includes(':') ? [urlOf('::1')] : [])];

@@ -129,3 +129,24 @@ export function readVendorSettings(
   }
   return { vendors, sandbox };
 }
+
+/**
+ * Refuses vendors whose base URL leads back to this gateway: one request would come back to it again and again, with a job each time.
+ * Client libraries read some of these settings, too, and have them set to it.
+ * @param ownUrls base URLs of the gateway
+ * @throws ConfigError naming the first vendor
+ */
+export function refuseOwnVendors(vendors: Readonly<Record<string, VendorSettings>>, ownUrls: readonly string[]): void {
+  const own = new Set(ownUrls.map(plainBase));
+  const [name, vendor] = Object.entries(vendors).find(([, { baseUrl }]) => own.has(plainBase(baseUrl))) ?? [];
+  if (vendor === undefined) return;
+  const setting = vendorRows.some((row) => row.name === name) ? `${settingName(vendor.row)}_BASE_URL, or ` : '';
+  throw new ConfigError(
+    `The vendor ${name} has an address of this gateway, ${vendor.baseUrl}: each request would come back to it without end. Correct ${setting}its base_url in the configuration file.`,
+  );
+}
+
+/** A base URL without what is added to it for clients, and with one name for this machine. */
+function plainBase(url: string): string {
+  return new URL(url).href.replace(/(\/v1)?\/*$/, '').replace('//localhost', '//127.0.0.1');
+}

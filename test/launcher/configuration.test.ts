@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { type LauncherProcess, startLauncher } from './launcher-process.ts';
 
 describe("the launcher with an operator's file", () => {
@@ -29,6 +30,15 @@ describe("the launcher with an operator's file", () => {
     assert.equal(launcher.errors, `${file}:4:29: models.gpt-5.prices.input: expected a number >= 0, got "abc"\n`);
     assert.equal(launcher.output, '');
     await assert.rejects(access(dataDir));
+  });
+
+  it("the launcher with an operator's file starts nothing where a vendor is the gateway itself, as client libraries have it in their environment", async () => {
+    const port = await freePort();
+    const settings = { PORT: String(port), OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: `http://localhost:${port}/v1` };
+    launcher = await startLauncher({ dataDir: join(folder, 'itself'), settings });
+    assert.equal(await launcher.exit, 1);
+    const sentence = `The vendor openai has an address of this gateway, http://localhost:${port}/v1: each request would come back to it without end. Correct OPENAI_BASE_URL, or its base_url in the configuration file.\n`;
+    assert.deepEqual([launcher.errors, launcher.output], [sentence, '']);
   });
 
   it("the launcher with an operator's file has api and worker read it again on SIGHUP, keeps what it had where it is wrong, and lives on", async () => {
@@ -56,6 +66,11 @@ describe("the launcher with an operator's file", () => {
     await launcher.saidOnStderr(
       /^The settings stay as they were\. .*sluice\.yaml:1:21: models\.second\.alias_off: there is no such key/m,
     );
+    assert.equal(await answer('second'), 'yes');
+
+    await writeFile(file, `vendors: { mine: { base_url: ${baseUrl} } }\n`);
+    launcher.signal('SIGHUP');
+    await launcher.saidOnStderr(/^The settings stay as they were\. The vendor mine has an address of this gateway, /m);
     assert.equal(await answer('second'), 'yes');
     assert.deepEqual(launcher.children(), children);
     launcher.signal('SIGTERM');

@@ -117,6 +117,23 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('a vendor that is the gateway itself is refused, under whatever name clients know it, and another one on its host is not', () => {
+    const own = { PUBLIC_URL: 'https://a.example/ai,http://localhost:8080', OPENAI_API_KEY: 'a-key' };
+    for (const url of ['https://a.example/ai', 'https://a.example/ai/v1/', 'http://127.0.0.1:8080/v1']) {
+      assert.equal(
+        settingsComplaint({ ...own, OPENAI_BASE_URL: url }),
+        `The vendor openai has an address of this gateway, ${url.replace(/\/$/, '')}: each request would come back to it without end. Correct OPENAI_BASE_URL, or its base_url in the configuration file.`,
+      );
+    }
+    for (const url of [
+      'https://a.example/v1',
+      'https://a.example/ai/vllm/v1',
+      'http://127.0.0.1:8081/v1',
+      'http://a.example/ai',
+    ])
+      assert.equal(settingsComplaint({ ...own, OPENAI_BASE_URL: url }), undefined);
+  });
+
   test('a bucket whose prefix or endpoint is no part of a URL is refused in a sentence', () => {
     const prefix = 'The setting BLOBS_URL cannot be used: ';
     for (const endpoint of ['http://:99x', 'http://a b', 'https://h:99999999']) {
