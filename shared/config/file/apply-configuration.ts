@@ -4,6 +4,7 @@ import type { VendorSettings } from '../vendor-settings.ts';
 import { applyModels } from './apply-models.ts';
 import { applyVendors, type VendorSources } from './apply-vendors.ts';
 import type { ConfigurationFile } from './configuration-file.ts';
+import type { Mistake } from './mistake.ts';
 import type { Configuration } from './read-configuration.ts';
 
 /** The result of applying the configuration file. */
@@ -23,9 +24,26 @@ export function applyConfiguration(
 ): Applied {
   const { vendors, mistakes: wrongVendors } = applyVendors(sources, file.vendors);
   const { models, mistakes: wrongModels } = applyModels(table, file);
-  const mistakes = [...wrongVendors, ...wrongModels];
+  const wrongLimits = uselessLimits(file.vendors, vendors, [...table, ...models]);
+  const mistakes = [...wrongVendors, ...wrongModels, ...wrongLimits];
   if (mistakes.length > 0) throw source.error(mistakes);
   return { vendors, models, routing: routingOf(file.routing) };
+}
+
+/** Limits of models that no route names, which would limit nothing. A vendor that is open has models that are listed nowhere. */
+function uselessLimits(
+  entries: ConfigurationFile['vendors'],
+  vendors: Applied['vendors'],
+  models: readonly Model[],
+): Mistake[] {
+  const called = new Set(models.flatMap(({ routes }) => routes.map(({ vendor, model }) => `${vendor}/${model}`)));
+  const message =
+    "expected the vendor's name of a model, as a route has it; those of a vendor with open: true may be any";
+  return Object.entries(entries).flatMap(([name, { modelLimits = {} }]) => {
+    if (vendors[name]?.isOpen ?? true) return [];
+    const useless = Object.keys(modelLimits).filter((model) => !called.has(`${name}/${model}`));
+    return useless.map((model) => ({ path: ['vendors', name, 'model_limits', model], message, isKey: true }));
+  });
 }
 
 function routingOf({

@@ -97,7 +97,7 @@ describe('vendors of the configuration file', () => {
 
   it('the file limits a vendor, each of its keys, and its models', () => {
     const text = `vendors:
-  groq: { api_key: a, rpm: 10, max_parallel_requests: 2, key_limits: { tpm: 1000 }, model_limits: { m: { rpm: 5 } } }
+  groq: { api_key: a, rpm: 10, max_parallel_requests: 2, key_limits: { tpm: 1000 }, model_limits: { llama-3.3-70b-versatile: { rpm: 5 } } }
   openai: { api_key: a }
   mistral: { api_key: a, model_limits: { m: { rpm: 0 } } }
 `;
@@ -108,9 +108,26 @@ describe('vendors of the configuration file', () => {
     assert.deepEqual(vendors.groq?.limits, {
       vendor: { rpm: 10, tpm: undefined, maxParallelRequests: 2 },
       key: { tpm: 1000 },
-      models: { m: { rpm: 5 } },
+      models: { 'llama-3.3-70b-versatile': { rpm: 5 } },
     });
     assert.equal(vendors.openai?.limits, undefined);
+  });
+
+  it('the limit of a model that no route of its vendor names is a mistake, unless the vendor is open or off', () => {
+    const text = `vendors:
+  openai: { api_key: a, model_limits: { gpt-4o-minni: { rpm: 5 }, gpt-4o-mini: { rpm: 5 } } }
+  mine: { base_url: http://mine/v1, model_limits: { own: { rpm: 5 }, fast: { rpm: 5 } } }
+  groq: { api_key: a, open: true, model_limits: { any: { rpm: 5 } } }
+  mistral: { enabled: false, model_limits: { any: { rpm: 5 } } }
+models:
+  fast: { capability: chat, routes: [{ vendor: mine, model: own }] }
+`;
+    const message =
+      "expected the vendor's name of a model, as a route has it; those of a vendor with open: true may be any";
+    assert.deepEqual(mistakes(text), [
+      `2:41: vendors.openai.model_limits.gpt-4o-minni: ${message}`,
+      `3:70: vendors.mine.model_limits.fast: ${message}`,
+    ]);
   });
 
   it("the file's vendors decide whether SLUICE_SANDBOX=auto turns the sandbox on", () => {
@@ -241,14 +258,14 @@ models:
   it('new models of the file come last, with the default traits of their capability', () => {
     const { models } = settings(`vendors: { mine: { base_url: http://a } }
 models:
-  new-chat: { capability: chat, created: 5, routes: [{ vendor: mine, model: c }] }
+  new-chat: { capability: chat, created: 500000000, routes: [{ vendor: mine, model: c }] }
   new-embedding: { capability: embedding, owned_by: maker, embedding: { batch: 8 }, routes: [{ vendor: mine, model: e }] }
   new-image: { capability: image, routes: [{ vendor: mine, model: i }] }
   new-video: { capability: video, video: { sizes: [1x1], seconds: [4] }, routes: [{ vendor: mine, model: v }] }
 `);
     assert.deepEqual(models.slice(table.length), [
       {
-        ...{ id: 'new-chat', created: 5, ownedBy: 'mine', capability: 'chat' },
+        ...{ id: 'new-chat', created: 500_000_000, ownedBy: 'mine', capability: 'chat' },
         routes: [{ vendor: 'mine', model: 'c', order: 0 }],
       },
       {
