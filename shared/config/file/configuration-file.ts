@@ -70,10 +70,18 @@ const route = mapping({
   idle_seconds: milliseconds().optional(),
 }).transform(camelKeys);
 
+const timeText = 'expected a day (2026-11-21) or whole seconds since 1970';
+
+/** Whether these are seconds since 1970 of our days, or of no day: a year and `20261121` are not, nor are milliseconds. */
+const areSeconds = (time: number): boolean => time === 0 || (time >= 100_000_000 && time <= 100_000_000_000);
+
 /** A day, or seconds since 1970; converted to the latter. */
 const time = z.union(
-  [z.int().min(0).max(100_000_000_000), z.iso.date().transform((day) => Date.parse(`${day}T00:00:00Z`) / 1000)],
-  'expected a day (2026-11-21) or whole seconds since 1970',
+  [
+    z.int(timeText).refine(areSeconds, timeText),
+    z.iso.date().transform((day) => Date.parse(`${day}T00:00:00Z`) / 1000),
+  ],
+  timeText,
 );
 
 const imageSize = pattern(/^\d+x\d+$|^auto$/, 'a size such as 1024x1024, or auto');

@@ -31,6 +31,8 @@ export class YamlSource {
       lineCounter: this.#lines,
       prettyErrors: false,
       stringKeys: true,
+      // Those of `!!set` and the like: what they make is no mapping, and would be passed over.
+      resolveKnownTags: false,
       logLevel: 'error',
     });
     const { errors, warnings } = this.#document;

@@ -112,6 +112,8 @@ describe('the configuration file', () => {
     ],
     ['two documents', 'models: {}\n---\nlimits: {}\n', ['2:1: not YAML: there may be one document only']],
     ['an unknown tag', 'models: !mine {}\n', ['1:9: not YAML: Unresolved tag']],
+    ['a set in the place of a mapping', 'vendors: !!set { openai }\n', ['1:10: not YAML: Unresolved tag']],
+    ['a list of pairs in its place', 'models: !!omap [a: {}]\n', ['1:9: not YAML: Unresolved tag']],
     ['a list at the top', '- vendors\n', ['1:1: expected a mapping, got a list']],
     ['a string as a section', 'models: all\n', ['1:9: models: expected a mapping, got "all"']],
     [
@@ -215,6 +217,21 @@ describe('the configuration file', () => {
       'an impossible date',
       'models: { m: { created: 2026-13-01 } }\n',
       ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got "2026-13-01"'],
+    ],
+    [
+      'a time that is a year',
+      'models: { m: { created: 2026 } }\n',
+      ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got 2026'],
+    ],
+    [
+      'a time that is a day without hyphens',
+      'models: { m: { created: 20261121 } }\n',
+      ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got 20261121'],
+    ],
+    [
+      'a time that is in milliseconds',
+      'models: { m: { created: 1770000000000 } }\n',
+      ['1:25: models.m.created: expected a day (2026-11-21) or whole seconds since 1970, got 1770000000000'],
     ],
     [
       'a limit out of its bounds',
