@@ -4,6 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+// As a whole: an old Node lacks some of it.
+import * as util from 'node:util';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const launcher = join(root, 'dist', 'launcher', 'main.js');
@@ -88,9 +90,10 @@ async function ensureBuilt() {
 function loadEnvironmentFile(file) {
   if (!existsSync(file)) return;
   try {
-    // The error of loading does not say why.
-    readFileSync(file);
-    process.loadEnvFile(file);
+    // Editors of Windows put a mark before the first name, which would be a part of it.
+    const text = readFileSync(file, 'utf8').replace(/^\ufeff/, '');
+    if (text.includes('\0')) throw new Error('it is not written in UTF-8');
+    for (const [name, value] of Object.entries(util.parseEnv(text))) process.env[name] ??= value;
   } catch (error) {
     fail(`${file} cannot be read: ${error.code === 'EISDIR' ? 'it is a folder' : error.message}.`);
   }

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
+import { parseEnv } from 'node:util';
+import { addToEnvironment, type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
 import { fileReason, unusableFile } from '../shared/config/start-failure.ts';
 import { databaseFile } from '../shared/database/database.ts';
 
@@ -23,9 +24,10 @@ export function readCommandConfig(): Config {
 export function loadEnvironmentFile(file: string): void {
   if (!existsSync(file)) return;
   try {
-    // The error of loading does not say why.
-    readFileSync(file);
-    process.loadEnvFile(file);
+    // Editors of Windows put a mark before the first name, which would be a part of it.
+    const text = readFileSync(file, 'utf8').replace(/^\ufeff/, '');
+    if (text.includes('\0')) throw new Error('it is not written in UTF-8');
+    addToEnvironment(parseEnv(text));
   } catch (error) {
     throw unusableFile(file, error);
   }

@@ -301,3 +301,8 @@ function readBucket(url: string, env: z.infer<typeof settings>): BucketSettings 
 export function childEnvironment(settings: Record<string, string>): NodeJS.ProcessEnv {
   return { ...process.env, ...settings };
 }
+
+/** Adds what a file sets to the environment. What the shell sets stays. */
+export function addToEnvironment(settings: NodeJS.Dict<string>): void {
+  for (const [name, value] of Object.entries(settings)) process.env[name] ??= value;
+}

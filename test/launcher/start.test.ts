@@ -160,6 +160,28 @@ describe('npm start', () => {
     }
   });
 
+  it('npm start and the commands read a .env with the mark that editors of Windows put first, and refuse one of UTF-16', async () => {
+    // Without its first name the file is refused for its second.
+    const text = '\ufeffPORT=none\nSLUICE_SIGN_UP=perhaps\n';
+    const programs = ['start.mjs', 'dist/launcher/keys.js'];
+    try {
+      await writeFile(file('.env'), text);
+      for (const program of programs) {
+        const { code, stderr } = await run(file(program), program === 'start.mjs' ? [] : ['list']);
+        assert.equal(code, 1);
+        assert.match(stderr, /^PORT must be a whole number from 0 to 65535, not "none"\.$/m);
+      }
+      await writeFile(file('.env'), Buffer.from(text, 'utf16le'));
+      for (const program of programs) {
+        const { code, stderr } = await run(file(program), program === 'start.mjs' ? [] : ['list']);
+        assert.equal(code, 1);
+        assert.match(stderr, /\.env cannot be (read|used): it is not written in UTF-8\.$/m);
+      }
+    } finally {
+      await rm(file('.env'));
+    }
+  });
+
   it('npm run keys, users and migrate take the settings of .env, and say so if they make a new database', async () => {
     const [known, other] = [newDataDir(), newDataDir()];
     const command = (name: string, ...args: string[]) => run(file(`dist/launcher/${name}.js`), args);
