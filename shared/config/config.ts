@@ -46,7 +46,8 @@ const origins = z
   .transform((list) => list.split(',').map((origin) => origin.trim()))
   .pipe(
     z.array(
-      z.union([z.literal('*'), address.transform((url) => new URL(url).origin)], {
+      // A star in a name would be taken for that name: it stands for no other.
+      z.union([z.literal('*'), address.refine((url) => !url.includes('*')).transform((url) => new URL(url).origin)], {
         error: 'must be *, or origins such as https://a.example with commas between them',
       }),
     ),

@@ -24,6 +24,12 @@ const ofProxies = /^(http|https|no|all|ftp)_proxy$/i;
 const ofKubernetes = /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?$/;
 const serviceAddress = /^(tcp|udp):\/\/|^\d+$|^(tcp|udp)$|^\d+(\.\d+){3}$|:.*:/i;
 
+/** Whether Kubernetes has set it. The port of a service is an address there (`SLUICE_PORT=tcp://…`): a number is meant as a setting. */
+function isOfKubernetes(name: string, value: string): boolean {
+  if (!ofKubernetes.test(name) || !serviceAddress.test(value)) return false;
+  return !/^\d+$/.test(value) || /_(SERVICE|TCP|UDP)_PORT/.test(name);
+}
+
 /** Settings of OpenTelemetry's standard that are not heeded: the values that change nothing, and what to do about the others. */
 const unheeded: Readonly<Record<string, readonly [harmless: RegExp, hint: string]>> = {
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: [/^$/, 'set OTEL_EXPORTER_OTLP_ENDPOINT, without /v1/traces'],
@@ -60,7 +66,7 @@ export function settingNotices(
       continue;
     }
     if (!value || isKnown.has(name) || elsewhere.has(name) || ofTests.test(name) || ofProxies.test(name)) continue;
-    if (ofKubernetes.test(name) && serviceAddress.test(value)) continue;
+    if (isOfKubernetes(name, value)) continue;
     const isOurs = ownPrefix.test(name);
     // If the right one is also set, the other belongs to another program.
     const nearest = nearestName(name, isOurs ? settings : settings.filter((other) => !environment[other.name]));
@@ -91,6 +97,8 @@ function comparable(name: string): Comparable {
 
 /** The setting that a name is probably meant to be. */
 function nearestName(name: string, settings: readonly Comparable[]): string | undefined {
+  const bare = name.replace(ownPrefix, '');
+  if (settings.some((other) => other.name === bare)) return bare;
   const own = comparable(name);
   let nearest: { readonly name: string; readonly distance: number } | undefined;
   for (const other of settings) {

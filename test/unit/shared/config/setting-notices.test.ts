@@ -112,11 +112,19 @@ describe('names in the environment', () => {
       FAL_APIKEY: 'FAL_API_KEY',
       REDIS_URI: 'REDIS_URL',
       PUBLICURL: 'PUBLIC_URL',
+      SLUICE_HOST: 'HOST',
+      SLUICE_LOG_LEVEL: 'LOG_LEVEL',
+      SLUICE_DATABASE_URL: 'DATABASE_URL',
+      SLUICE_OPENAI_API_KEY: 'OPENAI_API_KEY',
     };
     for (const [name, right] of Object.entries(nearest)) {
       const expected = `${name} is not a setting, so it has no effect. Did you mean ${right}?`;
       assert.deepEqual(sentences({ [name]: 'value' }), [expected]);
     }
+    // Of a service named sluice Kubernetes has an address here, and never a number.
+    assert.deepEqual(sentences({ SLUICE_PORT: '9000' }), [
+      'SLUICE_PORT is not a setting, so it has no effect. Did you mean PORT?',
+    ]);
     assert.deepEqual(sentences({ SLUICE_NOTHING_LIKE_IT: '1' }), [
       'SLUICE_NOTHING_LIKE_IT is not a setting, so it has no effect.',
     ]);
@@ -130,8 +138,9 @@ describe('names in the environment', () => {
       ...{ NODE_ENV: 'production', NODE_OPTIONS: '', npm_config_port: '1', AWS_PROFILE: 'p', AWS_DEFAULT_REGION: 'r' },
       ...{ COHERE_API_KEY: 'k', GROK_API_KEY: 'k', GOOGLE_API_KEY: 'k', HOSTS: 'h', PORTS: '1' },
       ...{ http_proxy: 'p', HTTP_PROXY: 'p', https_proxy: 'p', no_proxy: 'p', ALL_PROXY: 'p' },
-      ...{ SLUICE_SERVICE_HOST: '10.0.0.1', SLUICE_SERVICE_PORT_HTTP: '8080', SLUICE_PORT: 'tcp://10.0.0.1:8080' },
-      ...{ SLUICE_PORT_8080_TCP_ADDR: '10.0.0.1', SLUICE_PORT_8080_TCP_PROTO: 'tcp', SLUICE_BIND: '0.0.0.0' },
+      ...{ SLUICE_SERVICE_HOST: '10.0.0.1', SLUICE_SERVICE_PORT: '8080', SLUICE_PORT: 'tcp://10.0.0.1:8080' },
+      ...{ SLUICE_SERVICE_PORT_HTTP: '8080', SLUICE_PORT_8080_TCP_PORT: '8080', SLUICE_PORT_8080_TCP_ADDR: '10.0.0.1' },
+      ...{ SLUICE_PORT_8080_TCP_PROTO: 'tcp', SLUICE_BIND: '0.0.0.0' },
       ...{ SLUICE_TEST_NODE: '22', SLUICE_UNKNOWN_BUT_EMPTY: '' },
     };
     assert.deepEqual(sentences(others), []);

@@ -106,6 +106,13 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('a star in the name of an origin, which stands for no other name here, is refused', () => {
+    const sentence = 'CORS_ORIGINS must be *, or origins such as https://a.example with commas between them.';
+    for (const origins of ['https://*.a.example', 'https://a.example, http://*', 'https://*:3000'])
+      assert.equal(settingsComplaint({ CORS_ORIGINS: origins }), sentence);
+    assert.deepEqual(readConfig({ CORS_ORIGINS: 'https://a.example/, *' }).corsOrigins, ['https://a.example', '*']);
+  });
+
   test("a vendor's base URL has neither a login nor anything behind its path, which its calls would be sent without", () => {
     const sentence = 'AZURE_BASE_URL must be an address without a login, and without ? or # behind it.';
     for (const url of [
