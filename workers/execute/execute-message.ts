@@ -14,7 +14,8 @@ const counter = new TokenCounter();
 export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
   const request = withinMaximum(toVendorsMessage(withoutHints(requestText(call.request), row), row), row);
   try {
-    return await methodOf(vendor, 'chat')({ ...call, request, beginsWithCounts: true, isEffortTranslated: true }, sink);
+    const asMessage = { beginsWithCounts: true, isEffortTranslated: true, isPrefilled: true } as const;
+    return await methodOf(vendor, 'chat')({ ...call, request, ...asMessage }, sink);
   } catch (error) {
     throw inCallersNames(error, messageNames, (param) => pathInMessage(param, request));
   }

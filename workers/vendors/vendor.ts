@@ -22,6 +22,8 @@ export interface VendorCall {
   readonly beginsWithCounts?: true | undefined;
   /** Whether the effort is not in the caller's own words, as that of a message: it gives way where its vendor refuses it. */
   readonly isEffortTranslated?: true | undefined;
+  /** Whether an answer at the end of the conversation is the beginning of the new one, as in a message. */
+  readonly isPrefilled?: true | undefined;
   /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */
   readonly addsCacheBreakpoints?: true | undefined;
   /** Whether the catalogue has prices of the route's prompt cache. Looked up only if the adapter is to mark it. */

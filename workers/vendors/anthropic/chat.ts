@@ -4,9 +4,9 @@ import { requestInPlace } from '../support/delta-stream.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readMessage, toHeldAnswer } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
+import { requestAfterRefusal } from './refusals.ts';
 import { betaHeaders, toCountRequest, toMessageRequest } from './request.ts';
 import { AnthropicStream } from './stream.ts';
-import { withoutStrictTools } from './strict-refusal.ts';
 
 /** Chats as messages (https://docs.anthropic.com/en/api/messages). */
 export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
@@ -27,7 +27,7 @@ export function anthropicChat(http: HttpClient, errors: AnthropicErrors): Vendor
       if (text !== null) events.writeMessage(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, withoutStrictTools);
+      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
       return await chat({ ...call, request: next }, sink);
     }
   };

@@ -1,6 +1,6 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { withoutStrictTools } from '../anthropic/strict-refusal.ts';
+import { requestAfterRefusal } from '../anthropic/refusals.ts';
 import { wantsOneCall } from '../request-body.ts';
 import { requestInPlace } from '../support/delta-stream.ts';
 import { InlineMedia } from '../support/inline-media.ts';
@@ -32,7 +32,7 @@ export function bedrockChat(
       if (text !== null) events.writeAnswer(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, withoutStrictTools);
+      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
       return await chat({ ...call, request: next }, sink);
     }
   };

@@ -3,7 +3,9 @@ import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
+import { requestInPlace } from '../support/delta-stream.ts';
 import type { JsonObject } from '../support/json-object.ts';
+import { withUserAtEnd } from '../support/user-at-end.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';
@@ -15,27 +17,31 @@ import { GeminiStream } from './stream.ts';
  * that ends by `content_filter`: the call succeeded, and its prompt is counted.
  */
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
-  return async (call, sink) => {
+  const chat: VendorMethod = async (call, sink) => {
     const { model, signal, silenceMs, beginsWithCounts } = call;
     const request = readChatRequest(call);
     const body = stringifyExact(await toGeminiRequest(request, call, download));
     // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.
     const maxCalls = request.parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY;
-    if (!call.stream) {
-      const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
-      return toCompletion(reader.answer(text ?? ''), maxCalls);
-    }
-    const stream = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts });
-    if (call.run) call.run.openAnswer = stream;
-    const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
+    let stream: GeminiStream | undefined;
     try {
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
-      if (text !== null) stream.readEvent(text);
-      return stream.end();
-    } catch (error) {
-      throw stream.failure(error);
+      if (!call.stream) {
+        const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
+        return toCompletion(reader.answer(text ?? ''), maxCalls);
+      }
+      const events = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts });
+      stream = events;
+      if (call.run) call.run.openAnswer = events;
+      const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
+      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => events.read(bytes) });
+      if (text !== null) events.readEvent(text);
+      return events.end();
+    } catch (thrown) {
+      const next = requestInPlace(thrown, stream, call, withUserAtEnd);
+      return await chat({ ...call, request: next }, sink);
     }
   };
+  return chat;
 }
 
 /** The tokens of a chat's input, counted by the model's own tokenizer (https://ai.google.dev/api/tokens). */

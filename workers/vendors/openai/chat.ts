@@ -3,6 +3,7 @@ import type { ChatDeviations } from '../../../shared/vendors/vendor-description.
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestText, wantsOneCall } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { withUserAtEnd } from '../support/user-at-end.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
@@ -41,14 +42,19 @@ function shapeFor(deviations: ChatDeviations): CompletionKind['shapeFor'] {
  */
 const alwaysThinks = /不支持关闭思考|\bonly type=enabled is allowed for this model\b/;
 
-/** The request that a vendor takes in place of one that it refuses for what the caller has not asked for, or for its effort `none`. */
-function requestAfterRefusal(error: unknown, { request, isEffortTranslated }: VendorCall): string | undefined {
+/**
+ * The request that a vendor takes in place of one that it refuses for what the caller has not asked for, for its effort `none`, or for
+ * ending with an answer.
+ */
+function requestAfterRefusal(error: unknown, call: VendorCall): string | undefined {
+  const { request, isEffortTranslated } = call;
   if (!(error instanceof ApiError)) return undefined;
   // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
   if (isOfLongId(error)) return withoutLongIds(requestText(request));
   if (alwaysThinks.test(error.message)) return withLowestEffort(requestText(request));
   // Some of OpenAI's models take tools only if they do not reason, which they do unasked.
-  return isOfEffort(error) ? withoutEffort(requestText(request), isEffortTranslated === true) : undefined;
+  if (isOfEffort(error)) return withoutEffort(requestText(request), isEffortTranslated === true);
+  return withUserAtEnd(error, call);
 }
 
 function isOfLongId({ vendorCode, param }: ApiError): boolean {

@@ -2,6 +2,7 @@ import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-j
 import { ApiError } from '../../../shared/errors.ts';
 import { requestText } from '../request-body.ts';
 import { isObject } from '../support/json-object.ts';
+import { withUserAtEnd } from '../support/user-at-end.ts';
 import type { VendorCall } from '../vendor.ts';
 
 /**
@@ -12,11 +13,16 @@ import type { VendorCall } from '../vendor.ts';
 const tooComplex =
   /\b(compiled grammar is too large|grammar compilation|schema is too complex|schemas contains? too many)\b/i;
 
+/** The chat to send in place of one that Claude's vendor refuses; undefined if there is none. */
+export function requestAfterRefusal(error: unknown, call: VendorCall): string | undefined {
+  return withoutStrictTools(error, call) ?? withUserAtEnd(error, call);
+}
+
 /**
  * The chat to send in place of one whose strict tools Claude's vendor refuses; undefined if that is not why, or if none is strict. To
  * be strict is a hint, without which the call works: OpenAI, whose agents make every tool strict, has no such limit.
  */
-export function withoutStrictTools(error: unknown, { request }: Pick<VendorCall, 'request'>): string | undefined {
+function withoutStrictTools(error: unknown, { request }: Pick<VendorCall, 'request'>): string | undefined {
   if (!(error instanceof ApiError) || error.code !== 'invalid_request_error' || !tooComplex.test(error.message)) {
     return undefined;
   }
