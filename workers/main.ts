@@ -29,6 +29,7 @@ import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { openTracer } from '../shared/tracing/open-tracer.ts';
 import { traceHeaders } from '../shared/tracing/trace-context.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { boundAnswers } from './http/answer-memory.ts';
 import { connectThrough, sendTraces } from './http/http-client.ts';
 import { proxyConnector } from './http/proxy-connector.ts';
 import { Pacer } from './pacing/pacer.ts';
@@ -140,6 +141,7 @@ async function start(): Promise<void> {
   const redis = closers.use(await connectRedis(config.redisUrl, log, config.redisTls));
   // An api warns of what is not refused.
   await checkRedisMemory(redis.client, config.allowsEviction);
+  boundAnswers(config.bodyBytes);
   const workerId = newProcessId('worker');
   const registry = createRegistry('worker', redis.client, { isTraced: config.tracing !== undefined });
   const shards = closers.use(await QueueShards.open(config, redis, log));

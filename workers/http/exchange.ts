@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { GatheredChunks, releaseMemory } from '../../shared/runtime/collections.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
+import { type AnswerHolder, countAnswer, freeBytes, type LongAnswer } from './answer-memory.ts';
 import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
@@ -30,6 +31,8 @@ export interface HttpRequest {
    * ends the call. Without it every body is buffered.
    */
   readonly onChunk?: (chunk: Buffer, type: string) => Reading;
+  /** Keeps the answer in memory until its job is over; omitted: it is done with once it is read. */
+  readonly holder?: AnswerHolder | undefined;
   /** Message of a 404 if the path names an object of the vendor; omitted: the vendor lacks the path or the model. */
   readonly notFound?: string;
   /** Sent in addition to the vendor's own, such as a signature. */
@@ -94,6 +97,8 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private onChunk: HttpRequest['onChunk'];
   private readonly gathered = new GatheredChunks(releaseLater);
   private bytes = 0;
+  /** Of a long buffered body. */
+  private answer: LongAnswer | undefined;
 
   constructor(
     options: HttpClientOptions,
@@ -153,6 +158,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
       this.handOver(controller, chunk, this.onChunk);
     } else if (this.bytes <= (this.status > 299 ? maxErrorBody : maxBody)) {
       this.gathered.add(chunk);
+      if (this.bytes > freeBytes) this.count(controller);
     } else if (this.status > 299) {
       this.fail(this.statusError());
     } else {
@@ -170,6 +176,11 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     clearTimeout(this.lingering);
     if (!this.settled) this.fail(this.connectionError(error));
+  }
+
+  private count(controller: Dispatcher.DispatchController): void {
+    this.answer ??= countAnswer(this.request.holder, () => controller.resume());
+    if (!this.answer.growTo(this.bytes)) controller.pause();
   }
 
   private handOver(
@@ -194,12 +205,14 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   }
 
   private succeed(answer: Answer | null): void {
+    this.answer?.end(true);
     this.settle();
     this.resolve(answer);
   }
 
   private fail(error: ApiError): void {
     if (this.settled) return;
+    this.answer?.end(false);
     this.settle();
     this.controller?.abort(error);
     // With an error, because undici would wait forever for a socket that closes without one.

@@ -75,6 +75,8 @@ export class JobRun implements JobItem<JobRun>, MemoryHolder {
   writer: { logNow(): void } | undefined;
   /** What it holds of the memory for requests, in bytes. */
   held = 0;
+  /** Whether it keeps a long answer in memory. */
+  holdsAnswer = false;
   /** Its spans, if its request is traced. */
   spans: RunSpans | undefined;
   /** Why the run was stopped. */

@@ -7,6 +7,7 @@ import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import { logEvent } from '../../shared/runtime/log.ts';
 import { traceIdOf } from '../../shared/tracing/trace-context.ts';
+import { releaseAnswers } from '../http/answer-memory.ts';
 import type { ClaimedJob } from '../queue/consumer.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { callVendor } from './call-vendor.ts';
@@ -74,6 +75,7 @@ export async function runJob(
     if (isOver && leavesThings(job)) await cleanUp(context, job);
     return outcome;
   } finally {
+    if (run.holdsAnswer) releaseAnswers(run);
     context.running.delete(run, outcome);
   }
 }

@@ -4,6 +4,7 @@ import type { VideoVariant } from '../../shared/capabilities/video.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
 import type { Quantities } from '../../shared/money/cost.ts';
+import type { AnswerHolder } from '../http/answer-memory.ts';
 import type { RequestBody } from './request-body.ts';
 
 /** One job's call of a vendor. */
@@ -38,8 +39,8 @@ export interface VendorCall {
   readonly files: CallFiles;
   /** Counts fetched files that become a part of the request; left out: there is no bound. */
   readonly memory?: CallMemory | undefined;
-  /** Has the answer while it comes in; left out where the job has several. */
-  readonly run?: { openAnswer: OpenAnswer | undefined } | undefined;
+  /** Has the answer while it comes in, and keeps it until the job is over; left out where the job has several. */
+  readonly run?: ({ openAnswer: OpenAnswer | undefined } & AnswerHolder) | undefined;
 }
 
 /** An answer that comes in. One that is cut off is charged by what its vendor has counted until then. */

@@ -17,10 +17,10 @@ export function bedrockChat(
   { sign, errors, download }: { sign: SignRequest; errors: BedrockErrors; download: Downloader },
 ): VendorMethod {
   const chat: VendorMethod = async (call, sink) => {
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, run: holder } = call;
     const path = conversePath(call);
     const body = await toConverseRequest(call, new InlineMedia(call, download));
-    const request = { path, body, headers: await sign(path, body), signal, silenceMs };
+    const request = { path, body, headers: await sign(path, body), signal, silenceMs, holder };
     // Only Claude can be told: of another model's calls the first is passed on.
     const maxCalls = wantsOneCall(call.request) ? 1 : Number.POSITIVE_INFINITY;
     let stream: BedrockStream | undefined;

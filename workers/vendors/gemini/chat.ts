@@ -18,7 +18,7 @@ import { GeminiStream } from './stream.ts';
  */
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   const chat: VendorMethod = async (call, sink) => {
-    const { model, signal, silenceMs, beginsWithCounts } = call;
+    const { model, signal, silenceMs, beginsWithCounts, run: holder } = call;
     const request = readChatRequest(call);
     const body = stringifyExact(await toGeminiRequest(request, call, download));
     // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.
@@ -26,14 +26,14 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
     let stream: GeminiStream | undefined;
     try {
       if (!call.stream) {
-        const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
+        const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs, holder });
         return toCompletion(reader.answer(text ?? ''), maxCalls);
       }
       const events = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts });
       stream = events;
       if (call.run) call.run.openAnswer = events;
       const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => events.read(bytes) });
+      const text = await http.post({ path, body, signal, silenceMs, holder, onChunk: (bytes) => events.read(bytes) });
       if (text !== null) events.readEvent(text);
       return events.end();
     } catch (thrown) {

@@ -39,10 +39,10 @@ export function isImagen(model: string): boolean {
 /** Images by Imagen, all of a request by one call. It always returns base64. */
 export function geminiImagen(http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
-    const { model, signal, silenceMs } = call;
+    const { model, signal, silenceMs, run: holder } = call;
     const request = readImageRequest(call);
     const body = JSON.stringify(toRequest(request));
-    const answer = await beginTask(http, { path: modelPath(model, 'predict'), body, signal, silenceMs });
+    const answer = await beginTask(http, { path: modelPath(model, 'predict'), body, signal, silenceMs, holder });
     const data = imagesOf(answer);
     const { format = 'png' } = request;
     const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);

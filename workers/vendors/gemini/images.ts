@@ -20,10 +20,10 @@ import { modelPath } from './request.ts';
  */
 export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): ImageMethod {
   return async (call) => {
-    const { model, signal, silenceMs } = call;
+    const { model, signal, silenceMs, run: holder } = call;
     const request = readImageRequest(call);
     const body = JSON.stringify(await toRequest(request, new GeminiMedia(call, download)));
-    const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs });
+    const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs, holder });
     const answer = reader.answer(text ?? '');
     const { data, mimeType } = imageOf(answer);
     const usage = toImageUsage(answer.usageMetadata);

@@ -36,17 +36,17 @@ export function completionMethod(
 ): VendorMethod {
   const { path } = kind;
   const complete: VendorMethod = async (call, sink) => {
-    const { model, stream: isStream, signal, silenceMs } = call;
+    const { model, stream: isStream, signal, silenceMs, run: holder } = call;
     const request = kind.adaptRequest?.(requestText(call.request), model) ?? call.request;
     const body = composeRequest({ model, stream: isStream, request, asksUsage: kind.asksUsage });
     const shape = kind.shapeFor(call.request);
     let stream: ChunkStream | undefined;
     try {
-      if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs }), shape);
+      if (!isStream) return answerReader.held(await http.post({ path, body, signal, silenceMs, holder }), shape);
       const chunks = new ChunkStream(answerReader, sink, { kind, shape });
       stream = chunks;
       if (call.run) call.run.openAnswer = chunks;
-      const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => chunks.read(bytes) });
+      const text = await http.post({ path, body, signal, silenceMs, holder, onChunk: (bytes) => chunks.read(bytes) });
       if (text !== null) chunks.writeCompletion(text);
       return chunks.end();
     } catch (thrown) {

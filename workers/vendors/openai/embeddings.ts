@@ -24,12 +24,13 @@ export function openAiEmbeddings(
 ): EmbeddingMethod {
   const ignored = Object.entries(support).flatMap(([name, kind]) => (kind === 'ignored' ? [name] : []));
   return async (call) => {
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, run: holder } = call;
     const bytes = await http.postForBytes({
       path,
       body: composeRequest({ ...call, request: withoutFields(call.request, ignored), stream: false }),
       signal,
       silenceMs,
+      holder,
     });
     const { vectors, usage } = readEmbeddings(bytes, answerReader);
     // Some vendors return numbers whatever was requested.

@@ -27,11 +27,11 @@ const paths: Record<ImageTask, string> = {
 export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): ImageMethod {
   return async (call, sink) => {
     const { path, body, wanted, count } = await composePost(call);
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, run: holder } = call;
     const delivery = new ImageDelivery(call, wanted, download);
     const stream = new OpenAiImageStream(answerReader, sink, count);
     try {
-      const request = { path, body, signal, silenceMs };
+      const request = { path, body, signal, silenceMs, holder };
       if (!call.stream) {
         const bytes = await http.postForBytes(request);
         return { ...(await deliverImages(readAnswer(answerReader, bytes), delivery)), memory: bytes };

@@ -26,8 +26,8 @@ export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerRead
 
 function responseMethod(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async (call, sink) => {
-    const { signal, silenceMs } = call;
-    const request = { path: '/responses', body: composeResponseRequest(call), signal, silenceMs };
+    const { signal, silenceMs, run: holder } = call;
+    const request = { path: '/responses', body: composeResponseRequest(call), signal, silenceMs, holder };
     if (!call.stream) {
       const text = await http.post(request);
       return endOf(readResponse(answerReader, answerReader.answer(text ?? '')));

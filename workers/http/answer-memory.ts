@@ -1,0 +1,133 @@
+import { getHeapStatistics } from 'node:v8';
+
+/** Share of V8's heap: what an answer becomes on its way to its log is several times as long. */
+const heapShare = 0.125;
+
+/** Bytes of an answer that count for nothing: nearly all answers are shorter. */
+export const freeBytes = 256 * 1024;
+
+/** Keeps what its calls return, until it releases it. */
+export interface AnswerHolder {
+  /** Whether it has any of it. */
+  holdsAnswer?: boolean;
+}
+
+/**
+ * What the answers that are read as a whole take of this process's memory, while they come in and as long as their jobs hold them.
+ * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
+ * room: so there is always one that ends.
+ */
+export class AnswerMemory {
+  readonly #bytes: number;
+  /** In the order in which they have become long. */
+  readonly #growing = new Set<LongAnswer>();
+  readonly #held = new Map<AnswerHolder, number>();
+  #total = 0;
+
+  /** @param bytes of all answers together; more than V8's heap has room for is bounded by that */
+  constructor(bytes: number, heapBytes: number = getHeapStatistics().heap_size_limit) {
+    this.#bytes = Math.min(bytes, heapBytes * heapShare);
+  }
+
+  /** @param resume called when an answer that had to wait may go on */
+  open(holder: AnswerHolder | undefined, resume: () => void): LongAnswer {
+    const answer = new LongAnswer(this, holder, resume);
+    this.#growing.add(answer);
+    return answer;
+  }
+
+  /** Gives back all that a job holds. */
+  release(holder: AnswerHolder): void {
+    this.#total -= this.#held.get(holder) ?? 0;
+    this.#held.delete(holder);
+    holder.holdsAnswer = false;
+    this.#resume();
+  }
+
+  /** Counts bytes that have come. False if the answer must wait. */
+  add(answer: LongAnswer, bytes: number): boolean {
+    this.#total += bytes;
+    answer.isWaiting = !this.#mayGrow(answer);
+    // What its job holds will not be released before it, so that another one may have to go on.
+    if (answer.isWaiting) this.#resume();
+    return !answer.isWaiting;
+  }
+
+  /** An answer has come, or will not come. @param isKept whether its holder keeps it */
+  end(answer: LongAnswer, isKept: boolean): void {
+    if (!this.#growing.delete(answer)) return;
+    const { holder, bytes } = answer;
+    if (isKept && holder !== undefined) {
+      this.#held.set(holder, (this.#held.get(holder) ?? 0) + bytes);
+      holder.holdsAnswer = true;
+    } else {
+      this.#total -= bytes;
+    }
+    this.#resume();
+  }
+
+  #resume(): void {
+    for (const answer of this.#growing) {
+      if (!answer.isWaiting || !this.#mayGrow(answer)) continue;
+      answer.isWaiting = false;
+      answer.resume();
+    }
+  }
+
+  #mayGrow(answer: LongAnswer): boolean {
+    if (this.#total <= this.#bytes) return true;
+    const [first] = this.#growing;
+    return answer === first && !this.#willShrink();
+  }
+
+  /** Whether a job holds answers that waits for no more of them: it ends by itself. */
+  #willShrink(): boolean {
+    const waiting = new Set([...this.#growing].map(({ holder }) => holder));
+    return [...this.#held.keys()].some((holder) => !waiting.has(holder));
+  }
+}
+
+/** A long answer that comes in. */
+export class LongAnswer {
+  readonly holder: AnswerHolder | undefined;
+  readonly resume: () => void;
+  bytes = 0;
+  isWaiting = false;
+  readonly #memory: AnswerMemory;
+
+  constructor(memory: AnswerMemory, holder: AnswerHolder | undefined, resume: () => void) {
+    this.#memory = memory;
+    this.holder = holder;
+    this.resume = resume;
+  }
+
+  /** So many bytes of it have come. False if it must wait until it is resumed. */
+  growTo(bytes: number): boolean {
+    const more = bytes - this.bytes;
+    this.bytes = bytes;
+    return this.#memory.add(this, more);
+  }
+
+  /** @param isKept whether its holder keeps it */
+  end(isKept: boolean): void {
+    this.#memory.end(this, isKept);
+  }
+}
+
+/** That of all clients of this process. */
+let memory = new AnswerMemory(Number.POSITIVE_INFINITY);
+
+/** Bounds what the answers of all clients take from now on. */
+export function boundAnswers(bytes: number): void {
+  memory = new AnswerMemory(bytes);
+}
+
+/** Counts an answer that has become long. @param resume called when it may go on, after it had to wait */
+export function countAnswer(holder: AnswerHolder | undefined, resume: () => void): LongAnswer {
+  return memory.open(holder, resume);
+}
+
+/** Gives back the answers that a job holds. */
+export function releaseAnswers(holder: AnswerHolder): void {
+  memory.release(holder);
+}
