@@ -1,11 +1,10 @@
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
-import type { WorkerMetrics } from '../worker-metrics.ts';
 import { waitFor } from './admit-call.ts';
 import { type Failure, readFailure } from './failure.ts';
 import type { Refusals } from './refusals.ts';
-import { pauseMs, type RetryBudget, type RouteTarget } from './route-plan.ts';
+import { pauseMs, type RouteTarget } from './route-plan.ts';
 
 /**
  * Makes one call of a job that takes several.
@@ -19,24 +18,24 @@ export type CallPart = <Answer>(
   mayRepeat?: () => boolean,
 ) => Promise<Answer>;
 
-/** What bounds the repetition of calls. */
+/** What bounds the repetition of calls, as the router's own. */
 interface RepetitionRules {
   readonly settings: RoutingSettings;
-  readonly budget: RetryBudget;
-  readonly refusals: Refusals;
-  readonly metrics: Pick<WorkerMetrics, 'vendorRetries'>;
   readonly pacer?: Pick<Pacer, 'hasLimits'> | undefined;
-  /** Calls a minute that the route got of this worker. */
-  readonly asked: () => number;
+  readonly refusals: Pick<Refusals, 'note'>;
+  /** Takes one retry from what the process may make; false if none is left. */
+  readonly mayRetry: (job: RepeatableJob, target: RouteTarget, failure: Failure) => boolean;
 }
 
-/** A job of several calls. */
-interface DividedJob {
+/** A job whose calls may be repeated. */
+export interface RepeatableJob {
   /** The account whose job it is. */
   readonly owner: string;
+  /** Whether its work may be repeated. */
   readonly repeatable: boolean;
-  /** In ms since 1970. */
+  /** Its deadline, in ms since 1970. */
   readonly deadlineAt: number;
+  /** Its text, of which operators are shown nothing. */
   readonly request?: RequestBody | undefined;
 }
 
@@ -45,7 +44,7 @@ interface DividedJob {
  * to begin the job anew would have its vendor do, and bill, the others again, and of a vendor that takes fewer calls a minute it would
  * never end. Before that, its failure is the router's, who may know another key or route.
  */
-export function callParts(rules: RepetitionRules, job: DividedJob, target: RouteTarget): CallPart {
+export function callParts(rules: RepetitionRules, job: RepeatableJob, target: RouteTarget): CallPart {
   let hasAnswer = false;
   return async (call, signal, mayRepeat = () => true) => {
     for (let calls = 1; ; calls++) {
@@ -57,7 +56,7 @@ export function callParts(rules: RepetitionRules, job: DividedJob, target: Route
         const failure = hasAnswer && !signal.aborted && mayRepeat() ? readFailure(thrown, job.repeatable) : undefined;
         const waitMs = failure && waitBefore(rules, job, target, failure, calls);
         if (failure === undefined || waitMs === undefined) throw thrown;
-        rules.refusals.note(target, failure, job.request, rules.asked());
+        rules.refusals.note(target, failure, job.request);
         await waitFor(waitMs, signal);
       }
     }
@@ -66,18 +65,17 @@ export function callParts(rules: RepetitionRules, job: DividedJob, target: Route
 
 /** How long (ms) to wait before a failed call is repeated; undefined: it is not. */
 function waitBefore(
-  { settings, budget, metrics, pacer }: RepetitionRules,
-  { owner, deadlineAt }: DividedJob,
-  { routed: { route } }: RouteTarget,
-  { sameRoute, reason, error }: Failure,
+  { settings, pacer, mayRetry }: RepetitionRules,
+  job: RepeatableJob,
+  target: RouteTarget,
+  failure: Failure,
   calls: number,
 ): number | undefined {
+  const { sameRoute, reason, error } = failure;
   const waitMs = Math.max(error.retryAfterMs ?? 0, pauseMs(calls));
-  if (!sameRoute || Date.now() + waitMs >= deadlineAt) return undefined;
+  if (!sameRoute || Date.now() + waitMs >= job.deadlineAt) return undefined;
   // As jobs wait for a vendor whose limits are set: up to their deadline, however often.
-  if (reason === 'limit' && pacer?.hasLimits(route.vendor)) return waitMs;
+  if (reason === 'limit' && pacer?.hasLimits(target.routed.route.vendor)) return waitMs;
   if (calls >= settings.attempts || waitMs > settings.maxRetryAfterMs) return undefined;
-  const isAllowed = budget.withdraw(owner);
-  metrics.vendorRetries.inc({ vendor: route.vendor, reason: isAllowed ? reason : 'over_budget' });
-  return isAllowed ? waitMs : undefined;
+  return mayRetry(job, target, failure) ? waitMs : undefined;
 }

@@ -25,6 +25,8 @@ export interface RefusalsOptions {
   readonly pacer?: Pacer;
   readonly health?: Pick<SharedHealth, 'refuse'>;
   readonly settings: () => RoutingSettings;
+  /** Calls that a route gets of this worker. */
+  readonly callsPerMinute: (route: string) => number;
   /** Called when a vendor refuses a key, once until the vendor accepts it again. */
   readonly onRefused?: (vendor: string, refusal: KeyRefusal) => void;
 }
@@ -40,14 +42,8 @@ export class Refusals {
   /**
    * Notes a failure. A limited key cools down for the model, and so does one without the right to it; a refused key cools down
    * for all models.
-   * @param asked calls a minute that the route got of this worker
    */
-  note(
-    { account, routed }: RouteTarget,
-    { reason, error }: Failure,
-    request: RequestBody | undefined,
-    asked: number,
-  ): void {
+  note({ account, routed }: RouteTarget, { reason, error }: Failure, request: RequestBody | undefined): void {
     const { pool, health } = this.#options;
     const { model } = routed.route;
     if (isRefusedKey(error)) {
@@ -56,7 +52,7 @@ export class Refusals {
       health?.refuse({ vendor: account.vendor.name, account: account.id, model: forModel }, refusedMs);
       this.#refuse({ account, routed }, error, request);
     }
-    if (reason === 'limit') this.#limit({ account, routed }, error, asked);
+    if (reason === 'limit') this.#limit({ account, routed }, error);
   }
 
   /**
@@ -87,8 +83,8 @@ export class Refusals {
     return new SaturatedError(routeName(route), full, isLimit ? error : undefined);
   }
 
-  #limit({ account, routed }: RouteTarget, error: ApiError, asked: number): void {
-    const { pool, pacer } = this.#options;
+  #limit({ account, routed }: RouteTarget, error: ApiError): void {
+    const { pool, pacer, callsPerMinute } = this.#options;
     const { vendor, model } = routed.route;
     // Whatever the vendor asks for.
     const ms = Math.min(Math.max(error.retryAfterMs ?? limitedMs, minLimitedMs), maxLimitedMs);
@@ -98,7 +94,7 @@ export class Refusals {
     }
     pool.limit(account, ms, model);
     // A route's keys share its calls.
-    const ofKey = asked / pool.keysOf(vendor);
+    const ofKey = callsPerMinute(routeName(routed.route)) / pool.keysOf(vendor);
     void pacer?.learned.learn({ vendor, account: account.id, model }, ms, toldLimits(error), ofKey);
   }
 

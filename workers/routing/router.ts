@@ -6,11 +6,10 @@ import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
 import { rendezvous } from '../../shared/runtime/rendezvous.ts';
 import { LostAnswerError } from '../http/exchange.ts';
 import type { Pacer } from '../pacing/pacer.ts';
-import type { RequestBody } from '../vendors/request-body.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import type { WorkerMetrics } from '../worker-metrics.ts';
 import { type AdmittedCall, admitCall, type CallDemand, waitFor } from './admit-call.ts';
-import { type CallPart, callParts } from './call-parts.ts';
+import { type CallPart, callParts, type RepeatableJob } from './call-parts.ts';
 import { type CallOutcome, type Failure, failedOutcome, readFailure } from './failure.ts';
 import { orderRoutes } from './order-routes.ts';
 import { isUnspent, Refusals, type RefusalsOptions } from './refusals.ts';
@@ -33,25 +32,17 @@ export interface CallLimits {
 }
 
 /** A job to be routed. */
-export interface RoutedJob<T> {
+export interface RoutedJob<T> extends RepeatableJob {
   /** The routes that may serve it, from the catalogue. */
   readonly routes: readonly RoutedModel[];
-  /** The account whose job it is. */
-  readonly owner: string;
   /** The vendor's only eligible account, if something of the job is stored there. */
   readonly account?: string | undefined;
   /** What it shares with jobs that a vendor's prompt cache can serve with it, its account included; undefined: nothing. */
   readonly affinity?: string | undefined;
-  /** Whether its work may be repeated. */
-  readonly repeatable: boolean;
   /** Whether the caller wants the answer streamed. */
   readonly stream: boolean;
-  /** Its deadline, in ms since 1970. */
-  readonly deadlineAt: number;
   readonly signal: AbortSignal;
   readonly sink: FrameSink;
-  /** Its text, of which operators are shown nothing. */
-  readonly request?: RequestBody;
   /** What it needs of its vendor, if that has limits. */
   readonly demand?: (maxRetryAfterMs: number) => CallDemand;
   /** Calls of vendors that were made for it before; left out: none. */
@@ -67,7 +58,7 @@ export interface RoutedJob<T> {
 }
 
 /** Dependencies of a router. */
-export interface RouterOptions extends Omit<RefusalsOptions, 'settings'> {
+export interface RouterOptions extends Omit<RefusalsOptions, 'settings' | 'callsPerMinute'> {
   /** Until they are replaced. */
   readonly settings: RoutingSettings;
   /** How long a vendor may stay silent if its route sets no limit, in ms. */
@@ -105,7 +96,8 @@ export class Router {
       else if (isReported(route)) options.metrics.routeState.set({ route }, stateValues[state]);
     });
     this.#budget = new RetryBudget(() => this.#settings.retryBudget);
-    this.#refusals = new Refusals({ ...options, settings });
+    const callsPerMinute = (route: string): number => this.#breakers.callsPerMinute(route);
+    this.#refusals = new Refusals({ ...options, settings, callsPerMinute });
   }
 
   /** Replaces the settings for future calls. The routes' health is kept, unless changed settings would judge it differently. */
@@ -157,8 +149,7 @@ export class Router {
         if (slot !== undefined) this.#endSlot(job, next.target, slot, tokens);
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
-        const asked = this.#breakers.callsPerMinute(routeName(next.target.routed.route));
-        this.#refusals.note(next.target, failure, job.request, asked);
+        this.#refusals.note(next.target, failure, job.request);
         next = this.#afterFailure(job, plan, next, failure, calls);
       }
       if (next.waitMs > 0) await waitFor(next.waitMs, job.signal);
@@ -166,14 +157,10 @@ export class Router {
   }
 
   /** Makes the calls of a job that takes several on one route. */
-  parts(
-    job: Pick<RoutedJob<unknown>, 'owner' | 'repeatable' | 'deadlineAt' | 'request'>,
-    target: RouteTarget,
-  ): CallPart {
-    const { metrics, pacer } = this.#options;
-    const asked = (): number => this.#breakers.callsPerMinute(routeName(target.routed.route));
-    const rules = { settings: this.#settings, budget: this.#budget, refusals: this.#refusals, metrics, pacer, asked };
-    return callParts(rules, job, target);
+  parts(job: RepeatableJob, target: RouteTarget): CallPart {
+    const { pacer } = this.#options;
+    const mayRetry = this.#mayRetry.bind(this);
+    return callParts({ settings: this.#settings, refusals: this.#refusals, pacer, mayRetry }, job, target);
   }
 
   /** Waits until a call may be made within the limits of its vendor. @throws SaturatedError if that is too long for this worker */
@@ -208,7 +195,6 @@ export class Router {
     failure: Failure,
     calls: number,
   ): NextCall {
-    const { metrics } = this.#options;
     const { attempts } = this.#settings;
     const next = plan.after(target, failure, calls);
     const isSpent = calls + (job.earlierCalls ?? 0) >= attempts;
@@ -220,11 +206,16 @@ export class Router {
     }
     if (next === undefined || calls >= attempts) throw failure.error;
     if (Date.now() + next.waitMs >= job.deadlineAt) throw failure.error;
-    const isAllowed = this.#budget.withdraw(job.owner);
-    const { vendor } = target.routed.route;
-    metrics.vendorRetries.inc({ vendor, reason: isAllowed ? failure.reason : 'over_budget' });
-    if (!isAllowed) throw failure.error;
+    if (!this.#mayRetry(job, target, failure)) throw failure.error;
     return next;
+  }
+
+  /** Takes one retry from what the process may make; false if none is left. */
+  #mayRetry({ owner }: Pick<RepeatableJob, 'owner'>, { routed: { route } }: RouteTarget, { reason }: Failure): boolean {
+    const isAllowed = this.#budget.withdraw(owner);
+    const { vendor } = route;
+    this.#options.metrics.vendorRetries.inc({ vendor, reason: isAllowed ? reason : 'over_budget' });
+    return isAllowed;
   }
 
   async #attempt<T>(job: RoutedJob<T>, target: RouteTarget, sink: AttemptSink, calls: number): Promise<T> {
