@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
+import { abortError } from './aborted.ts';
 import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
 
@@ -269,10 +270,6 @@ function tooLong(maxBytes: number): FileTooLongError {
 
 function vendorFileError(cause: Error): ApiError {
   return new ApiError('server_error', "A file of the model's vendor could not be fetched.", { cause });
-}
-
-function abortError({ reason }: AbortSignal): ApiError {
-  return reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
 }
 
 /** Why a download failed, for the operator. It never includes the link: a signed link is a key. */

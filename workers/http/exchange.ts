@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { GatheredChunks, releaseMemory } from '../../shared/runtime/collections.ts';
 import { readRetryAfter, readVendorError, vendorError } from '../vendors/vendor-error.ts';
+import { abortError } from './aborted.ts';
 import { type AnswerHolder, countAnswer, freeBytes, type LongAnswer } from './answer-memory.ts';
 import { keepToldLimits } from './told-limits.ts';
 
@@ -123,8 +124,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   /** For a listener that is an object Node makes a function itself, among V8's old objects: see build.mjs. */
   private readonly onAbort = (): void => {
-    const reason: unknown = this.request.signal.reason;
-    this.fail(reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.'));
+    this.fail(abortError(this.request.signal));
   };
 
   onConnecting(socket: Socket): void {

@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { routeName } from '../../shared/catalogue/catalogue.ts';
-import { ApiError } from '../../shared/errors.ts';
 import type { ParkedRoute } from '../../shared/queue/parking/parked-jobs.ts';
+import { waitFor } from '../http/aborted.ts';
 import type { CallSlot, FullRoute, Pacer } from '../pacing/pacer.ts';
 import { aheadMs } from '../pacing/reserve-call.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';
@@ -108,15 +107,5 @@ async function untilStart(slot: CallSlot, signal: AbortSignal): Promise<void> {
   } catch (error) {
     slot.end(0);
     throw error;
-  }
-}
-
-/** @throws ApiError why the signal was aborted, at once */
-export async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch {
-    const reason: unknown = signal.reason;
-    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
   }
 }

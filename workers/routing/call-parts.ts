@@ -1,7 +1,7 @@
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
+import { waitFor } from '../http/aborted.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
-import { waitFor } from './admit-call.ts';
 import { type Failure, readFailure } from './failure.ts';
 import type { Refusals } from './refusals.ts';
 import { pauseMs, type RouteTarget } from './route-plan.ts';

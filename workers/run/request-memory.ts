@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import { ApiError } from '../../shared/errors.ts';
+import { abortError } from '../http/aborted.ts';
 
 /** Share of V8's heap: what a request and its files become on their way to a vendor is several times as long. */
 const heapShare = 0.25;
@@ -39,7 +40,7 @@ export class RequestMemory {
   /** Resolves once the bytes have room, and are counted. @throws ApiError when the job is stopped before */
   async take(holder: MemoryHolder, bytes: number): Promise<void> {
     const { signal } = holder;
-    if (signal.aborted) throw stopped(signal);
+    if (signal.aborted) throw abortError(signal);
     await new Promise<void>((resolve, reject) => {
       const waiting: Waiting = {
         ...{ holder, bytes },
@@ -50,7 +51,7 @@ export class RequestMemory {
       };
       const leave = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(stopped(signal));
+        reject(abortError(signal));
         this.#admit();
       };
       signal.addEventListener('abort', leave, { once: true });
@@ -108,8 +109,4 @@ export class RequestMemory {
     if (own > 0) this.#accounts.set(holder.job.account, own);
     else this.#accounts.delete(holder.job.account);
   }
-}
-
-function stopped({ reason }: AbortSignal): ApiError {
-  return reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
 }

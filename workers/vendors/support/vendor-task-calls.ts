@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
+import { waitFor } from '../../http/aborted.ts';
 import { LostAnswerError, UnreachableError } from '../../http/exchange.ts';
 import type { HttpClient, HttpPost } from '../../http/http-client.ts';
 import type { VendorCall } from '../vendor.ts';
@@ -119,7 +119,7 @@ async function pollTask<Result>(
   const endAt = Date.now() + maxTaskMs;
   let pauseMs = firstPauseMs;
   for (let failures = 0; Date.now() < endAt; ) {
-    await rest(pauseMs, signal);
+    await waitFor(pauseMs, signal);
     pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs);
     let answer: JsonObject;
     try {
@@ -142,15 +142,6 @@ async function pollTask<Result>(
     if (result !== undefined) return result;
   }
   throw unknownOutcome(`The model's vendor has not come to an end within ${maxTaskMs / 1000} seconds.`);
-}
-
-async function rest(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await delay(ms, undefined, { signal });
-  } catch {
-    const reason: unknown = signal.reason;
-    throw reason instanceof ApiError ? reason : new ApiError('cancelled', 'The request was cancelled.');
-  }
 }
 
 /** The error for a picture or a prompt that the vendor's rules do not allow. */
