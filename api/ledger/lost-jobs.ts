@@ -1,5 +1,6 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { errorFrame } from '../../shared/jobs/append.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
@@ -123,7 +124,7 @@ export class LostJobs {
       if (ended.length === 0) return;
       await transaction
         .updateTable('job_bodies')
-        .set({ answer: finalBatch([{ type: 'error', text: JSON.stringify(error.toData()) }], 1) })
+        .set({ answer: finalBatch([errorFrame(error)], 1) })
         .where('job_id', '=', job.id)
         .execute();
       await addToUsageHours(transaction, ended);

@@ -1,5 +1,5 @@
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/append.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { type BodyShare, type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
@@ -68,7 +68,8 @@ async function readResourceState(
   try {
     const answer = new BufferedReply((all) => all, view.heldFromEnd, view.showsErrors, share);
     const frames = await readWhole(services, state, connection, answer);
-    return { ...known, error: errorIn(frames), frames };
+    const last = frames.at(-1);
+    return { ...known, error: last && errorOf(last), frames };
   } catch (thrown) {
     const error = ApiError.from(thrown);
     // A completed job has no error: this one occurred while reading.
@@ -96,12 +97,6 @@ export async function readWhole<Body>(
   } finally {
     reader.close();
   }
-}
-
-/** What a job ended with, if it failed. */
-function errorIn(frames: readonly Frame[]): ApiError | undefined {
-  const last = frames.at(-1);
-  return last?.type === 'error' ? ApiError.fromData(JSON.parse(last.text) as ErrorData) : undefined;
 }
 
 /** Reads all frames of a completed job, the end last. @throws ApiError the job's error, 410, 429, 503. */

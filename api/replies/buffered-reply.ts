@@ -1,5 +1,5 @@
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import { type Frame, isTerminal } from '../../shared/jobs/append.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame, isTerminal } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FileSender, FrameReceiver } from './frame-receiver.ts';
 
@@ -58,7 +58,7 @@ export class BufferedReply<Body> implements FrameReceiver {
     if (frame.blob !== undefined) this.blobs.push(frame.blob);
     if (this.#share !== undefined && !this.#isCounted(frame)) return;
     if (frame.type === 'error' && !this.#takesErrors) {
-      this.#reject(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+      this.#reject(errorOf(frame));
       return;
     }
     if (isTerminal(frame) || !this.#fromEnd) this.#frames.push(frame);

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/append.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import { stalledMs } from './client-connection.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';
@@ -41,8 +41,9 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
   frame(frame: Frame): void {
     if (this.isEnded) return;
     this.countFrame(frame);
-    if (frame.type === 'error') {
-      this.fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+    const error = errorOf(frame);
+    if (error !== undefined) {
+      this.fail(error);
       return;
     }
     const chunk = this.#options.bytes.chunk(frame);

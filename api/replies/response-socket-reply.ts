@@ -1,5 +1,5 @@
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/append.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { SocketConnection } from './socket-connection.ts';
 import type { StreamDress } from './sse-reply.ts';
@@ -45,7 +45,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   frame(frame: Frame): void {
     if (this.isEnded) return;
     this.countFrame(frame);
-    const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
+    const error = errorOf(frame);
     if (error !== undefined && !(this.isOpen && this.#options.view.showsErrors)) {
       this.fail(error);
       return;

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/append.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import {
@@ -124,14 +124,13 @@ export class SocketReply implements FrameReceiver {
   frame(frame: Frame): void {
     if (this.#closeCode !== undefined) return;
     this.frames++;
-    if (frame.type === 'error') {
-      this.error = ApiError.fromData(JSON.parse(frame.text) as ErrorData);
-    }
+    const error = errorOf(frame);
+    if (error !== undefined) this.error = error;
     const { view, events: fold, resumeAfter } = this.#options;
     // Of some failed answers only the error is stored: a client that has a part of one is not to get its beginning once more.
     const hasBegun = this.#folded > 0 || resumeAfter === undefined;
-    const isFolded = this.error === undefined || (view.showsErrors && hasBegun);
-    const events = isFolded ? fold(frame) : [errorEvent(view, this.error as ApiError, this.#folded)];
+    const isFolded = error === undefined || (view.showsErrors && hasBegun);
+    const events = isFolded ? fold(frame) : [errorEvent(view, error, this.#folded)];
     this.#folded += events.length;
     for (let index = 0; index < events.length; index++) {
       this.#event(events[index] as string, frame.seq, index, isErrorEvent(frame, index, events));

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { ApiError, type ErrorData } from '../../shared/errors.ts';
-import type { Frame } from '../../shared/jobs/append.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import { StreamedReply } from './streamed-reply.ts';
@@ -136,7 +136,7 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     if (this.isEnded) return;
     this.begin();
     this.countFrame(frame);
-    const error = frame.type === 'error' ? ApiError.fromData(JSON.parse(frame.text) as ErrorData) : undefined;
+    const error = errorOf(frame);
     if (error !== undefined && !(this.isOpen && this.#options.view.showsErrors)) {
       this.fail(error, frame.seq);
       return;

@@ -1,3 +1,4 @@
+import { ApiError, type ErrorData } from '../errors.ts';
 import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { inBatchesTo, loadScript, readVerdict, refusalScript, shareNode } from '../redis/script.ts';
@@ -132,6 +133,22 @@ export function batchAfter(batch: Batch, seq: number): Batch | undefined {
 /** One line of a batch. */
 export function frameLine(type: FrameType, text: string, isBlob = false): string {
   return (isBlob ? letters[type].toUpperCase() : letters[type]) + oneLine(text);
+}
+
+/** The frame of the error that an answer ends with; `errorOf` is its inverse. */
+export function errorFrame(error: ApiError): { readonly type: 'error'; readonly text: string } {
+  return { type: 'error', text: JSON.stringify(error.toData()) };
+}
+
+/** The line of that frame. */
+export function errorLine(error: ApiError): string {
+  const { type, text } = errorFrame(error);
+  return frameLine(type, text);
+}
+
+/** The error that a frame has; undefined for a frame of another type. */
+export function errorOf({ type, text }: Pick<Frame, 'type' | 'text'>): ApiError | undefined {
+  return type === 'error' ? ApiError.fromData(JSON.parse(text) as ErrorData) : undefined;
 }
 
 /** Whether a line refers to a blob. */

@@ -3,7 +3,7 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { inBatches, loadScript, readVerdict, refusalScript, shareNode, untilAccepted } from '../redis/script.ts';
 import { isOtherVersion } from '../runtime/wire-version.ts';
-import { frameLine, type Ownership, publishCommand } from './append.ts';
+import { errorLine, type Ownership, publishCommand } from './append.ts';
 import { leaseMs, leaseScript, type Outcome } from './job-state.ts';
 import { journaledScript } from './journal/write-journal.ts';
 import { errorDetails } from './settlement/error-details.ts';
@@ -262,7 +262,7 @@ export function finishWithError(
     outcome: error.code === 'cancelled' ? 'cancelled' : 'failed',
     errorCode: error.code,
     errorDetails: errorDetails(error),
-    lines: frameLine('error', JSON.stringify(error.toData())),
+    lines: errorLine(error),
     lineCount: 1,
   });
 }

@@ -1,7 +1,7 @@
 import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/fairness/account-bandwidth.ts';
-import { type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
+import { errorLine, type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
@@ -171,7 +171,7 @@ export class FrameWriter implements FrameSink, Lacking {
 
   /** The same for an error, which replaces frames that could not be written. */
   async endWithError(error: ApiError): Promise<LastFrames> {
-    const line = frameLine('error', JSON.stringify(error.toData()));
+    const line = errorLine(error);
     return (await this.#last(() => line)) ?? { lines: line, lineCount: 1, firstSeq: undefined };
   }
 

@@ -1,8 +1,8 @@
 import { type NativeResponseEnd, ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
 import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
-import { ApiError, type ErrorData } from '../../../shared/errors.ts';
-import type { Frame } from '../../../shared/jobs/append.ts';
+import type { ApiError } from '../../../shared/errors.ts';
+import { errorOf, type Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
 import { chatChunkChoice } from '../chat/fold-chat-completion.ts';
 import { ChatResponseFold } from './fold-chat-response.ts';
@@ -55,7 +55,8 @@ export class ResponseFold {
     this.#events = [];
     if (frame.type === 'delta') this.#takeDelta(JSON.parse(frame.text) as Fields);
     else if (frame.type === 'end') this.#takeEnd(JSON.parse(frame.text) as Fields);
-    else if (frame.type === 'error') this.#fail(ApiError.fromData(JSON.parse(frame.text) as ErrorData));
+    const error = errorOf(frame);
+    if (error !== undefined) this.#fail(error);
     return this.#events;
   }
 
