@@ -85,7 +85,8 @@ export function jobRoutes(
     cancel: async (ctx) => {
       ctx.state.endpoint = 'job.cancel';
       await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
-        ctx.body = await jobObject({ ctx, services }, await cancelJob(services, state, connection), null);
+        const ended = await cancelJob(services, state, connection, 'The job was cancelled by its owner.');
+        ctx.body = await jobObject({ ctx, services }, ended, null);
       });
     },
   };
@@ -100,16 +101,15 @@ export function findEndpoint(endpoints: ReadonlyMap<string, Endpoint>, job: Pick
 
 /**
  * Ends a job and returns it; one that had ended is unchanged.
- * @param by who cancelled it, for the error message
+ * @param message who has cancelled it, for its caller
  */
 export async function cancelJob(
   services: EndJobContext,
   job: JobState,
   connection: ClientConnection,
-  by: 'its owner' | 'an operator' = 'its owner',
+  message: string,
 ): Promise<JobState> {
-  const error = new ApiError('cancelled', `The job was cancelled by ${by}.`);
-  await connection.wait(endJob(services, job, error), readMs);
+  await connection.wait(endJob(services, job, new ApiError('cancelled', message)), readMs);
   return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
 }
 

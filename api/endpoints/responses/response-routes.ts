@@ -4,8 +4,7 @@ import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { includable } from '../../../shared/capabilities/response-request.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
-import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
-import { endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { shareOfReply } from '../../bounds/body-shares.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveDependencies } from '../../pipeline/endpoint.ts';
@@ -16,7 +15,7 @@ import { readResource } from '../../pipeline/resource.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
-import { readPosition } from '../jobs/jobs.ts';
+import { cancelJob, readPosition } from '../jobs/jobs.ts';
 import { findResponseJob, readInputItems } from './earlier-turns.ts';
 import { optionsOf } from './fold-response.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
@@ -88,27 +87,22 @@ export function responseRoutes(services: ResponseRoutesDependencies, view: View)
 }
 
 async function cancel(named: NamedResponse): Promise<void> {
-  const { services, ctx, view, job, viewed, connection } = named;
+  const { ctx, view, viewed } = named;
   if (!isBackground(viewed)) {
     throw new ApiError('invalid_request_error', 'Cannot cancel a synchronous response: only one in the background.');
   }
-  ctx.body = await readResource(named, view, await end(services, job, connection), viewed);
+  ctx.body = await readResource(named, view, await end(named), viewed);
 }
 
-/** Cancels a job, unless it has ended, and answers its state after that. */
-async function end(
-  services: ResponseRoutesDependencies,
-  job: JobState,
-  connection: ClientConnection,
-): Promise<JobState> {
+/** Cancels a job, unless it has ended, and returns its state after that. */
+async function end({ services, job, connection }: NamedResponse): Promise<JobState> {
   if (job.outcome !== undefined) return job;
-  const error = new ApiError('cancelled', 'The response was cancelled by its owner.');
-  await connection.wait(endJob(services, job, error), readMs);
-  return (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
+  return await cancelJob(services, job, connection, 'The response was cancelled by its owner.');
 }
 
-async function remove({ services, ctx, job, connection }: NamedResponse): Promise<void> {
-  const ended = await end(services, job, connection);
+async function remove(named: NamedResponse): Promise<void> {
+  const { services, ctx, job, connection } = named;
+  const ended = await end(named);
   await connection.wait(services.storedJobs.delete(ended, []), readMs);
   ctx.body = { id: `resp_${job.id}`, object: 'response', deleted: true };
 }

@@ -3,8 +3,7 @@ import { MissingBlobError } from '../../../shared/blobs/blob-storage.ts';
 import { type VideoVariant, videoVariants } from '../../../shared/capabilities/video.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
-import { readJobState } from '../../../shared/jobs/job-state.ts';
-import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
+import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveContext, ResolveDependencies } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
@@ -13,6 +12,7 @@ import { ClientConnection, type Handover } from '../../replies/client-connection
 import { expired } from '../../replies/unreadable-answer.ts';
 import { sendFile } from '../../results/result-route.ts';
 import type { Context, State } from '../../state.ts';
+import { cancelJob } from '../jobs/jobs.ts';
 import { findVideoJob, requireVideoEnd, videoEndpoints } from './find-video.ts';
 import { videoView } from './video-view.ts';
 
@@ -114,10 +114,7 @@ function readVariant({ query }: Context): VideoVariant {
 async function remove(asked: Asked): Promise<void> {
   const { services, connection, ctx } = asked;
   let job = await findVideoJob(asked, ctx.params.id);
-  if (job.outcome === undefined) {
-    await connection.wait(endJob(services, job, new ApiError('cancelled', 'The video was deleted.')), readMs);
-    job = (await connection.wait(readJobState(services.redis, job.id), readMs)) ?? job;
-  }
+  if (job.outcome === undefined) job = await cancelJob(services, job, connection, 'The video was deleted.');
   const files = job.outcome === 'completed' ? Object.values((await requireVideoEnd(asked, job, 'deleted')).files) : [];
   await connection.wait(
     services.storedJobs.delete(

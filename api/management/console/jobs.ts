@@ -111,13 +111,13 @@ export function cancelOneJob(
   services: JobsDependencies,
   db: Database,
   accountOf: AccountOf,
-  by: Parameters<typeof cancelJob>[3],
+  by: 'its owner' | 'an operator',
 ): Middleware<State> {
   const reads = newReads();
   return async (ctx) => {
     ctx.state.endpoint = 'job.cancel';
     await withJob(services, ctx, accountOf(ctx), async (state, connection) => {
-      const ended = await cancelJob(services, state, connection, by);
+      const ended = await cancelJob(services, state, connection, `The job was cancelled by ${by}.`);
       const row = await reads.read(() => findRow(services, db, state.id));
       ctx.body = row === undefined ? consoleJob(rowOfState(ended, null), ended) : consoleJob(row, ended);
     });
