@@ -9,6 +9,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import { makeRoom } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { BoundedReads } from '../bounds/bounded-reads.ts';
@@ -216,7 +217,7 @@ export class CallerDirectory {
 
 /** Adds an entry to a bounded map, which evicts its oldest entry. */
 function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
-  if (map.size >= cachedCallers && !map.has(key)) map.delete(map.keys().next().value as string);
+  if (!map.has(key)) makeRoom(map, cachedCallers);
   map.set(key, value);
 }
 

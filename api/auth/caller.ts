@@ -3,6 +3,7 @@ import type { KeyKind, KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { makeRoom } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 
 /** The caller: an account and one of its API keys, with the key's settings. */
@@ -122,7 +123,7 @@ export class KeyUses {
     const last = this.#noted.get(id);
     if (this.#isClosed || (last !== undefined && now - last < intervalMs) || this.#pending.size >= maxKeys) return;
     this.#noted.delete(id);
-    if (this.#noted.size >= maxKeys) this.#noted.delete(this.#noted.keys().next().value as string);
+    makeRoom(this.#noted, maxKeys);
     this.#noted.set(id, now);
     this.#pending.add(id);
     this.#arm();

@@ -1,5 +1,6 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { makeRoom } from '../../shared/runtime/collections.ts';
 
 /** Networks that are remembered. The least recently used one is evicted. */
 const maxNetworks = 10_000;
@@ -55,7 +56,7 @@ export class WrongKeys {
   note(network: string): void {
     const level = this.#levelOf(network) + 1;
     this.#networks.delete(network);
-    if (this.#networks.size >= maxNetworks) this.#networks.delete(this.#networks.keys().next().value as string);
+    makeRoom(this.#networks, maxNetworks);
     this.#networks.set(network, { level, at: performance.now() });
   }
 

@@ -141,6 +141,13 @@ export class GatheredChunks {
   }
 }
 
+/** Makes room for one more entry of a bounded map: the oldest one goes. */
+export function makeRoom<Key>(entries: Map<Key, unknown>, max: number): void {
+  if (entries.size < max) return;
+  const oldest = entries.keys().next();
+  if (!oldest.done) entries.delete(oldest.value);
+}
+
 /** The accounts that a process serves. Of the two seen last is known when, which tells each whether it has the process to itself. */
 export class RecentAccounts {
   #latest = { account: '', at: Number.NEGATIVE_INFINITY };

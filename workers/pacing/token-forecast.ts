@@ -1,3 +1,5 @@
+import { makeRoom } from '../../shared/runtime/collections.ts';
+
 /** Routes that are remembered: names of open vendors' models come from callers. */
 const maxRoutes = 1000;
 /** Output tokens expected of a route that nothing is known of. */
@@ -31,7 +33,7 @@ export class TokenForecast {
     const told = output && Math.min(Math.max(0, output), maxOutput);
     const known = this.#routes.get(route);
     if (known === undefined) {
-      if (this.#routes.size >= maxRoutes) this.#routes.delete(this.#routes.keys().next().value as string);
+      makeRoom(this.#routes, maxRoutes);
       this.#routes.set(route, { output: told ?? usualOutput, durationMs });
       return;
     }
