@@ -5,7 +5,8 @@ import { ApiError } from '../../shared/errors.ts';
 import { holdOf } from '../../shared/money/hold.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { isAhead } from '../../shared/redis/script.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -173,11 +174,10 @@ function levelsOf({ rpm, tpm }: Caller, rates: (string | null | undefined)[], no
   return [rpm, tpm].map((limit, index) => {
     const [used, at] = (rates[index] ?? '0 0').split(' ').map(Number) as [number, number];
     if (limit === undefined) return undefined;
-    const isAhead = at > now + maxAheadMs;
     return {
       limit,
       what: index === 0 ? ('requests' as const) : ('tokens' as const),
-      level: isAhead ? 0 : Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
+      level: isAhead(at, now) ? 0 : Math.max(0, Math.min(used, 2 * limit) - (Math.max(0, now - at) * limit) / 60_000),
     };
   });
 }

@@ -2,8 +2,6 @@ import type { RedisClient } from './redis.ts';
 
 /** How often the clocks are compared. Two clocks of ordinary machines drift apart by less than 0.1 ms in that time. */
 const intervalMs = 1000;
-/** A noted time that is further ahead of Redis's clock was noted while that was ahead, and is no longer true; as in is-ahead.lua. */
-export const maxAheadMs = 60_000;
 
 /**
  * The time by Redis's clock, estimated without asking. Times that several processes compare (deadlines, latest moments for an

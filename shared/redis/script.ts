@@ -14,6 +14,13 @@ export const refusalScript = new URL('./refusal.lua', import.meta.url);
 
 /** The script fragment that tells a time noted by a clock that was ahead. */
 export const isAheadScript = new URL('./is-ahead.lua', import.meta.url);
+/** How far (ms) a noted time may be ahead of now: clocks of a Redis and its replica differ. */
+export const maxAheadMs = 60_000;
+
+/** Whether a time in ms, noted earlier by Redis's clock, is ahead of its present one: the same as is-ahead.lua. */
+export function isAhead(time: number, now: number): boolean {
+  return time > now + maxAheadMs;
+}
 
 /**
  * Loads a `.lua` file: `loadScript(new URL('../jobs/begin.lua', import.meta.url))`. ioredis sends its hash, and its text only

@@ -1,8 +1,8 @@
 import type { CapacityLimits } from '../../shared/config/vendor-settings.ts';
 import { vendorLimitsKey, workerKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
-import { isAheadScript, loadScript } from '../../shared/redis/script.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { isAhead, isAheadScript, loadScript } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { RepeatedRead } from '../../shared/runtime/repeated-read.ts';
 import type { ToldLimits } from '../http/told-limits.ts';
@@ -16,7 +16,7 @@ const rememberMs = 1_800_000;
 /** Keys and models that are remembered: names of open vendors' models come from callers. */
 const maxKnown = 1000;
 /** How a limit grows each minute without a refusal, up to what the vendor has told; as in learn-limit.lua. */
-const increase = 1.25;
+export const increase = 1.25;
 
 /** A vendor's key and the model that it is used for. */
 export interface LimitedKey {
@@ -146,7 +146,7 @@ export class LearnedLimits {
     if (!Number.isFinite(until) || !Number.isFinite(at)) return;
     const local = performance.now() + (until as number) - this.#clock.now();
     const now = this.#clock.now();
-    if ((at as number) > now + maxAheadMs) return;
+    if (isAhead(at as number, now)) return;
     if (local < performance.now() && (at as number) + rememberMs < now) return;
     this.#known.set(name, { until: local, rpm, tpm, at: at as number, promised });
   }

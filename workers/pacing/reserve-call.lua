@@ -55,7 +55,7 @@ local function look(name, rpm, tpm, parallel, used)
     local calls = root .. 'calls:' .. name
     redis.call('ZREMRANGEBYSCORE', calls, '-inf', formatted(now))
     -- No lease ends as late, but one that was noted by a clock ahead.
-    redis.call('ZREMRANGEBYSCORE', calls, '(' .. formatted(now + ahead + lease + maxAhead), '+inf')
+    redis.call('ZREMRANGEBYSCORE', calls, '(' .. formatted(now + ahead + lease + maxAheadMs), '+inf')
     local running = redis.call('ZCARD', calls)
     scope.calls, scope.isFull = calls, running >= parallel
     -- Half of what may run is nobody's until it is used: who asks for one call must find it.

@@ -1,6 +1,7 @@
 import { vendorHealthKey } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
-import { maxAheadMs, type RedisClock } from '../../shared/redis/redis-clock.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
+import { isAhead } from '../../shared/redis/script.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { RepeatedRead } from '../../shared/runtime/repeated-read.ts';
 
@@ -132,5 +133,5 @@ export class SharedHealth {
 
 /** Whether a pause was noted while Redis's clock was ahead: none is that long. */
 function isNotedAhead(until: number, now: number): boolean {
-  return until > now + maxPauseMs + maxAheadMs;
+  return isAhead(until, now + maxPauseMs);
 }

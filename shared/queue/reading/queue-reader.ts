@@ -72,7 +72,7 @@ export function sumOfLines(
 }
 
 /** Ends the name of an account's line of low priority, in which each job weighs as much as so many others; as in lines.lua. */
-const [lowEnding, lowWeight] = [' low', 16];
+export const [lowEnding, lowWeight] = [' low', 16];
 
 /**
  * How many jobs of fair lines precede a new one of an account: its own, and of each other line as many and one, or of those of low
