@@ -5,6 +5,14 @@ export interface Refusals {
   readonly messages: readonly RegExp[];
 }
 
+/** Whether a vendor's error tells one of these. */
+export function tellsOf(
+  { code, message }: { readonly code: string | null; readonly message: string | null },
+  { codes, messages }: Refusals,
+): boolean {
+  return codes.has(code) || (message !== null && messages.some((pattern) => pattern.test(message)));
+}
+
 /** An account at the vendor without credit, over its limit of spending, or closed. */
 export const quotaRefusals: Refusals = {
   codes: new Set([

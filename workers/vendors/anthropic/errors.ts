@@ -2,7 +2,8 @@ import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
-import { overLimit, readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
+import { overLimit, vendorError } from '../vendor-error.ts';
 
 /** Anthropic's types of errors and their statuses (https://docs.anthropic.com/en/api/errors). */
 const statuses: Readonly<Record<string, number>> = {

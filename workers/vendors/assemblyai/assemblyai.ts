@@ -1,6 +1,7 @@
 import { createHttpClient } from '../../http/http-client.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
 import type { Offering } from '../vendor.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 import { assemblyAiTranscriptions } from './transcriptions.ts';
 

@@ -1,6 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { readVendorError } from '../support/read-vendor-error.ts';
 import { type Transcript, type TranscriptSegment, transcriptAnswer } from '../support/transcript-answer.ts';
 import {
   needsSegments,
@@ -9,7 +10,6 @@ import {
 } from '../support/transcription-request.ts';
 import { awaitTask, beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
-import { readVendorError } from '../vendor-error.ts';
 import { composeTranscript } from './request.ts';
 
 /** A transcript's error message if the audio is at fault (https://www.assemblyai.com/docs/guides/common_errors_and_solutions). */

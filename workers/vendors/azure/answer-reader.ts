@@ -2,8 +2,9 @@ import type { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { OpenAiAnswerReader } from '../openai/answer-reader.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
+import { readRetryAfter, readVendorError, type VendorErrorDetails } from '../support/read-vendor-error.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';
-import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 
 /** Error codes of the content filters, for chats and images. */
 const refusals = /^(content_?filter|content_policy_violation|moderation_blocked|ResponsibleAIPolicyViolation)$/i;

@@ -1,7 +1,8 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject } from '../support/json-object.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 
 /**
  * Statuses by the names of errors (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, "Errors",

@@ -1,7 +1,8 @@
 import { createHttpClient } from '../../http/http-client.ts';
 import { isObject } from '../support/json-object.ts';
+import { readRetryAfter, readVendorError, type VendorErrorDetails } from '../support/read-vendor-error.ts';
 import type { Offering } from '../vendor.ts';
-import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 import { deepgramSpeech } from './speech.ts';
 import { deepgramTranscriptions } from './transcriptions.ts';

@@ -1,7 +1,8 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClientOptions } from '../../http/exchange.ts';
 import { parseObject } from '../support/json-object.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 
 /** The failure of a request itself, which its result is then: it is the same at each try. */
 export class FailedRequestError extends ApiError {

@@ -2,7 +2,8 @@ import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
-import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+import { readRetryAfter, readVendorError, type VendorErrorDetails } from '../support/read-vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 
 /** The error fields that Gemini sends in addition to the HTTP status. */
 interface GeminiErrorDetails extends VendorErrorDetails {

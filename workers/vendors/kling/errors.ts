@@ -1,8 +1,9 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { isObject } from '../support/json-object.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 
 /**
  * HTTP statuses of Kling's service codes (https://app.klingai.com/global/dev/document-api/apiReference/commonInfo, "Error Code").

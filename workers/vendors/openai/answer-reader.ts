@@ -1,7 +1,8 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
+import { readVendorError, type VendorErrorDetails } from '../support/read-vendor-error.ts';
 import type { VendorAnswer } from '../vendor.ts';
-import { readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 import { type AnswerShape, isReportedError, removeIdentity, shapeUsage } from './shape.ts';
 
 /** Parses JSON of one vendor, checked as far as the gateway relies on it. */

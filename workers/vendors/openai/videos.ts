@@ -7,10 +7,10 @@ import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
+import type { VendorErrorDetails } from '../support/read-vendor-error.ts';
 import { refuseText } from '../support/refuse-text.ts';
 import { isLength } from '../support/transcript-answer.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
-import type { VendorErrorDetails } from '../vendor-error.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 
 /** Maximum size of a stored video file, in bytes. */

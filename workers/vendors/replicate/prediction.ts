@@ -1,9 +1,9 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import type { JsonObject } from '../support/json-object.ts';
+import { readVendorError } from '../support/read-vendor-error.ts';
 import { beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
-import { readVendorError } from '../vendor-error.ts';
 
 const unknownPrediction = "The model's vendor does not know the prediction.";
 

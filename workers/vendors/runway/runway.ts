@@ -1,9 +1,9 @@
 import { createHttpClient } from '../../http/http-client.ts';
 import { creditErrors } from '../support/credit-errors.ts';
 import { isObject } from '../support/json-object.ts';
+import { readVendorError, type VendorErrorDetails } from '../support/read-vendor-error.ts';
 import { createFilmDownloader } from '../support/video-request.ts';
 import type { Offering } from '../vendor.ts';
-import { readVendorError, type VendorErrorDetails } from '../vendor-error.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 import { runwayVideos } from './videos.ts';
 

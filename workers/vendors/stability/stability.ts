@@ -3,9 +3,10 @@ import { createCallerDownloader } from '../../http/download.ts';
 import type { HttpHeaders } from '../../http/exchange.ts';
 import { createHttpClient } from '../../http/http-client.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
+import { readRetryAfter, readVendorError } from '../support/read-vendor-error.ts';
 import { contentRefused } from '../support/vendor-task-calls.ts';
 import type { Offering } from '../vendor.ts';
-import { readRetryAfter, readVendorError, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
 import type { VendorOptions } from '../vendor-options.ts';
 import { stabilityImages } from './images.ts';
 

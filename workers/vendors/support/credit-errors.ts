@@ -1,5 +1,6 @@
 import type { HttpClientOptions } from '../../http/exchange.ts';
-import { readRetryAfter, readVendorError, type VendorErrorDetails, vendorError } from '../vendor-error.ts';
+import { vendorError } from '../vendor-error.ts';
+import { readRetryAfter, readVendorError, type VendorErrorDetails } from './read-vendor-error.ts';
 
 /** Vendors' messages, with status 400, for an account without credits: no caller can fix that, but another vendor may serve. */
 const unpaid = /(insufficient|not enough|not have enough) credits/i;
