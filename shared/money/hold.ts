@@ -245,11 +245,6 @@ function tierOf(above: number | undefined, prices: TokenPrices): HighestPrices['
   };
 }
 
-/** The amount of a hold for this many output tokens per choice, in nano-dollars. */
-export function amountOf({ fixed, outputPrice }: Pick<Hold, 'fixed' | 'outputPrice'>, outputTokens: number): number {
-  return safe(BigInt(fixed) + thousandth(BigInt(outputPrice) * BigInt(outputTokens)));
-}
-
 /** Reasoning of one choice that the limit of output does not count. Nothing is generated where that is 0. */
 function reasoningTokens({ reasoning }: HighestPrices, { outputTokens, reasoningTokens: limit }: RequestFacts): number {
   const { unlimited, limited } = reasoning;

@@ -15,7 +15,7 @@ import type { Parse, ParsedRequest } from '../../../../api/pipeline/parsed-reque
 import { requestBytes, textOf } from '../../../../api/pipeline/request-text.ts';
 import type { Capability } from '../../../../shared/capabilities/capability.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
+import { highestCostOf, holdOf } from '../../../../shared/money/hold.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
 
 const runs = process.env.SLUICE_SOAK === undefined ? 2000 : 100_000;
@@ -241,7 +241,7 @@ function held({ capability }: HeldEndpoint, request: ParsedRequest): number {
   const large = { ...request, request: requestBytes([Buffer.from(textOf(request.request))]) };
   assert.deepEqual(requestFacts(large), facts);
   const hold = holdOf([model], facts);
-  return amountOf(hold, hold.outputTokens);
+  return highestCostOf(hold);
 }
 
 describe('the hold of a request', () => {

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { costOf, type Prices, searchContextSizes } from '../../../../shared/money/cost.ts';
-import { amountOf, holdOf } from '../../../../shared/money/hold.ts';
+import { type Hold, highestCostOf, holdOf } from '../../../../shared/money/hold.ts';
 import { tiersToCharge } from '../../../../shared/money/service-tier.ts';
 import { madeUpModel } from '../../../support/routed-model.ts';
+
+/** The hold of so many output tokens per choice: as many as `admit` lowers a request to. */
+const amountOf = (hold: Hold, outputTokens: number): number => highestCostOf({ ...hold, outputTokens });
 
 const cheap = madeUpModel({
   ...{ id: 'cheap', capability: 'chat', maxOutputTokens: 100 },
