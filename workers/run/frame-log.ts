@@ -1,6 +1,17 @@
-import { type AppendVerdict, appendTo, isBlobLine, type Journaling } from '../../shared/jobs/append.ts';
+import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
+import {
+  type AppendVerdict,
+  appendTo,
+  type FrameType,
+  frameLine,
+  isBlobLine,
+  type Journaling,
+  oneLine,
+} from '../../shared/jobs/append.ts';
 import { maxUnlogged } from '../../shared/jobs/journal/write-journal.ts';
+import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { AnswerBody } from '../vendors/vendor.ts';
 import type { AnswerJournal, Lacking } from './answer-journal.ts';
 
 /** The job whose log it is. */
@@ -177,4 +188,49 @@ export class FrameLog {
     this.#readers = isKnown ? journaling.readers : [];
     this.#journalName = isKnown ? name : '';
   }
+}
+
+/** Where frames over 64 KiB are put. */
+export type FrameBlobs = Pick<AccountBlobs, 'put'>;
+
+/** A line of the log; a promise while its frame is put into a file, which fails if that does. */
+export type FrameLine = string | Promise<string>;
+
+/** The line of a frame. */
+export function lineOf(blobs: FrameBlobs, type: FrameType, text: string): FrameLine {
+  if (text.length <= inlineLimit) return frameLine(type, text);
+  const whole = oneLine(text);
+  const line = putLine(blobs, type, whole, Buffer.byteLength(whole));
+  // The writer of the line handles a failure. Until then, or if the line is never written, it must not count as unhandled.
+  line.catch(() => undefined);
+  return line;
+}
+
+/** The line of the end of an answer. */
+export function endLineOf(blobs: FrameBlobs, body: AnswerBody): FrameLine {
+  if (typeof body === 'string') return lineOf(blobs, 'end', body);
+  const bytes = sizeOf(body);
+  return bytes <= inlineLimit
+    ? lineOf(blobs, 'end', Buffer.concat(body).toString())
+    : putLine(blobs, 'end', body, bytes);
+}
+
+async function putLine(blobs: FrameBlobs, type: FrameType, content: AnswerBody, bytes: number): Promise<string> {
+  const blob = await blobs.put(content);
+  return frameLine(type, JSON.stringify({ blob, bytes }), true);
+}
+
+/** Characters or bytes of a body. */
+export function sizeOf(body: AnswerBody): number {
+  return typeof body === 'string' ? body.length : body.reduce((length, part) => length + part.length, 0);
+}
+
+/** Whether a line's frame is put into a file. */
+export function isInFile(line: FrameLine): boolean {
+  return typeof line !== 'string';
+}
+
+/** Most batches hold no blob, and then nothing is awaited. */
+export function resolveLines(lines: FrameLine[]): string[] | Promise<string[]> {
+  return lines.some(isInFile) ? Promise.all(lines) : (lines as string[]);
 }

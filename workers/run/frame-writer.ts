@@ -1,11 +1,22 @@
-import type { AccountBlobs } from '../../shared/blobs/blobs.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/fairness/account-bandwidth.ts';
-import { errorLine, type FrameType, frameLine, maxFrames, type Ownership, oneLine } from '../../shared/jobs/append.ts';
+import { errorLine, type FrameType, maxFrames, type Ownership } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
-import { FrameLog, type FrameLogOptions, type UnloggedLines, type WriteVerdict } from './frame-log.ts';
+import {
+  endLineOf,
+  type FrameBlobs,
+  type FrameLine,
+  FrameLog,
+  type FrameLogOptions,
+  isInFile,
+  lineOf,
+  resolveLines,
+  sizeOf,
+  type UnloggedLines,
+  type WriteVerdict,
+} from './frame-log.ts';
 
 /**
  * Batch window for frames after the first: one batch per job and tick, not per token. All writers of a process share its ticks, so
@@ -36,7 +47,7 @@ export interface LastFrames {
 /** The job whose frames are written, and callbacks about their outcome. */
 export interface FrameWriterOptions extends FrameLogOptions {
   /** Takes frames over 64 KiB, as the job's account's. */
-  readonly blobs: Pick<AccountBlobs, 'put'>;
+  readonly blobs: FrameBlobs;
   /** What the job's account may take of this worker. */
   readonly bandwidth: Pick<AccountBandwidth, 'accounts' | 'take'>;
   readonly account: string;
@@ -63,7 +74,7 @@ export class FrameWriter implements FrameSink, Lacking {
   served = '';
   readonly #options: FrameWriterOptions;
   readonly #log: FrameLog;
-  #lines: (string | Promise<string>)[] = [];
+  #lines: FrameLine[] = [];
   #pendingSize = 0;
   /** Of large frames, which few streams have. */
   #pace: AccountPace | undefined;
@@ -166,7 +177,7 @@ export class FrameWriter implements FrameSink, Lacking {
    */
   endWith(body: AnswerBody): Promise<LastFrames | undefined> {
     this.frames++;
-    return this.#last(() => this.#endLine(body));
+    return this.#last(() => endLineOf(this.#options.blobs, body));
   }
 
   /** The same for an error, which replaces frames that could not be written. */
@@ -192,7 +203,7 @@ export class FrameWriter implements FrameSink, Lacking {
     this.#log.leave(hasEnded);
   }
 
-  async #last(terminal: () => string | Promise<string>): Promise<LastFrames | undefined> {
+  async #last(terminal: () => FrameLine): Promise<LastFrames | undefined> {
     if (this.#failure !== undefined) return undefined;
     try {
       const { lines: unlogged, ...place } = this.#log.unlogged();
@@ -206,37 +217,13 @@ export class FrameWriter implements FrameSink, Lacking {
 
   #add(type: FrameType, text: string): void {
     this.frames++;
-    this.#lines.push(this.#line(type, text));
+    this.#lines.push(lineOf(this.#options.blobs, type, text));
     this.#pendingSize += text.length;
     const { bandwidth, account } = this.#options;
     if (text.length > freeCharacters) {
       this.#pace ??= new AccountPace(bandwidth, account);
       this.#pace.take(text.length);
     } else bandwidth.accounts.see(account);
-  }
-
-  #line(type: FrameType, text: string): string | Promise<string> {
-    if (text.length <= inlineLimit) return frameLine(type, text);
-    const line = this.#blobLine(type, text);
-    // The writer of the line handles a failure. Until then, or if the line is never written, it must not count as unhandled.
-    line.catch(() => undefined);
-    return line;
-  }
-
-  #endLine(body: AnswerBody): string | Promise<string> {
-    if (typeof body === 'string') return this.#line('end', body);
-    const bytes = sizeOf(body);
-    return bytes <= inlineLimit ? this.#line('end', Buffer.concat(body).toString()) : this.#putLine('end', body, bytes);
-  }
-
-  #blobLine(type: FrameType, text: string): Promise<string> {
-    const line = oneLine(text);
-    return this.#putLine(type, line, Buffer.byteLength(line));
-  }
-
-  async #putLine(type: FrameType, line: AnswerBody, bytes: number): Promise<string> {
-    const blob = await this.#options.blobs.put(line);
-    return frameLine(type, JSON.stringify({ blob, bytes }), true);
   }
 
   get #hasUnlogged(): boolean {
@@ -321,14 +308,6 @@ export class FrameWriter implements FrameSink, Lacking {
   }
 }
 
-function isInFile(line: string | Promise<string>): boolean {
-  return typeof line !== 'string';
-}
-
-function sizeOf(body: AnswerBody): number {
-  return typeof body === 'string' ? body.length : body.reduce((length, part) => length + part.length, 0);
-}
-
 /** The error for an answer with lost frames. */
 function lostFrames(hasDelta: boolean, cause?: unknown): ApiError {
   const message = 'The answer broke off: a part of it could not be stored.';
@@ -337,9 +316,4 @@ function lostFrames(hasDelta: boolean, cause?: unknown): ApiError {
 
 function tooLong(): ApiError {
   return new ApiError('server_error', 'The answer is too long to be relayed.');
-}
-
-/** Most batches hold no blob, and then nothing is awaited. */
-function resolveLines(lines: (string | Promise<string>)[]): string[] | Promise<string[]> {
-  return lines.some(isInFile) ? Promise.all(lines) : (lines as string[]);
 }
