@@ -1,6 +1,6 @@
 /** Sources of a vendor's chat models. */
 export interface ChatVendor {
-  /** Its name in routes (shared/catalogue/vendors.ts). */
+  /** Its name in routes (shared/vendors/vendors.ts). */
   readonly vendor: string;
   /** Its name in pi-ai; undefined: models.dev describes its models. */
   readonly piAi?: string;
