@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import Libsql from 'libsql';
 import { ConfigError } from '../shared/config/config.ts';
+import { codeOf } from '../shared/runtime/error-code.ts';
 
 /**
  * Keeps builds from replacing this process's build until it ends: a restarted child must find the same build. Any number of
@@ -23,7 +24,7 @@ export function holdBuild(lockFile: string): void {
     process.once('exit', () => lock.close());
   } catch (error) {
     lock.close();
-    if (!String((error as { code?: unknown }).code).startsWith('SQLITE_BUSY')) return;
+    if (!codeOf(error)?.startsWith('SQLITE_BUSY')) return;
     throw new ConfigError('Sluice is being built in this folder: start it when that is done.');
   }
 }

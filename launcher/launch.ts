@@ -8,6 +8,7 @@ import { refuseOwnVendors } from '../shared/config/vendor-settings.ts';
 import { type Database, ensureDataDir, openDatabase } from '../shared/database/database.ts';
 import { connectRedis } from '../shared/redis/redis.ts';
 import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
+import { codeOf } from '../shared/runtime/error-code.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { tightenDataDir } from '../shared/runtime/private-files.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
@@ -268,7 +269,7 @@ async function checkPort({ host, port }: Pick<Config, 'host' | 'port'>, setting 
   try {
     await once(server, 'listening');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     if (code === 'EADDRINUSE') {
       throw new ConfigError(`Port ${port} on ${host} is in use: stop what uses it, or set ${setting} to another one.`);
     }

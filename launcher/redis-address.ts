@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unusableFile } from '../shared/config/start-failure.ts';
+import { codeOf } from '../shared/runtime/error-code.ts';
 
 /** The address of a data folder's embedded Redis, for `npm run keys` and for the next start. */
 export interface RedisAddress {
@@ -34,12 +35,7 @@ export function readRedisAddress(dataDir: string): RedisAddress | undefined {
     return { url, pid };
   } catch (error) {
     // EPERM: the process belongs to another user, so the process id was reused.
-    if (
-      error instanceof SyntaxError ||
-      ['ENOENT', 'ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')
-    ) {
-      return undefined;
-    }
+    if (error instanceof SyntaxError || ['ENOENT', 'ESRCH', 'EPERM'].includes(codeOf(error) ?? '')) return undefined;
     throw unusableFile(fileOf(dataDir), error);
   }
 }

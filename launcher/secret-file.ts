@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { unusableFile } from '../shared/config/start-failure.ts';
+import { codeOf } from '../shared/runtime/error-code.ts';
 
 /**
  * The secret in a file; if missing, creates a secret and the file, readable by its owner only.
@@ -27,7 +28,7 @@ export async function readSecretFile(file: string): Promise<string | undefined> 
   try {
     return (await readFile(file, 'utf8')).trim() || undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (codeOf(error) === 'ENOENT') return undefined;
     throw unusableFile(file, error);
   }
 }

@@ -1,6 +1,7 @@
 import { PostgresAdapter, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
 import { readOnlyCode } from '../../shared/database/database-error.ts';
+import { codeOf } from '../../shared/runtime/error-code.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
 /** Health checks wait no longer: those who ask have timeouts of a second. */
@@ -35,7 +36,7 @@ export class DatabaseHealth {
       await question.execute(this.#db);
       return 'ok';
     } catch (error) {
-      return (error as { code?: unknown }).code === readOnlyCode ? 'read-only' : 'unavailable';
+      return codeOf(error) === readOnlyCode ? 'read-only' : 'unavailable';
     }
   }
 }

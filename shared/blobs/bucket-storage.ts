@@ -14,7 +14,7 @@ import {
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
 import { ConfigError } from '../config/config.ts';
-import { fileReason } from '../config/start-failure.ts';
+import { unusableFile } from '../config/start-failure.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import type { BucketSettings } from './bucket-settings.ts';
 import { writeNewFile } from './write-new-file.ts';
@@ -86,9 +86,7 @@ export class BucketStorage implements BlobStorage {
     try {
       await mkdir(spoolFolder, { recursive: true });
     } catch (error) {
-      throw new ConfigError(
-        `The data folder ${dataDir} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`,
-      );
+      throw unusableFile(`The data folder ${dataDir}`, error);
     }
     const storage = new BucketStorage(settings, spoolFolder);
     try {

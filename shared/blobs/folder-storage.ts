@@ -4,8 +4,8 @@ import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, unli
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { ConfigError } from '../config/config.ts';
-import { fileReason } from '../config/start-failure.ts';
+import { unusableFile } from '../config/start-failure.ts';
+import { codeOf } from '../runtime/error-code.ts';
 import { type BlobStorage, BlobStorageError, type ByteRange, MissingBlobError } from './blob-storage.ts';
 import { writeNewFile } from './write-new-file.ts';
 
@@ -37,9 +37,7 @@ export class FolderStorage implements BlobStorage {
       await access(folder, constants.W_OK);
       return new FolderStorage(folder, await readIdentity(folder));
     } catch (error) {
-      throw new ConfigError(
-        `The data folder ${dataDir} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`,
-      );
+      throw unusableFile(`The data folder ${dataDir}`, error);
     }
   }
 
@@ -172,7 +170,7 @@ async function readIdentity(folder: string): Promise<string> {
     // A link is created atomically, and never replaces an existing one.
     await link(draft, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   } finally {
     await rm(draft);
   }
@@ -183,6 +181,6 @@ async function orMissing<T>(opened: Promise<T>): Promise<T> {
   try {
     return await opened;
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new MissingBlobError() : new BlobStorageError(error);
+    throw codeOf(error) === 'ENOENT' ? new MissingBlobError() : new BlobStorageError(error);
   }
 }

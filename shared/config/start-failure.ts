@@ -1,3 +1,4 @@
+import { codeOf } from '../runtime/error-code.ts';
 import { ConfigError } from './config-error.ts';
 
 const reasons: Readonly<Record<string, string>> = {
@@ -14,8 +15,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Why a file or folder cannot be used, as a part of a sentence. */
-export function fileReason({ code = '', message }: NodeJS.ErrnoException): string {
-  return reasons[code] ?? message;
+export function fileReason(error: unknown): string {
+  return reasons[codeOf(error) ?? ''] ?? (error instanceof Error ? error.message : String(error));
 }
 
 /** An error of SQLite, from this thread or another. */
@@ -38,7 +39,7 @@ export function sqliteReason({ code, message }: SqliteFailure): string {
 
 /** The error for a file or folder that cannot be used; those of reading and writing do not name it themselves. */
 export function unusableFile(path: string, error: unknown): ConfigError {
-  return new ConfigError(`${path} cannot be used: ${fileReason(error as NodeJS.ErrnoException)}.`, { cause: error });
+  return new ConfigError(`${path} cannot be used: ${fileReason(error)}.`, { cause: error });
 }
 
 /** What a program that cannot start or go on prints: a sentence if the operator can do something about it, else where it failed. */

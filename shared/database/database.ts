@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { Kysely, sql } from 'kysely';
 import { type Config, ConfigError } from '../config/config.ts';
 import { fileReason, type SqliteFailure, sqliteReason } from '../config/start-failure.ts';
+import { codeOf } from '../runtime/error-code.ts';
 import { DatabaseActivity } from './database-activity.ts';
 import { isDatabaseUnreachable } from './database-error.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
@@ -131,7 +132,7 @@ export async function ensureDataDir(dataDir: string): Promise<void> {
     // Only writing shows whether it is allowed: root passes every permission check.
     await rmdir(await mkdtemp(join(dataDir, '.probe-')));
   } catch (error) {
-    const reason = fileReason(error as NodeJS.ErrnoException);
+    const reason = fileReason(error);
     throw new ConfigError(`The data folder ${dataDir} cannot be used: ${reason} (set SLUICE_DATA_DIR to another one).`);
   }
 }
@@ -141,7 +142,7 @@ async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     if (code === 'EEXIST') return;
     if (code !== 'ENOENT' || dirname(path) === path) throw error;
     await makeFolder(dirname(path));

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import { codeOf } from '../runtime/error-code.ts';
 import {
   type Migration,
   missingMigrations,
@@ -147,7 +148,7 @@ async function untilUnlocked(client: pg.Client, statements: () => Promise<void>)
       await client.query('commit');
       return;
     } catch (error) {
-      if ((error as { code?: unknown }).code !== lockNotAvailable || Date.now() > giveUpAt) throw error;
+      if (codeOf(error) !== lockNotAvailable || Date.now() > giveUpAt) throw error;
       await client.query('rollback');
       await delay(yieldMs * (0.5 + Math.random()));
     }

@@ -9,6 +9,7 @@ import {
 } from 'kysely';
 import pg from 'pg';
 import { optionsOf } from '../config/database-settings.ts';
+import { codeOf } from '../runtime/error-code.ts';
 import type { DatabaseActivity } from './database-activity.ts';
 import { storableParameter } from './storable-parameter.ts';
 
@@ -79,7 +80,7 @@ function requireTlsFiles(url: string): void {
     try {
       accessSync(file, constants.R_OK);
     } catch (error) {
-      throw new Error(`the file ${file} of its ${name} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+      throw new Error(`the file ${file} of its ${name} cannot be read (${codeOf(error)})`);
     }
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Config, ConfigError } from '../config/config.ts';
 import { unusableFile } from '../config/start-failure.ts';
 import { ApiError } from '../errors.ts';
+import { codeOf } from '../runtime/error-code.ts';
 import type { Database } from './database.ts';
 
 /** Purposes of the gateway's signing secrets. */
@@ -70,7 +71,7 @@ async function moveToFile(db: Database, name: SecretName, file: string): Promise
     // A link is created atomically: if several processes start at once, the first one's secret counts.
     await link(draft, file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusableFile(file, error);
+    if (codeOf(error) !== 'EEXIST') throw unusableFile(file, error);
   } finally {
     await rm(draft, { force: true });
   }
@@ -86,7 +87,7 @@ async function readSecretFile(file: string): Promise<Buffer | undefined> {
     if (secret.length < 32) throw new ConfigError(`${file} is not a secret: remove it, and a new one is made.`);
     return secret;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (codeOf(error) === 'ENOENT') return undefined;
     throw error instanceof ConfigError ? error : unusableFile(file, error);
   }
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import Libsql from 'libsql';
+import { codeOf } from '../runtime/error-code.ts';
 import {
   emptySchema,
   type Migration,
@@ -75,8 +76,7 @@ function setWriteAheadLog(file: Libsql.Database): void {
       file.pragma('journal_mode = WAL');
       return;
     } catch (error) {
-      const code = (error as { code?: unknown }).code;
-      if (typeof code !== 'string' || !code.startsWith('SQLITE_BUSY') || Date.now() > giveUpAt) throw error;
+      if (!codeOf(error)?.startsWith('SQLITE_BUSY') || Date.now() > giveUpAt) throw error;
       Atomics.wait(pause, 0, 0, 20);
     }
   }

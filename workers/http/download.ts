@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
+import { codeOf } from '../../shared/runtime/error-code.ts';
 import { abortError } from './aborted.ts';
 import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
@@ -275,6 +276,7 @@ function vendorFileError(cause: Error): ApiError {
 /** Why a download failed, for the operator. It never includes the link: a signed link is a key. */
 function causeOf(thrown: unknown, signal: AbortSignal): Error {
   if (thrown instanceof RefusedLinkError) return thrown;
-  const { code = 'unknown' } = thrown as NodeJS.ErrnoException;
-  return new Error(`the link could not be followed (${signal.aborted ? 'it took too long' : code})`);
+  return new Error(
+    `the link could not be followed (${signal.aborted ? 'it took too long' : (codeOf(thrown) ?? 'unknown')})`,
+  );
 }

@@ -1,3 +1,4 @@
+import { codeOf } from '../../shared/runtime/error-code.ts';
 import { inTrace } from '../../shared/tracing/trace-context.ts';
 import type { OpenSpan, Tracer } from '../../shared/tracing/tracer.ts';
 import type { RouteTarget } from '../routing/route-plan.ts';
@@ -68,7 +69,7 @@ export class RunTrace implements RunSpans {
       span.end();
       return answer;
     } catch (error) {
-      span.end({ error: codeOf(error) });
+      span.end({ error: codeOf(error) ?? 'other' });
       throw error;
     }
   }
@@ -81,9 +82,4 @@ export class RunTrace implements RunSpans {
       error: end?.errorCode,
     });
   }
-}
-
-function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | undefined)?.code;
-  return typeof code === 'string' ? code : 'other';
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, stat, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { codeOf } from '../../../shared/runtime/error-code.ts';
 import type { Logger } from '../../../shared/runtime/log.ts';
 
 /** `<ms since 1970>-<random>.<records>.jsonl`: sorted by name, files are in order of creation. */
@@ -118,7 +119,7 @@ export class Spool {
         const text = await readFile(path, 'utf8');
         return { name, lines: text.split('\n').filter(Boolean), remove: () => this.#remove(name) };
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+        if (codeOf(error) !== 'ENOENT') throw error;
         // Another process on the same folder has written its lines.
         this.#files = this.#files.filter((file) => file.name !== name);
       }
@@ -156,7 +157,7 @@ async function readName(folder: string): Promise<string> {
       await file.close();
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
     return (await readFile(path, 'utf8')) || 'unnamed';
   }
 }

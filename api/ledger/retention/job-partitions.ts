@@ -1,6 +1,7 @@
 import { type Kysely, PostgresAdapter, sql } from 'kysely';
 import type { Database } from '../../../shared/database/database.ts';
 import type { Tables } from '../../../shared/database/tables.ts';
+import { codeOf } from '../../../shared/runtime/error-code.ts';
 import { dayMs } from '../usage/usage-hours.ts';
 import { firstIdAt } from '../usage/usage-report.ts';
 import { type ExportedPage, rowsOf } from './export-jobs.ts';
@@ -186,7 +187,7 @@ async function untilUnlocked<Result>(
         return await change(transaction);
       });
     } catch (error) {
-      if (!passing.has((error as { code?: unknown }).code) || tries >= maxTries) throw error;
+      if (!passing.has(codeOf(error)) || tries >= maxTries) throw error;
       await new Promise((resolve) => setTimeout(resolve, lockMs * (0.5 + Math.random())));
     }
   }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import { codeOf } from '../../runtime/error-code.ts';
 import { ConfigError } from '../config-error.ts';
 import type { Mistake } from './mistake.ts';
 
@@ -131,8 +132,9 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigError(`The setting SLUICE_CONFIG cannot be used: the file ${file} cannot be read (${code}).`);
+    throw new ConfigError(
+      `The setting SLUICE_CONFIG cannot be used: the file ${file} cannot be read (${codeOf(error)}).`,
+    );
   }
 }
 
