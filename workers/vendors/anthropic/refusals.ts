@@ -2,7 +2,7 @@ import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-j
 import { ApiError } from '../../../shared/errors.ts';
 import { requestText } from '../request-body.ts';
 import { isObject } from '../support/json-object.ts';
-import { withUserAtEnd } from '../support/user-at-end.ts';
+import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall } from '../vendor.ts';
 
 /**

@@ -5,7 +5,7 @@ import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestInPlace } from '../support/delta-stream.ts';
 import type { JsonObject } from '../support/json-object.ts';
-import { withUserAtEnd } from '../support/user-at-end.ts';
+import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';

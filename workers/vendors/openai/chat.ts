@@ -3,7 +3,7 @@ import type { ChatDeviations } from '../../../shared/vendors/vendor-description.
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestText, wantsOneCall } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
-import { withUserAtEnd } from '../support/user-at-end.ts';
+import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';

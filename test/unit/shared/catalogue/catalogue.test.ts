@@ -119,10 +119,11 @@ describe('the catalogue', () => {
     const catalogue = createCatalogue({ vendors: everyVendor });
     const unknown = Array.from({ length: 50 }, (_, index) => `claude-sonnet-${index}-preview`);
     for (const id of unknown) catalogue.nearest(id);
-    const start = performance.now();
+    // Its own time: the machine may be busy.
+    const before = process.cpuUsage();
     for (const id of unknown) catalogue.nearest(id);
-    const each = (performance.now() - start) / unknown.length;
-    assert.ok(each < 10, `${each} ms`);
+    const { user } = process.cpuUsage(before);
+    assert.ok(user < unknown.length * 10_000, `${user} µs`);
   });
 });
 

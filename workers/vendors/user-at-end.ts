@@ -1,8 +1,8 @@
-import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
-import { ApiError } from '../../../shared/errors.ts';
-import { requestText } from '../request-body.ts';
-import type { VendorCall } from '../vendor.ts';
-import { isObject, type JsonObject } from './json-object.ts';
+import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { requestText } from './request-body.ts';
+import { isObject, type JsonObject } from './support/json-object.ts';
+import type { VendorCall } from './vendor.ts';
 
 /**
  * The words by which vendors refuse a conversation that ends with the model's own answer: Claude from 4.6 on, and older ones while
