@@ -13,7 +13,8 @@ export interface AnswerHolder {
 }
 
 /**
- * What the answers that are read as a whole take of this process's memory, while they come in and as long as their jobs hold them.
+ * What the answers that are read as a whole, and unfinished events of streams, take of this process's memory, while they come in and as
+ * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
  * room: so there is always one that ends.
  */
@@ -44,12 +45,12 @@ export class AnswerMemory {
     this.#resume();
   }
 
-  /** Counts bytes that have come. False if the answer must wait. */
+  /** Counts bytes that have come, or are kept no longer. False if the answer must wait. */
   add(answer: LongAnswer, bytes: number): boolean {
     this.#total += bytes;
-    answer.isWaiting = !this.#mayGrow(answer);
+    answer.isWaiting = bytes > 0 && !this.#mayGrow(answer);
     // What its job holds will not be released before it, so that another one may have to go on.
-    if (answer.isWaiting) this.#resume();
+    if (answer.isWaiting || bytes < 0) this.#resume();
     return !answer.isWaiting;
   }
 
@@ -101,7 +102,7 @@ export class LongAnswer {
     this.resume = resume;
   }
 
-  /** So many bytes of it have come. False if it must wait until it is resumed. */
+  /** So many bytes of it are kept now. False if it must wait until it is resumed. */
   growTo(bytes: number): boolean {
     const more = bytes - this.bytes;
     this.bytes = bytes;

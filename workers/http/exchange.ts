@@ -15,10 +15,10 @@ const maxErrorBody = 64 * 1024;
 const lingerMs = 2000;
 
 /**
- * The result of handling a chunk: a promise pauses the vendor's socket until it resolves; `finished` means that the answer is
- * complete, whatever the vendor may still send.
+ * The result of handling a chunk: a promise pauses the vendor's socket until it resolves; a number are the bytes that the reader
+ * may still keep, if they are many; `finished` means that the answer is complete, whatever the vendor may still send.
  */
-export type Reading = Promise<void> | 'finished' | undefined;
+export type Reading = Promise<void> | number | 'finished' | undefined;
 
 /** One request without a body. */
 export interface HttpRequest {
@@ -99,7 +99,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private onChunk: HttpRequest['onChunk'];
   private readonly gathered = new GatheredChunks(releaseLater);
   private bytes = 0;
-  /** Of a long buffered body. */
+  /** Of a body of which much is kept. */
   private answer: LongAnswer | undefined;
 
   constructor(
@@ -159,7 +159,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
       this.handOver(controller, chunk, this.onChunk);
     } else if (this.bytes <= (this.status > 299 ? maxErrorBody : maxBody)) {
       this.gathered.add(chunk);
-      if (this.bytes > freeBytes) this.count(controller);
+      if (this.bytes > freeBytes) this.count(controller, this.bytes);
     } else if (this.status > 299) {
       this.fail(this.statusError());
     } else {
@@ -179,9 +179,9 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     if (!this.settled) this.fail(this.connectionError(error));
   }
 
-  private count(controller: Dispatcher.DispatchController): void {
+  private count(controller: Dispatcher.DispatchController, bytes: number): void {
     this.answer ??= countAnswer(this.request.holder, () => controller.resume());
-    if (!this.answer.growTo(this.bytes)) controller.pause();
+    if (!this.answer.growTo(bytes)) controller.pause();
   }
 
   private handOver(
@@ -196,7 +196,13 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
         this.succeed(null);
         this.lingering = setTimeout(() => controller.abort(new Error('no end of the body')), lingerMs);
         this.lingering.unref();
-      } else if (reading !== undefined) {
+      } else if (typeof reading === 'number') {
+        this.count(controller, reading);
+      } else if (reading === undefined) {
+        // What was kept has become frames.
+        this.answer?.end(false);
+        this.answer = undefined;
+      } else {
         controller.pause();
         reading.then(() => controller.resume()).catch((error) => this.fail(ApiError.from(error)));
       }

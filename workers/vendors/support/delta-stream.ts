@@ -1,6 +1,7 @@
 import { TextDecoder } from 'node:util';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
 import { ApiError } from '../../../shared/errors.ts';
+import { freeBytes } from '../../http/answer-memory.ts';
 import type { Reading } from '../../http/exchange.ts';
 import type { FrameSink, VendorCall } from '../vendor.ts';
 import { interrupted } from './interrupted.ts';
@@ -41,9 +42,11 @@ export abstract class DeltaStream {
     if (this.unused > this.maxUnused) {
       throw new ApiError('server_error', "The model's vendor sent too much that is no part of an answer.");
     }
-    if (!this.isFull) return undefined;
-    this.isFull = false;
-    return this.sink.drained();
+    if (this.isFull) {
+      this.isFull = false;
+      return this.sink.drained();
+    }
+    return this.unused > freeBytes ? this.unused : undefined;
   }
 
   /** Classifies a failure of the call. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, test } from 'node:test';
+import { after, before, describe, it, test } from 'node:test';
 import {
   type AnswerHolder,
   AnswerMemory,
@@ -8,8 +8,9 @@ import {
   type LongAnswer,
   releaseAnswers,
 } from '../../../../workers/http/answer-memory.ts';
-import { createHttpClient } from '../../../../workers/http/http-client.ts';
-import { sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
+import { createHttpClient, type HttpClient } from '../../../../workers/http/http-client.ts';
+import { DeltaStream } from '../../../../workers/vendors/support/delta-stream.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
 
 const piece = 64 * 1024;
 
@@ -77,36 +78,76 @@ test('jobs of several answers do not wait for each other for ever: the first goe
   assert.deepEqual(resumed, ['of the other']);
 });
 
-test('a vendor is read no further while held answers fill the memory, and its answer is whole afterwards', async () => {
-  const vendor = await startFixtureVendor();
-  const http = createHttpClient({ vendor: 'v', baseUrl: vendor.baseUrl, headers: {}, secret: '' });
+/** Keeps all that it is sent, as the beginning of an event, or makes a frame of each chunk. */
+class TestStream extends DeltaStream {
+  readonly #framesOf: number;
+
+  constructor(framesOf: number) {
+    super({ write: () => true, drained: () => Promise.resolve() });
+    this.#framesOf = framesOf;
+  }
+
+  protected override take(): void {
+    for (let frame = 0; frame < this.#framesOf; frame++) this.write('x'.repeat(piece));
+  }
+}
+
+/** More than the buffers of two sockets take. */
+const long = JSON.stringify('x'.repeat(32 * 1024 * 1024));
+
+describe('a vendor whose answers fill the memory', () => {
+  let vendor: FixtureVendor;
+  let http: HttpClient;
+  /** Characters of the last long answer that the vendor got rid of. */
+  let taken = 0;
+  const limits = { signal: new AbortController().signal, silenceMs: 60_000 };
+  before(async () => {
+    vendor = await startFixtureVendor();
+    http = createHttpClient({ vendor: 'v', baseUrl: vendor.baseUrl, headers: {}, secret: '' });
+    boundAnswers(1024 * 1024);
+    vendor.answer(async (response, { url = '' }) => {
+      if (url.endsWith('/short')) return sendJson(response, 200, '"short"');
+      response.writeHead(200, { 'content-type': url.endsWith('/stream') ? 'text/event-stream' : 'application/json' });
+      for (taken = 0; taken < long.length; taken += piece) {
+        if (!response.write(long.slice(taken, taken + piece))) await once(response, 'drain');
+      }
+      response.end();
+    });
+  });
   after(async () => {
     boundAnswers(Number.POSITIVE_INFINITY);
     await http.close();
     await vendor.close();
   });
-  boundAnswers(1024 * 1024);
-  // More than the buffers of both sockets take.
-  const long = JSON.stringify('x'.repeat(32 * 1024 * 1024));
-  let taken = 0;
-  vendor.answer(async (response, { url = '' }) => {
-    if (!url.endsWith('/second')) return sendJson(response, 200, url.endsWith('/short') ? '"short"' : long);
-    response.writeHead(200, { 'content-type': 'application/json' });
-    for (; taken < long.length; taken += piece) {
-      if (!response.write(long.slice(taken, taken + piece))) await once(response, 'drain');
+
+  /** Resolves once nothing of the last answer is taken any more, while short ones come and go. */
+  async function untilStopped(): Promise<void> {
+    for (let [same, earlier] = [0, 0]; same < 20; earlier = taken) {
+      assert.equal(await http.get({ path: '/short', ...limits }), '"short"');
+      same = taken === earlier ? same + 1 : 0;
     }
-    response.end();
-  });
-  const limits = { signal: new AbortController().signal, silenceMs: 60_000 };
-  const holder: AnswerHolder = {};
-  assert.equal(await http.get({ path: '/first', holder, ...limits }), long);
-  const second = http.get({ path: '/second', ...limits });
-  // Until nothing of it is taken any more, while other answers come and go.
-  for (let [same, before] = [0, 0]; same < 20; before = taken) {
-    assert.equal(await http.get({ path: '/short', ...limits }), '"short"');
-    same = taken === before ? same + 1 : 0;
   }
-  assert.ok(taken < long.length);
-  releaseAnswers(holder);
-  assert.equal(await second, long);
+
+  it('is read no further while a job holds one, and the next is whole afterwards', async () => {
+    const holder: AnswerHolder = {};
+    assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
+    const next = http.get({ path: '/whole', ...limits });
+    await untilStopped();
+    assert.ok(taken < long.length);
+    releaseAnswers(holder);
+    assert.equal(await next, long);
+  });
+
+  it('is read no further in a stream whose event does not end, nor is one that becomes frames held up', async () => {
+    const holder: AnswerHolder = {};
+    assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
+    const read = (stream: DeltaStream) =>
+      http.get({ path: '/stream', onChunk: (bytes) => stream.read(bytes), ...limits });
+    assert.equal(await read(new TestStream(1)), null);
+    const endless = read(new TestStream(0));
+    await untilStopped();
+    assert.ok(taken < long.length);
+    releaseAnswers(holder);
+    assert.equal(await endless, null);
+  });
 });
