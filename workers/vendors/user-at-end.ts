@@ -7,11 +7,14 @@ import type { VendorCall } from './vendor.ts';
 /**
  * The words by which vendors refuse a conversation that ends with the model's own answer: Claude from 4.6 on, and older ones while
  * they think (https://platform.claude.com/docs/en/about-claude/models/migration-guide), also at Bedrock and OpenRouter; Gemini from
- * 3.5 Flash-Lite on (https://github.com/LibreChat-AI/agents/pull/323); Mistral; DeepSeek's reasoner.
+ * 3.5 Flash-Lite on (https://github.com/LibreChat-AI/agents/pull/323); Mistral; DeepSeek's reasoner; llama.cpp, which continues one
+ * answer unless the model thinks (https://github.com/ggml-org/llama.cpp/pull/15404).
  */
 const refusesLastAnswer = new RegExp(
   [
     'assistant message prefill',
+    'assistant response prefill',
+    '2 or more assistant messages at the end',
     'must end with a user (?:message|turn|role)',
     'final `assistant` message must start with a thinking block',
     'ending with a model turn',

@@ -23,6 +23,9 @@ const mistrals = 'Expected last role User or Tool (or Assistant with prefix True
 const deepSeeks =
   'The last message of deepseek-reasoner must be a user message, or an assistant message with prefix mode on';
 
+const thinkingLlama = 'Assistant response prefill is incompatible with enable_thinking.';
+const llama = 'Cannot have 2 or more assistant messages at the end of the list.';
+
 const asAnthropic = (message: string): string => anthropic.errorBody('invalid_request_error', message);
 const asOpenAi = (message: string): string => openAi.errorBody(message, null, 'invalid_request_error');
 const claude = JSON.stringify(anthropic.messageOf([anthropic.text('Hello!')]));
@@ -38,6 +41,8 @@ const cases: readonly (readonly [vendor: string, model: string, refusal: string,
   ['gemini', 'gemini-3.8-flash', gemini.errorBody(400, 'INVALID_ARGUMENT', noModelTurn), geminis],
   ['mistral', 'mistral-large-latest', asOpenAi(mistrals), chat],
   ['deepseek', 'deepseek-reasoner', asOpenAi(deepSeeks), chat],
+  ['vllm', 'qwen-at-llama.cpp', asOpenAi(thinkingLlama), chat],
+  ['vllm', 'gemma-at-llama.cpp', asOpenAi(llama), chat],
   ['openrouter', 'anthropic/claude-opus-4.8', asOpenAi(noPrefill), chat],
 ];
 
