@@ -3,7 +3,14 @@ import { createDownloader, type Downloader } from '../../http/download.ts';
 import type { HttpClientOptions } from '../../http/exchange.ts';
 import { createHttpClient, type HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
-import { aspectRatio, type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import {
+  aspectRatio,
+  type ImageRequest,
+  inputImages,
+  readImageRequest,
+  refuseCompression,
+  refuseSeveral,
+} from '../support/image-request.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { afterBegin, awaitTask, beginTask, contentRefused, unknownOutcome } from '../support/vendor-task-calls.ts';
@@ -67,11 +74,9 @@ async function makeImage(call: VendorCall, http: HttpClient, regions: RegionClie
 }
 
 async function composeBody({ model, files }: VendorCall, request: ImageRequest): Promise<JsonObject> {
-  const { job, prompt, count, size, format, compression, own } = request;
-  if (count > 1) throw unsupportedField('n', "the model's vendor makes one image per request");
-  if (compression !== undefined && compression !== 100) {
-    throw unsupportedField('output_compression', "the model's vendor does not have it");
-  }
+  const { job, prompt, size, format, own } = request;
+  refuseSeveral(request);
+  refuseCompression(request);
   if (job.images.length > maxInputs) throw unsupportedField('image', `at most ${maxInputs} images are allowed`);
   if (job.images.length > 0 && /^flux-(pro|dev)\b/.test(model)) {
     throw unsupportedField('image', 'the model takes no images');

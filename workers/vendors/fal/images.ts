@@ -2,7 +2,7 @@ import { choosesFormat } from '../../../shared/vendors/fal.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
-import { type ImageRequest, inputImages, readImageRequest } from '../support/image-request.ts';
+import { type ImageRequest, inputImages, readImageRequest, refuseCompression } from '../support/image-request.ts';
 import { commonShape } from '../support/image-shape.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -54,10 +54,8 @@ export function falImages(http: HttpClient, download: Downloader): ImageMethod {
 }
 
 async function composeInput({ model, files }: VendorCall, request: ImageRequest): Promise<JsonObject> {
-  const { job, prompt, count, size, format, compression, own } = request;
-  if (compression !== undefined && compression !== 100) {
-    throw unsupportedField('output_compression', "the model's vendor does not have it");
-  }
+  const { job, prompt, count, size, format, own } = request;
+  refuseCompression(request);
   const isFormatFree = !choosesFormat.test(model);
   if (!isFormatFree && format !== undefined && format !== 'png') {
     throw unsupportedField('output_format', 'the model chooses it itself');

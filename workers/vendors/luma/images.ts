@@ -1,7 +1,7 @@
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { deliverLinks, ImageDelivery, wantedFormat } from '../support/image-delivery.ts';
-import { type ImageRequest, readImageRequest } from '../support/image-request.ts';
+import { type ImageRequest, readImageRequest, refuseCompression, refuseSeveral } from '../support/image-request.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { awaitTask } from '../support/vendor-task-calls.ts';
@@ -44,12 +44,10 @@ export function lumaImages(http: HttpClient, download: Downloader): ImageMethod 
 }
 
 function composeFields(model: string, request: ImageRequest): JsonObject {
-  const { job, prompt, count, size, format, compression, own } = request;
-  if (count > 1) throw unsupportedField('n', "the model's vendor makes one image per request");
+  const { job, prompt, size, format, own } = request;
+  refuseSeveral(request);
   if (job.images.length > 0) throw unsupportedField('image', "the model's vendor takes links to pictures only");
-  if (compression !== undefined && compression !== 100) {
-    throw unsupportedField('output_compression', "the model's vendor does not have it");
-  }
+  refuseCompression(request);
   const named = format === undefined ? undefined : formats.get(format);
   if (format !== undefined && named === undefined)
     throw unsupportedField('output_format', "it must be 'png' or 'jpeg'");

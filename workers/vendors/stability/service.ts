@@ -1,4 +1,4 @@
-import type { ImageRequest } from '../support/image-request.ts';
+import { type ImageRequest, refuseCompression, refuseSeveral } from '../support/image-request.ts';
 import { nearestResolution, nearestShape } from '../support/image-shape.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -77,12 +77,11 @@ export function composeStabilityFields(service: StabilityService, request: Image
   };
 }
 
-function checkRequest(service: StabilityService, { job, count, size, format, compression }: ImageRequest): void {
+function checkRequest(service: StabilityService, request: ImageRequest): void {
+  const { job, size, format } = request;
   const { images, mask } = job;
-  if (count > 1) throw unsupportedField('n', "the model's vendor makes one image per request");
-  if (compression !== undefined && compression !== 100) {
-    throw unsupportedField('output_compression', "the model's vendor does not have it");
-  }
+  refuseSeveral(request);
+  refuseCompression(request);
   if (format === 'webp' && !service.hasWebp) throw unsupportedField('output_format', 'the model has png and jpeg');
   if (images.length === 0 && service.takes === 'image') throw unsupportedField('model', 'it changes images alone');
   if (images.length > 0 && service.takes === 'prompt') throw unsupportedField('image', 'the model takes no images');

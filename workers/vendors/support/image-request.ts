@@ -41,6 +41,17 @@ interface ImageTalents {
   readonly masks?: boolean;
 }
 
+/** @throws ApiError 400 for a request of several images, where one request makes one. */
+export function refuseSeveral({ count }: Pick<ImageRequest, 'count'>): void {
+  if (count > 1) throw unsupportedField('n', "the model's vendor makes one image per request");
+}
+
+/** @throws ApiError 400 for a compression that differs from the default, where the vendor has none. */
+export function refuseCompression({ compression }: Pick<ImageRequest, 'compression'>): void {
+  if (compression === undefined || compression === 100) return;
+  throw unsupportedField('output_compression', "the model's vendor does not have it");
+}
+
 /** An image job with its uploads after the images that its caller has named. */
 export function readImageJob({ request, uploads }: Pick<VendorCall, 'request' | 'uploads'>): PlacedImageJob {
   const job = JSON.parse(requestText(request)) as PlacedImageJob;
