@@ -20,6 +20,7 @@ import { metricsServer } from '../shared/runtime/serve-metrics.ts';
 import { closeOnSignal } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { createApp } from './app.ts';
+import { openFilesWarning } from './bounds/open-files.ts';
 import { DatabaseHealth } from './ledger/database-health.ts';
 import { keptAnswerMs, openLedger } from './ledger/open-ledger.ts';
 import { RedisWatch } from './ledger/redis-watch.ts';
@@ -48,8 +49,10 @@ function startHousekeeping({ config, blobs, sessions, clock, log }: Services): N
   return housekeeping;
 }
 
-/** Tells the operator where others could read what the gateway keeps. */
-async function warnOfOpenSecrets(config: Config, log: Logger): Promise<void> {
+/** Tells the operator where others could read what the gateway keeps, and if the process may open too few files. */
+async function warnOfSurroundings(config: Config, log: Logger): Promise<void> {
+  const fewFiles = await openFilesWarning(config.maxConnections);
+  if (fewFiles !== undefined) log.warn(fewFiles);
   const warning = await tightenDataDir(config.dataDir);
   if (warning !== undefined) log.warn(warning);
   if (config.databaseUrl !== undefined && config.secret === undefined) {
@@ -67,7 +70,7 @@ async function start(): Promise<void> {
   if (config.redisUrl === undefined) {
     throw new ConfigError('REDIS_URL is not set: an api process needs it (npm start brings its own Redis).');
   }
-  await warnOfOpenSecrets(config, log);
+  await warnOfSurroundings(config, log);
   const closers = new Closers();
   const activity = new DatabaseActivity();
   const tried = await tryDatabase(config, activity);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { AdminKeys } from '../../support/admin-keys.ts';
 import { held } from '../../support/chat-requests.ts';
 import { eventually } from '../../support/eventually.ts';
+import { freePort } from '../../support/free-port.ts';
 import { TestGateway } from '../../support/gateway.ts';
 
 test('a worker without file descriptors lives on, says so, and does not take its vendor for unhealthy', {
@@ -37,4 +39,23 @@ test('a worker without file descriptors lives on, says so, and does not take its
   assert.equal(await ask(), 200);
   assert.match(worker.output(), /this process has no file descriptors left: raise its limit/);
   assert.doesNotMatch(worker.output(), /unhandled error/);
+});
+
+test('an api that may open fewer files than SLUICE_MAX_CONNECTIONS says so at its start, and another does not', {
+  timeout: 60_000,
+}, async (t) => {
+  const gateway = await TestGateway.start({ workers: 0, settings: { SLUICE_MAX_CONNECTIONS: '300' } });
+  t.after(() => gateway.stop());
+  const warning = /This process may have 200 files and connections open, and SLUICE_MAX_CONNECTIONS is 300/;
+  assert.doesNotMatch(gateway.apis[0]?.output() ?? '', /files and connections open/);
+  const program = [process.execPath, join(gateway.product, 'api/main.js')];
+  const child = spawn('prlimit', ['--nofile=200:200', ...program], {
+    ...{ env: gateway.settings({ PORT: String(await freePort()) }), stdio: ['ignore', 'pipe', 'ignore'] },
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let output = '';
+  child.stdout?.on('data', (chunk) => {
+    output += chunk;
+  });
+  await eventually(() => assert.match(output, warning), 30_000);
 });
