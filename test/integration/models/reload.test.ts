@@ -48,7 +48,7 @@ models: { first: { capability: chat, routes: [{ vendor: leaving, model: sandbox-
   it('SIGHUP reloads models and vendors, while a running stream of a removed vendor completes', async () => {
     assert.ok((await listed()).includes('first'));
     for (const path of ['/', '/docs', '/openapi.json', '/llms.txt']) await (await gateway.fetch(path)).text();
-    const body = JSON.stringify(streamed('WORDS:150@50', { model: 'first', user: 'goes-on' }));
+    const body = JSON.stringify(streamed('WORDS:150@10', { model: 'first', user: 'goes-on' }));
     const stream = await gateway.fetch('/v1/chat/completions', { method: 'POST', body });
     const events: WireEvent[] = [];
     let reloaded: Promise<void> | undefined;
