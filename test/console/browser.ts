@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { eventually } from '../support/eventually.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -16,6 +17,9 @@ const views = {
 } as const;
 
 export type View = keyof typeof views;
+
+/** No page lives long enough for what optimizing compilers make of its scripts: they take an eighth of its time. */
+const unoptimized = ['--js-flags=--no-opt --no-maglev'];
 
 /** A page that keeps what went wrong in it. */
 export interface WatchedPage extends Page {
@@ -37,7 +41,7 @@ export class TestBrowser {
   static async start(): Promise<TestBrowser> {
     const executablePath = execFileSync('which', ['chromium-headless-shell'], { encoding: 'utf8' }).trim();
     // The tests run as root in containers, where Chromium's own sandbox does not start.
-    const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'];
+    const args = ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', ...unoptimized];
     return new TestBrowser(await chromium.launch({ executablePath, args }));
   }
 
@@ -92,13 +96,22 @@ const rules: Readonly<Record<View, object>> = {
   phone: { rules: { 'color-contrast': { enabled: false } } },
 };
 
+/** Leaves out the rules whose findings are never serious, and so never count: they are a third of axe's work. */
+const countedRules = `axe.configure({
+  rules: axe._audit.rules
+    .filter(({ impact }) => impact === 'minor' || impact === 'moderate')
+    .map(({ id }) => ({ id, enabled: false })),
+})`;
+
 /**
  * What is wrong with a page as it stands, with its open dialogs: what axe finds serious or critical, and what is wider than
  * the window. It is looked at in light, in dark and on a phone, and is as before then.
  */
 export async function faultsInEveryView(browser: TestBrowser, page: Page, name: string): Promise<string[]> {
-  // Not by a script element: the page's Content-Security-Policy would refuse that.
-  await answered(page.evaluate(axe), 'axe');
+  // Not by a script element: the page's Content-Security-Policy would refuse that. A page keeps it until it is loaded anew.
+  if (!(await answered(page.evaluate<boolean>('"axe" in globalThis'), 'axe'))) {
+    await answered(page.evaluate(`${axe}; ${countedRules}`), 'axe');
+  }
   const faults: string[] = [];
   for (const view of Object.keys(views) as View[]) {
     await show(page, view);
@@ -148,22 +161,20 @@ async function show(page: Page, view: View): Promise<void> {
   }
 }
 
-/** What axe finds serious or critical: `rule: element`. It is in the page already. */
+/** What axe finds serious or critical: `rule: element: why`. It is in the page already. */
 async function accessibilityFaults(page: Page, options: object): Promise<string[]> {
   const asking = page.evaluate(
     async (given) =>
       (await (globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }).axe.run(
         given,
       )) as AxeResults,
-    // Of media and style sheets that it would load itself, no rule that counts here has use.
-    { resultTypes: ['violations'], preload: false, ...options },
+    // Of media and style sheets that it would load itself, no rule that counts here has use; selectors it makes of all that it looks at.
+    { resultTypes: ['violations'], preload: false, selectors: false, ...options },
   );
   const results = await answered(asking, 'what axe finds');
   return results.violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) =>
-      nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
-    );
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
 }
 
 /** Says so where the page is wider than its window: nothing is to be scrolled sideways. */
@@ -173,20 +184,74 @@ async function overflow(page: Page): Promise<string[]> {
   return pixels === 0 ? [] : [`${pixels} pixels wider than its window`];
 }
 
+/** Waits until the usage of whoever is signed in there has as many requests: a page shows what there is when it is loaded. */
+export async function usageRecorded(context: BrowserContext, requests: number, path = 'console/api'): Promise<void> {
+  await eventually(async () => {
+    const answer = await context.request.get(`/${path}/usage`);
+    assert.ok((await answer.json()).total.requests >= requests, 'not all requests are recorded');
+  }, 30_000);
+}
+
+/** Pages that `onConsolePage` goes on with: to begin one costs more than to load the console. */
+const idlePages = new WeakMap<BrowserContext, WatchedPage>();
+
+/** Small, and without a script. */
+const emptyPage = '/console/favicon.svg';
+
+/** A page as a new one is: its last reader has left nothing in it. */
+async function freshPage(context: BrowserContext): Promise<WatchedPage> {
+  const page = idlePages.get(context);
+  if (page === undefined) return await openPage(context);
+  idlePages.delete(context);
+  await page.unrouteAll({ behavior: 'wait' });
+  for (const event of ['request', 'response'] as const) page.removeAllListeners(event);
+  await page.setViewportSize(views.light.viewport);
+  // What it leaves writes what was typed once more.
+  await page.goto(emptyPage);
+  await page.evaluate('sessionStorage.clear()');
+  page.troubles.length = 0;
+  return page;
+}
+
 /** Runs `work` on a page of the console, which must end without an error of its scripts or its policy. */
 export async function onConsolePage(
   context: BrowserContext,
   path: string,
   work: (page: WatchedPage) => Promise<void>,
 ): Promise<void> {
-  const page = await openPage(context);
+  const page = await freshPage(context);
   try {
     await page.goto(`/console${path}`);
     await settled(page);
     await work(page);
     assert.deepEqual(page.troubles, []);
-  } finally {
+  } catch (error) {
     await page.close();
+    throw error;
+  }
+  idlePages.set(context, page);
+}
+
+/**
+ * Goes to another page of the console as its links do: the console is not loaded anew. For a page that is another one, not the
+ * same with other filters.
+ */
+export async function follow(page: Page, path: string): Promise<void> {
+  const heading = await page.locator('main h1').first().elementHandle();
+  await page.evaluate(`history.pushState({}, '', ${JSON.stringify(`/console${path}`)})`);
+  await heading?.waitForElementState('hidden');
+  await settled(page);
+}
+
+/** Makes a user, who is signed in then: what the pages for it come to. @param origin of the gateway */
+export async function joinAs(context: BrowserContext, origin: string, email: string): Promise<void> {
+  const password = 'correct horse battery';
+  for (const [way, fields] of [
+    ['sign-up', { name: 'Ada Lovelace', email, password }],
+    ['sign-in', { email, password }],
+  ] as const) {
+    const answer = await context.request.post(`/console/api/auth/${way}/email`, { data: fields, headers: { origin } });
+    assert.equal(answer.status(), 200, await answer.text());
   }
 }
 

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test';
 import OpenAI from 'openai';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
-import { faultsInEveryView, openPage, settled, signUp, TestBrowser } from './browser.ts';
+import { faultsInEveryView, joinAs, openPage, settled, TestBrowser, usageRecorded } from './browser.ts';
 
 let gateway: TestGateway;
 let browser: TestBrowser;
@@ -19,8 +19,9 @@ after(async () => {
 });
 
 test('the overview and the usage page of the console show what caches have saved', async () => {
-  const page = await openPage(await browser.context(gateway.url));
-  await signUp(page, 'ada@example.com');
+  const context = await browser.context(gateway.url);
+  const page = await openPage(context);
+  await joinAs(context, gateway.url, 'ada@example.com');
   const made = await page.request.post('/console/api/keys', {
     data: { name: 'Cached' },
     headers: { origin: gateway.url },
@@ -47,6 +48,7 @@ test('the overview and the usage page of the console show what caches have saved
     // A hit's usage is that of the first one, and counts once.
     if (index === 0) input += data.usage?.prompt_tokens ?? 0;
   }
+  await usageRecorded(context, 3);
   const share = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 }).format(cached / input);
   await eventually(async () => {
     await page.goto('/console/usage?group=model');

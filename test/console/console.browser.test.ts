@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
+import type { BrowserContext } from 'playwright-core';
 import { authenticatorCode } from '../support/authenticator-code.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import {
   faultsInEveryView,
+  follow,
+  joinAs,
   openPage,
   type Session,
   settled,
   signUp,
   TestBrowser,
+  usageRecorded,
   type WatchedPage,
 } from './browser.ts';
 
@@ -18,7 +22,17 @@ let gateway: TestGateway;
 let browser: TestBrowser;
 /** Somebody who has a key and has made requests. */
 let session: Session;
+/** Of the same. The tests share it, and what the browser has loaded. */
+let context: BrowserContext;
+/** Of the tests' visitors, one after another. */
+let visitors: BrowserContext;
 let jobId: string;
+
+/** A page that nobody is signed in to. */
+async function visitorPage(): Promise<WatchedPage> {
+  await visitors.clearCookies();
+  return await openPage(visitors);
+}
 
 /** Makes a key in the console's page of keys; answers its text, as it is shown once. */
 async function createKey(page: WatchedPage, name: string): Promise<string> {
@@ -36,6 +50,8 @@ async function createKey(page: WatchedPage, name: string): Promise<string> {
 before(async () => {
   const settings = { SLUICE_SIGN_UP_CREDIT: '5' };
   [gateway, browser] = await Promise.all([TestGateway.start({ settings }), TestBrowser.start()]);
+  context = await browser.context(gateway.url);
+  visitors = await browser.context(gateway.url);
 });
 
 after(async () => {
@@ -45,7 +61,6 @@ after(async () => {
 
 describe('the console', () => {
   test('leads from signing up over a key and its first request to its cost, and the revoked key is refused', async () => {
-    const context = await browser.context(gateway.url);
     const page = await openPage(context);
     await signUp(page, 'ada@example.com');
     await page.getByText('No requests in this period').waitFor();
@@ -57,6 +72,7 @@ describe('the console', () => {
       client.chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hello!' }] });
     await ask();
 
+    await usageRecorded(context, 1);
     await eventually(async () => {
       await page.goto('/console/usage?group=model');
       await settled(page);
@@ -79,7 +95,7 @@ describe('the console', () => {
     await assert.rejects(ask(), { status: 401 });
     assert.deepEqual(page.troubles, []);
     session = await context.storageState();
-    await context.close();
+    await page.close();
   });
 
   test('draws no values that never were, in charts with one form of numbers and one axis of time, and reads them anew', async () => {
@@ -140,7 +156,6 @@ describe('the console', () => {
 
   test('the console copies a new key where the browser has no clipboard for pages (plain HTTP), or shows it to be copied by hand', async () => {
     for (const isAllowed of [true, false]) {
-      const context = await browser.context(gateway.url, 'light', session);
       const page = await openPage(context);
       await page.addInitScript(`
         Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined });
@@ -154,10 +169,10 @@ describe('the console', () => {
       await page.getByRole('button', { name: 'Copy the key' }).click();
       if (isAllowed) {
         await page.getByRole('button', { name: 'Copied', exact: true }).waitFor();
-        const reader = await openPage(await browser.context(gateway.url));
-        await reader.goto('/console/sign-in');
+        const reader = await openPage(context);
+        await reader.goto('/');
         assert.equal(await reader.evaluate('navigator.clipboard.readText()'), key);
-        await reader.context().close();
+        await reader.close();
       } else {
         const field = page.getByLabel('Your browser does not allow copying here');
         await field.waitFor();
@@ -165,17 +180,16 @@ describe('the console', () => {
         assert.equal(await page.evaluate('String(getSelection())'), key);
       }
       assert.deepEqual(page.troubles, []);
-      await context.close();
+      await page.close();
     }
   });
 
   test('the console is loaded anew when the gateway was upgraded while it was open', async () => {
-    const context = await browser.context(gateway.url, 'light', session);
     const page = await openPage(context);
     await page.goto('/console/keys');
     await settled(page);
     let missing = 0;
-    await context.route(/usage-page[^/]*\.js$/, async (route) => {
+    await page.route(/usage-page[^/]*\.js$/, async (route) => {
       // The file's name was that of the version before.
       if (missing++ === 0) await route.fulfill({ status: 404 });
       else await route.continue();
@@ -183,12 +197,11 @@ describe('the console', () => {
     await page.getByRole('link', { name: 'Usage' }).click();
     await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor();
     assert.equal(missing, 2);
-    await context.close();
+    await page.close();
   });
 
   test('the console asks to sign in, and then shows the page that was asked for', async () => {
-    const context = await browser.context(gateway.url);
-    const page = await openPage(context);
+    const page = await visitorPage();
     await page.goto('/console/usage?group=key');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await page.getByLabel('E-mail').fill('ada@example.com');
@@ -204,12 +217,11 @@ describe('the console', () => {
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     await page.goto('/console/keys');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    await context.close();
+    await page.close();
   });
 
   test('the console says that a session has ended while a page was open, and returns to the page', async () => {
-    const context = await browser.context(gateway.url);
-    const page = await openPage(context);
+    const page = await visitorPage();
     const ended = page.getByText('Your session has ended.');
     const signIn = async () => {
       await page.getByLabel('E-mail').fill('ada@example.com');
@@ -221,19 +233,18 @@ describe('the console', () => {
     assert.equal(await ended.count(), 0);
     await signIn();
     await page.getByRole('heading', { name: 'Keys' }).waitFor();
-    await context.clearCookies();
+    await visitors.clearCookies();
     await page.getByRole('link', { name: 'Jobs', exact: true }).click();
     await ended.waitFor();
     await signIn();
     await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
     assert.equal(new URL(page.url()).search, '');
-    await context.close();
+    await page.close();
   });
 
   test('the console keeps what is typed of a new key over a reload and the end of a session, for its user alone', async () => {
-    const context = await browser.context(gateway.url);
-    const page = await openPage(context);
-    await signUp(page, 'eve@example.com');
+    const page = await visitorPage();
+    await joinAs(visitors, gateway.url, 'eve@example.com');
     await page.goto('/console/keys?create=true');
     const form = page.getByRole('dialog', { name: 'Create an API key' });
     await form.getByLabel('Name').fill('Typed for long');
@@ -247,7 +258,7 @@ describe('the console', () => {
       await form.waitFor();
     };
     const send = form.getByRole('button', { name: 'Create key' });
-    await context.clearCookies();
+    await visitors.clearCookies();
     await send.click();
     await page.getByText('Your session has ended.').waitFor();
     await signInAs('eve@example.com');
@@ -258,19 +269,19 @@ describe('the console', () => {
     await page.getByRole('button', { name: 'Create key' }).click();
     assert.equal(await form.getByLabel('Name').inputValue(), '', 'what was sent is no longer kept');
     await form.getByLabel('Name').fill('Of Eve');
-    await context.clearCookies();
+    await visitors.clearCookies();
     await send.click();
     await page.getByText('Your session has ended.').waitFor();
     await signInAs('ada@example.com');
     assert.equal(await form.getByLabel('Name').inputValue(), '', 'another user does not see it');
     assert.deepEqual(page.troubles, []);
-    await context.close();
+    await page.close();
   });
 
   test('the console shows in every tab of a browser who is signed in now, and nothing to nobody', async () => {
-    const context = await browser.context(gateway.url);
-    const [one, other] = [await openPage(context), await openPage(context)];
-    await signUp(one, 'first-tab@example.com');
+    const [one, other] = [await visitorPage(), await openPage(visitors)];
+    await joinAs(visitors, gateway.url, 'first-tab@example.com');
+    await one.goto('/console/');
     await other.goto('/console/keys');
     await other.getByText('first-tab@example.com').first().waitFor();
     await one.getByRole('button', { name: 'Account menu' }).click();
@@ -286,7 +297,7 @@ describe('the console', () => {
     await other.getByText('first-tab@example.com').first().waitFor();
     assert.equal(await other.getByText('second-tab@example.com').count(), 0);
     assert.deepEqual([one.troubles, other.troubles], [[], []]);
-    await context.close();
+    for (const page of [one, other]) await page.close();
   });
 
   test('the console changes and rotates a key', async () => {
@@ -326,7 +337,6 @@ describe('the console', () => {
   });
 
   test('the console keeps the priority of a key, whether it shares identical requests and how long it caches answers, and takes them back', async () => {
-    const context = await browser.context(gateway.url, 'light', session);
     const page = await openPage(context);
     const names = ['Priority', 'Highest priority', 'Identical requests at once'];
     const field = (name: string) => page.getByRole('dialog').getByRole('combobox', { name, exact: true });
@@ -360,16 +370,15 @@ describe('the console', () => {
       await page.getByRole('dialog').waitFor({ state: 'detached' });
     }
     assert.deepEqual(page.troubles, []);
-    await context.close();
+    await page.close();
   });
 });
 
 describe('two-step sign-in', () => {
   test('two-step sign-in is set up in the settings, asked for at the next sign-in, and takes a backup code', async () => {
-    const context = await browser.context(gateway.url);
-    const page = await openPage(context);
+    const page = await visitorPage();
     const faults: string[] = [];
-    await signUp(page, 'grace@example.com');
+    await joinAs(visitors, gateway.url, 'grace@example.com');
     await page.goto('/console/settings');
     const card = page.locator('form').filter({ hasText: 'authenticator app' });
     await card.locator('input[name=password]').fill('not the password');
@@ -390,7 +399,7 @@ describe('two-step sign-in', () => {
     await page.getByText('On. A sign-in takes a code').waitFor();
     faults.push(...(await faultsInEveryView(browser, page, 'authenticator-on')));
 
-    await context.clearCookies();
+    await visitors.clearCookies();
     await page.goto('/console/sign-in');
     const enter = async (): Promise<void> => {
       await page.getByLabel('E-mail').fill('grace@example.com');
@@ -409,7 +418,7 @@ describe('two-step sign-in', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     assert.deepEqual([...faults, ...page.troubles], []);
-    await context.close();
+    await page.close();
   });
 });
 
@@ -421,36 +430,36 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     reset: 'reset-password?token=x',
     confirm: 'confirm-email?token=x',
   };
+  // None is followed by the same page with other filters: see `follow`.
   const inside = {
     overview: '',
-    'overview-month': '?period=30d',
     keys: 'keys',
+    'overview-month': '?period=30d',
     usage: 'usage',
-    'usage-by-model': 'usage?group=model',
     jobs: 'jobs?period=7d',
+    'usage-by-model': 'usage?group=model',
     'jobs-of-a-span': 'jobs?from=1795312800000&to=1795320000000',
     settings: 'settings',
     missing: 'no/such/page',
   };
 
-  async function look(paths: Readonly<Record<string, string>>, storage?: Session): Promise<void> {
-    const context = await browser.context(gateway.url, 'light', storage);
-    const page = await openPage(context);
+  async function look(page: WatchedPage, paths: Readonly<Record<string, string>>): Promise<void> {
     const faults: string[] = [];
     for (const [name, path] of Object.entries(paths)) {
-      await page.goto(`/console/${path}`);
-      await settled(page);
+      if (page.url() === 'about:blank') {
+        await page.goto(`/console/${path}`);
+        await settled(page);
+      } else await follow(page, `/${path}`);
       faults.push(...(await faultsInEveryView(browser, page, name)));
     }
     assert.deepEqual([...faults, ...page.troubles], []);
-    await context.close();
+    await page.close();
   }
 
-  test('what is there before signing in', () => look(outside));
+  test('what is there before signing in', async () => look(await visitorPage(), outside));
 
   test('why they cannot sign up, or set a password', async () => {
-    const context = await browser.context(gateway.url);
-    const page = await openPage(context);
+    const page = await visitorPage();
     const faults: string[] = [];
     const tells = async (text: string, name: string): Promise<void> => {
       await page.getByText(text).waitFor();
@@ -462,13 +471,13 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     await page.locator('input[name=password]').fill('another fine phrase');
     await page.keyboard.press('Enter');
     await tells('You cannot sign in with this password', 'sign-up-taken');
-    await page.goto('/console/reset-password?token=x');
+    await follow(page, '/reset-password?token=x');
     await page.locator('input[name=password]').fill('correct horse battery');
     await page.keyboard.press('Enter');
     await tells('This link no longer works', 'reset-dead-link');
-    await page.goto('/console/forgot-password');
+    await follow(page, '/forgot-password');
     await tells('This gateway sends no mail.', 'forgot-no-mail');
-    await page.goto('/console/confirm-email?token=x');
+    await follow(page, '/confirm-email?token=x');
     await page.getByRole('button', { name: 'Confirm' }).click();
     await tells('This link no longer works.', 'confirm-dead-link');
     await page.route('**/console/api/settings', async (route) => {
@@ -479,16 +488,15 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     await page.getByLabel('E-mail').fill('nobody@example.com');
     await page.keyboard.press('Enter');
     await tells('Look into your mail', 'forgot-done');
-    await page.goto('/console/sign-up');
+    await follow(page, '/sign-up');
     await tells('This gateway takes no new accounts', 'sign-up-closed');
     assert.deepEqual([...faults, ...page.troubles], []);
-    await context.close();
+    await page.close();
   });
 
-  test('every page of an account', () => look({ ...inside, job: `jobs/${jobId}` }, session));
+  test('every page of an account', async () => look(await openPage(context), { ...inside, job: `jobs/${jobId}` }));
 
   test('every menu and dialog of a key', async () => {
-    const context = await browser.context(gateway.url, 'light', session);
     const page = await openPage(context);
     const faults: string[] = [];
     const look = async (name: string): Promise<void> => {
@@ -519,6 +527,6 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
     await look('account-menu');
     assert.deepEqual([...faults, ...page.troubles], []);
-    await context.close();
+    await page.close();
   });
 });

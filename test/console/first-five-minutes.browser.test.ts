@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type LauncherProcess, startLauncher } from '../launcher/launcher-process.ts';
 import { eventually } from '../support/eventually.ts';
-import { openPage, TestBrowser } from './browser.ts';
+import { openPage, TestBrowser, usageRecorded } from './browser.ts';
 
 let dataDir: string;
 let browser: TestBrowser;
@@ -73,6 +73,7 @@ test('a first start leads to a request by the shown command, to its traces, and 
 
   await page.getByRole('link', { name: 'Jobs', exact: true }).click();
   await page.getByRole('table').getByText('sandbox-chat').first().waitFor();
+  await usageRecorded(page.context(), 1);
   await eventually(async () => {
     await page.getByRole('link', { name: 'Usage', exact: true }).click();
     await page.reload();

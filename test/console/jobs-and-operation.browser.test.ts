@@ -7,10 +7,11 @@ import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import {
   faultsInEveryView,
+  follow,
+  joinAs,
   onConsolePage,
   openPage,
   settled,
-  signUp,
   TestBrowser,
   type WatchedPage,
 } from './browser.ts';
@@ -187,6 +188,7 @@ describe('models', () => {
 });
 
 test('a page whose address has values that make no sense is shown without them', async () => {
+  const page = await openPage(context);
   for (const [path, heading] of [
     ['/usage?period=__proto__&group=constructor&from=abc', 'Usage'],
     ['/usage?from=-5&to=99999999999999999', 'Usage'],
@@ -196,13 +198,12 @@ test('a page whose address has values that make no sense is shown without them',
     ['/models?context=many&order=__proto__&available=perhaps', 'Models'],
     ['/sign-in?error=5&return=5', 'Sign in'],
   ] as const) {
-    const page = await openPage(context);
     await page.goto(`/console${path}`);
     await page.getByRole('heading', { level: 1, name: heading }).waitFor();
     await page.waitForLoadState('networkidle');
     assert.deepEqual([path, await page.getByRole('alert').allInnerTexts(), page.troubles], [path, [], []]);
-    await page.close();
   }
+  await page.close();
 });
 
 describe('operation', () => {
@@ -366,13 +367,11 @@ describe('operation', () => {
     const metadata = { team: 'blue' };
     const messages = [{ role: 'user' as const, content: 'Hi' }];
     await gateway.client().chat.completions.create({ model: 'sandbox-chat', messages, metadata });
+    await eventually(async () => {
+      const tagged = await context.request.get('/admin/v1/usage?tag=team:blue');
+      assert.equal((await tagged.json()).total.requests, 1);
+    }, 30_000);
     await onPage('/operator/usage?group=account', async (page) => {
-      await eventually(async () => {
-        await page.reload();
-        await settled(page);
-        const tagged = await page.request.get('/admin/v1/usage?tag=team:blue');
-        assert.equal((await tagged.json()).total.requests, 1);
-      }, 30_000);
       await page.getByRole('img', { name: 'Chart: Spend by account' }).waitFor();
       const accounts = page.getByRole('table', { name: 'Usage by account' });
       await accounts.getByRole('link').first().waitFor();
@@ -539,7 +538,7 @@ describe('operation', () => {
   test('users are told that these pages are not for them', async () => {
     const other = await browser.context(gateway.url);
     const page = await openPage(other);
-    await signUp(page, 'user@example.com');
+    await joinAs(other, gateway.url, 'user@example.com');
     await page.goto('/console/operator/accounts');
     await page.getByText('This page is for operators').waitFor();
     assert.equal(await page.getByRole('link', { name: 'Vendors' }).count(), 0);
@@ -550,14 +549,13 @@ describe('operation', () => {
 
 test('everybody can read every page, in light, in dark and on a phone', async () => {
   const names = ['accounts', 'users', 'vendors', 'models', 'workers', 'jobs', 'usage'];
-  const page = await openPage(context);
-  const faults: string[] = [];
-  for (const path of ['jobs', 'models', ...names.map((name) => `operator/${name}`)]) {
-    await page.goto(`/console/${path}`);
-    await settled(page);
-    await page.getByRole('table').first().waitFor();
-    faults.push(...(await faultsInEveryView(browser, page, path.replaceAll('/', '-'))));
-  }
-  assert.deepEqual([...faults, ...page.troubles], []);
-  await page.close();
+  await onPage('/jobs', async (page) => {
+    const faults: string[] = [];
+    for (const path of ['jobs', 'models', ...names.map((name) => `operator/${name}`)]) {
+      if (path !== 'jobs') await follow(page, `/${path}`);
+      await page.getByRole('table').first().waitFor();
+      faults.push(...(await faultsInEveryView(browser, page, path.replaceAll('/', '-'))));
+    }
+    assert.deepEqual(faults, []);
+  });
 });

@@ -5,10 +5,11 @@ import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import {
   faultsInEveryView,
+  joinAs,
+  onConsolePage,
   openPage,
   type Session,
   settled,
-  signUp,
   TestBrowser,
   type WatchedPage,
 } from './browser.ts';
@@ -43,16 +44,8 @@ after(async () => {
 });
 
 /** Runs `work` on a page of the playground, which must end without an error of its scripts or its policy. */
-async function onTab(tab: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
-  const page = await openPage(context);
-  try {
-    await page.goto(`/console/playground?tab=${tab}`);
-    await settled(page);
-    await work(page);
-    assert.deepEqual(page.troubles, []);
-  } finally {
-    await page.close();
-  }
+function onTab(tab: string, work: (page: WatchedPage) => Promise<void>): Promise<void> {
+  return onConsolePage(context, `/playground?tab=${tab}`, work);
 }
 
 /** What everybody must be able to read, in light, in dark and on a phone. */
@@ -337,7 +330,7 @@ describe('answers', () => {
   test('answers and what is typed outlast a reload, and go when their reader signs out', async () => {
     const own = await browser.context(gateway.url);
     const page = await openPage(own);
-    await signUp(page, 'reload@example.com');
+    await joinAs(own, gateway.url, 'reload@example.com');
     await page.goto('/console/playground');
     await settled(page);
     await say(page, 'Reply with exactly: it is kept');
@@ -363,7 +356,7 @@ describe('answers', () => {
         assert.doesNotMatch(await tab.evaluate<string>(kept), /it is kept|draft|Be short/, 'it is still kept'),
       );
     }
-    await signUp(page, 'next@example.com');
+    await joinAs(own, gateway.url, 'next@example.com');
     await page.goto('/console/playground');
     await settled(page);
     assert.equal(await answers(page).count(), 0);
@@ -475,6 +468,10 @@ test('a long name of a model is read whole in the playground on a phone, and fro
   });
   assert.ok(widths[0] <= widths[1], `${widths[0]} do not fit into ${widths[1]}`);
   await page.getByRole('link', { name: 'See the job' }).waitFor();
+  await eventually(async () => {
+    const usage = await phone.request.get(`/console/api/usage?model=${encodeURIComponent(longName)}`);
+    assert.equal((await usage.json()).total.requests, 1);
+  }, 30_000);
   const label = page.locator('.recharts-yAxis-tick-labels text').filter({ hasText: '…' });
   await eventually(async () => {
     await page.goto('/console/usage?group=model');
@@ -488,12 +485,14 @@ test('a long name of a model is read whole in the playground on a phone, and fro
 });
 
 test('everybody can read every tab, in light, in dark and on a phone', async () => {
-  for (const tab of ['chat', 'image', 'video', 'speech', 'transcription']) {
-    await onTab(tab, async (page) => {
-      await page.locator('input[value^="sandbox-"]').first().waitFor();
-      await assertReadable(page, `playground-${tab}`);
-    });
-  }
+  await onTab('chat', async (page) => {
+    for (const name of ['Chat', 'Image', 'Video', 'Speech', 'Transcription']) {
+      await page.getByRole('tab', { name }).click();
+      const panel = page.getByRole('tabpanel', { name });
+      await panel.locator('input[value^="sandbox-"]').first().waitFor();
+      await assertReadable(page, `playground-${name.toLowerCase()}`);
+    }
+  });
 });
 
 test('the playground refuses what another site sends, and whoever is not signed in', async () => {

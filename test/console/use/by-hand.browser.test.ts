@@ -7,7 +7,7 @@ import { newJobId } from '../../../shared/ids.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
-import { onConsolePage, openPage, signUp, TestBrowser, type WatchedPage } from '../browser.ts';
+import { joinAs, onConsolePage, openPage, TestBrowser, usageRecorded, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
 
 let gateway: TestGateway;
@@ -117,6 +117,7 @@ test('hours of several days are told apart in the chart of usage, by its table a
   await gateway
     .client()
     .chat.completions.create({ model: 'sandbox-chat', messages: [{ role: 'user', content: 'Hi' }] });
+  await usageRecorded(context, 1);
   await onPage('/usage?group=hour&period=7d', async (page) => {
     await eventually(async () => {
       await page.reload();
@@ -197,7 +198,7 @@ test('the queue browser leads who may not see it to a page that says so, and pro
   const page = await openPage(stranger);
   await page.goto('/console/queues');
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-  await signUp(page, 'no-operator@example.com');
+  await joinAs(stranger, gateway.url, 'no-operator@example.com');
   await page.goto('/console/queues/queue/chat');
   await page.getByText('This page is for operators').waitFor();
   const answer = await stranger.request.get('/console/queues/api/queues', { headers: { accept: 'application/json' } });
