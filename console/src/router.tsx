@@ -22,6 +22,7 @@ import {
 } from './pages/usage/usage-search.ts';
 import { PageError, PageNotFound, PagePending } from './shell/page-states.tsx';
 import { Shell } from './shell/shell.tsx';
+import { leaveWhenRead } from './shell/shown-once.ts';
 
 const root = createRootRoute({ component: Outlet });
 
@@ -255,10 +256,12 @@ onSignedOut(() => {
   const isOutside = routes.some((route) => route.fullPath === pathname);
   // Without a session so far, the shell leads to the sign-in.
   if (isOutside || isLeaving || queryClient.getQueryData(sessionQuery.queryKey) === undefined) return;
-  isLeaving = true;
-  void router.navigate({ to: '/sign-in', search: { return: href, ended: true } }).finally(() => {
-    isLeaving = false;
-    // Not before: a page that still shows it would ask for it again.
-    queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
+  leaveWhenRead(() => {
+    isLeaving = true;
+    void router.navigate({ to: '/sign-in', search: { return: href, ended: true }, ignoreBlocker: true }).finally(() => {
+      isLeaving = false;
+      // Not before: a page that still shows it would ask for it again.
+      queryClient.removeQueries({ queryKey: sessionQuery.queryKey });
+    });
   });
 });

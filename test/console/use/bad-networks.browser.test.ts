@@ -268,6 +268,28 @@ test('a dialog that makes a key, or invites somebody, stays until that has ended
   await page.close();
 });
 
+test('a new key stays to be copied though the session ends, or its reader goes back, meanwhile', async () => {
+  await onConsolePage(context, '/usage', async (page) => {
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await page.getByRole('button', { name: 'Create key' }).first().click();
+    await page.getByLabel('Name').fill('To be copied');
+    const error = { error: { message: 'Not signed in.', code: 'invalid_api_key' } };
+    await page.route('**/console/api/keys?*', (route) => route.fulfill({ status: 401, json: error }));
+    const refused = page.waitForResponse((response) => response.status() === 401);
+    await page.getByRole('dialog').getByRole('button', { name: 'Create key' }).click();
+    await (await refused).finished();
+    await page.waitForTimeout(300);
+    const key = page.getByTestId('new-key');
+    assert.match((await key.textContent()) ?? '', /^sk-sluice-/);
+    await page.evaluate('history.back()');
+    await page.waitForTimeout(300);
+    assert.equal(await key.count(), 1);
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    await page.getByText('Your session has ended.').waitFor();
+    assert.match(page.url(), /return=%2Fkeys/);
+  });
+});
+
 test('whoever goes back while a key is made stays on the page before', async () => {
   await onConsolePage(context, '/usage', async (page) => {
     const held = withResolvers();

@@ -3,9 +3,11 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import type { NewApiKey } from '../../api/keys.ts';
 import { CopyButton } from '../../components/copy-button.tsx';
 import { Dialog } from '../../components/dialog.tsx';
+import { useShownOnceInDialog } from '../../shell/shown-once.ts';
 
 /** Shows a key's text for the only time. A click beside the dialog does not close it: the text would be lost. */
 export function NewKeyDialog({ created, onClose }: { created: NewApiKey; onClose: () => void }) {
+  useShownOnceInDialog();
   return (
     <Dialog
       onClose={onClose}

@@ -19,6 +19,7 @@ import { CodeBlock } from '../../components/code-block.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
+import { useShownOnceInDialog } from '../../shell/shown-once.ts';
 import { type Account, type ConsoleUser, changeUser, deleteUser, inviteUser, resetLinkOf } from './operator-api.ts';
 import type { UserAction } from './user-columns.tsx';
 
@@ -199,6 +200,7 @@ export function ResetLinkDialog({ user, onClose }: { user: ConsoleUser; onClose:
 }
 
 function LinkDialog(props: { title: string; url: string; children: ReactNode; onClose: () => void }) {
+  useShownOnceInDialog();
   return (
     <Dialog onClose={props.onClose} title={props.title} size="lg">
       <Stack gap="sm">

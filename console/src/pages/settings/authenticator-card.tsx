@@ -15,6 +15,7 @@ import { CodeBlock } from '../../components/code-block.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { PasswordField } from '../../components/password-field.tsx';
 import { readForm } from '../../components/read-form.ts';
+import { useShownOnce } from '../../shell/shown-once.ts';
 
 /** Two-step sign-in: a code of an authenticator app in addition to the password. */
 export function AuthenticatorCard() {
@@ -98,6 +99,7 @@ function SetUpPart({ pending }: { pending: NewAuthenticator }) {
 
 function OnPart() {
   const renew = useMutation({ mutationFn: newBackupCodes });
+  useShownOnce(renew.data !== undefined);
   const remove = useMutation({
     mutationFn: removeAuthenticator,
     onSuccess: () => notifications.show({ color: 'green', message: 'Two-step sign-in is off.' }),
