@@ -93,8 +93,16 @@ describe('two-step sign-in', () => {
       assert.equal((await client.call('POST', `${auth}/verify-totp`, { code: codeOf(uri, 50 + tries) })).status, 401);
     }
     const late = await client.call('POST', `${auth}/verify-totp`, { code: codeOf(uri) });
-    assert.ok(late.status >= 400, JSON.stringify(late.body));
+    assert.deepEqual([late.status, late.body.error.code], [400, 'too_many_attempts_request_new_code']);
     assert.equal(await statusOf(client), 401);
+    // Five more lock it, as the console tells by the code of that.
+    await client.signIn('bob@example.com');
+    for (let tries = 0; tries < 5; tries++) {
+      assert.equal((await client.call('POST', `${auth}/verify-totp`, { code: codeOf(uri, 60 + tries) })).status, 401);
+    }
+    await client.signIn('bob@example.com');
+    const locked = await client.call('POST', `${auth}/verify-totp`, { code: codeOf(uri) });
+    assert.deepEqual([locked.status, locked.body.error.code], [429, 'account_temporarily_locked']);
   });
 
   test('two-step sign-in takes each backup code once, and keeps neither them nor the key in clear', async () => {

@@ -10,6 +10,10 @@ const messages: Readonly<Record<string, string>> = {
   invalid_code: 'The code is wrong. Codes change every 30 seconds.',
   code_used: 'This code has been used already. Sign in again, and enter the next one that the app shows.',
   invalid_backup_code: 'The backup code is wrong, or was used already.',
+  too_many_attempts_request_new_code:
+    'There were too many wrong codes. Go back, sign in again, and enter the next code.',
+  account_temporarily_locked:
+    'There were ten wrong codes in a row: for 15 minutes none is taken, backup codes neither. Sign in again after that.',
   invalid_two_factor_cookie: 'This took too long. Sign in again.',
   email_not_verified: 'Your address is not confirmed yet. Open the link in the mail that was just sent to you.',
   token_expired: 'This link no longer works. Sign in to get another one.',
@@ -23,7 +27,8 @@ const messages: Readonly<Record<string, string>> = {
 
 /** A sign-in route's error as a message for the user. */
 export function authProblem({ message, status, code = '', retryAfterMs }: RequestError): string {
-  if (status !== 429) return messages[code] ?? message;
+  const known = messages[code];
+  if (status !== 429 || known !== undefined) return known ?? message;
   const wait = retryAfterMs === undefined ? 'later' : fromNow(Date.now() + retryAfterMs);
   return `There were too many attempts. Try again ${wait}.`;
 }
