@@ -90,11 +90,7 @@ let lostKey: string | undefined;
 /** As in the console. */
 const maxNameLength = 100;
 
-async function create(db: Database, args: Arguments): Promise<void> {
-  if ((args.name ?? '').length > maxNameLength) {
-    throw new UsageError(`--name takes at most ${maxNameLength} characters`);
-  }
-  const settings = readSettings(args);
+async function create(db: Database, args: Arguments, settings: Partial<KeySettings>): Promise<void> {
   const { account: accountId = defaultAccountId } = args;
   if ((await findAccount(db, accountId)) === undefined) throw new ConfigError(`There is no account ${accountId}.`);
   const created = await createApiKey(db, {
@@ -108,6 +104,9 @@ async function create(db: Database, args: Arguments): Promise<void> {
 }
 
 function readSettings(args: Arguments): Partial<KeySettings> {
+  if ((args.name ?? '').length > maxNameLength) {
+    throw new UsageError(`--name takes at most ${maxNameLength} characters`);
+  }
   try {
     return readKeySettings(args, Date.now());
   } catch (error) {
@@ -177,11 +176,13 @@ async function run(args: Arguments): Promise<void> {
   if (command !== 'create' && other !== undefined) throw new UsageError(`--${other} belongs to create`);
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
+  // A mistake in it must not make a new database.
+  const keySettings = readSettings(args);
   const config = readCommandConfig();
   warnOfNewDatabase(config);
   const db = await openDatabase(config);
   try {
-    if (command === 'create') await create(db, args);
+    if (command === 'create') await create(db, args, keySettings);
     else if (command === 'list') await list(db, args);
     else await revoke(db, config, args);
   } finally {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -387,7 +388,7 @@ describe('the launcher', () => {
       assert.equal(listed.find((key) => key.id === id)?.status, 'active');
     });
 
-    test('a command line that cannot be understood is answered with the usage and exit code 2', async () => {
+    test('a command line that cannot be understood is answered with the usage and exit code 2, and makes no database', async () => {
       const dataDir = newDataDir();
       for (const args of [
         [],
@@ -412,6 +413,8 @@ describe('the launcher', () => {
         assert.equal(code, 2, args.join(' '));
         assert.match(stderr, /usage:/);
       }
+      assert.equal(existsSync(join(dataDir, 'sluice.db')), false);
+      await runKeys(dataDir, ['list']);
       const unknown = await runKeys(dataDir, ['revoke', 'key_none']);
       assert.deepEqual([unknown.code, unknown.stderr.split('\n').length], [1, 2]);
     });
