@@ -6,7 +6,7 @@ import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { FrameSink, VendorAnswer, VendorFrame } from '../vendors/vendor.ts';
 import { inCallersNames } from './callers-names.ts';
 import { ChatAsCompletion, toChatRequest } from './chat-as-completion.ts';
-import { callOnce, countSent, type Execute, type Execution, methodOf } from './execution.ts';
+import { asSent, callOnce, countSent, type Execute, type Execution, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent chats of one job. */
@@ -30,12 +30,11 @@ async function completeByChats({ vendor, call, sink, part = callOnce }: Executio
   const sent = countSent(call);
   let length = 0;
   const answers = await runInOrder(prompts, chatsAtOnce, call.signal, async (prompt, index, signal) => {
-    sent.inputsSent += 1;
     const translator = new ChatAsCompletion(job, prompt, index * (job.n ?? 1));
     const own = new TranslatingSink(sink, translator, output);
     const asked = { ...call, request: toChatRequest(job, prompt), signal, run: undefined };
     const answering = part(
-      () => chat(asked, own),
+      asSent(sent, 1, () => chat(asked, own)),
       signal,
       () => !own.isStarted,
     );

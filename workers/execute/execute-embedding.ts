@@ -5,7 +5,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import { sumOfAll } from '../vendors/support/sum-usage.ts';
 import type { AnswerBody, VendorEmbeddings } from '../vendors/vendor.ts';
-import { callOnce, countSent, type Execute, methodOf } from './execution.ts';
+import { asSent, callOnce, countSent, type Execute, methodOf } from './execution.ts';
 import { runInOrder } from './run-in-order.ts';
 
 /** Concurrent calls of one job. */
@@ -40,9 +40,12 @@ export const executeEmbedding: Execute<AnswerBody> = async (execution) => {
   };
   const sent = countSent(call);
   const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
-    sent.inputsSent += isList(input) ? input.length : 1;
     const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
-    return part(() => embedBatch(input, request, signal), signal);
+    const inputs = isList(input) ? input.length : 1;
+    return part(
+      asSent(sent, inputs, () => embedBatch(input, request, signal)),
+      signal,
+    );
   });
   const [only] = answers;
   const usage =

@@ -35,6 +35,20 @@ export function countSent({ run }: VendorCall): { inputsSent: number } {
   return open;
 }
 
+/** Counts the inputs of a call as sent: once it is made, which may be later, and once, however often it is repeated. */
+export function asSent<Answer>(
+  open: { inputsSent: number },
+  inputs: number,
+  call: () => Promise<Answer>,
+): () => Promise<Answer> {
+  let unsent = inputs;
+  return () => {
+    open.inputsSent += unsent;
+    unsent = 0;
+    return call();
+  };
+}
+
 /** Stores a task by its vendor's name for it. @throws ApiError when the job has ended meanwhile: the task is discarded. */
 export type RememberTask = (name: string) => Promise<void>;
 

@@ -36,6 +36,7 @@ export interface CallScopes {
   /** As reserve-call.lua reads them: of the vendor, then of each key and of the model on it. */
   readonly text: string;
   readonly hasTokens: boolean;
+  readonly hasRequests: boolean;
   /** Calls at a time. */
   readonly parallel: number;
 }
@@ -64,7 +65,15 @@ export function callScopes(
     return pacedKeyOf(vendor, account, [vendorScope, key, ofModel]);
   });
   const hasTokens = all.some(({ limits: { tpm } }) => tpm !== undefined);
-  return { keys, text: scopesText(all), parallel: parallelOf(limits, own), hasTokens };
+  const hasRequests = all.some(({ limits: { rpm } }) => rpm !== undefined);
+  return { keys, text: scopesText(all), parallel: parallelOf(limits, own), hasTokens, hasRequests };
+}
+
+/** The same limits, of requests a minute alone. */
+export function requestLimits({ vendor, key, models }: VendorLimits): VendorLimits {
+  const ofRequests = ({ rpm }: CapacityLimits): CapacityLimits => (rpm === undefined ? {} : { rpm });
+  const own = Object.entries(models).map(([model, limits]) => [model, ofRequests(limits)] as const);
+  return { vendor: ofRequests(vendor), key: ofRequests(key), models: Object.fromEntries(own) };
 }
 
 /** See `CallScopes`. */

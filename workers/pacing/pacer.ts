@@ -2,7 +2,7 @@ import type { CapacityLimits, VendorLimits, VendorSettings } from '../../shared/
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { type CallScopes, callScopes, type PacedKey, type PacedRoute } from './call-scopes.ts';
+import { type CallScopes, callScopes, type PacedKey, type PacedRoute, requestLimits } from './call-scopes.ts';
 import { CallStock, type StockedCall, type StockedCalls } from './call-stock.ts';
 import { LearnedLimits } from './learned-limits.ts';
 import { additionalIds, type ReturnedCall, reserveCall, returnCalls } from './reserve-call.ts';
@@ -162,6 +162,21 @@ export class Pacer {
     }
     const key = keys[reply.key] as PacedKey;
     return this.#slot(name, { key, id, tokens }, reply.waitMs, inputTokens);
+  }
+
+  /**
+   * Reserves a further call of a job that has one already: of the requests a minute that are set, as its tokens are that one's. What
+   * was learned is learned from jobs, not from the calls of each.
+   * @returns ms until it may start, or until it can be reserved
+   */
+  async reserveFurther(route: PacedRoute, account: string): Promise<{ isReserved: boolean; waitMs: number }> {
+    const { vendor } = route;
+    const limits = requestLimits(this.#limits.get(vendor) ?? noLimits);
+    const { text, hasRequests } = callScopes(route, [account], limits, () => ({}));
+    if (!hasRequests) return { isReserved: true, waitMs: 0 };
+    const id = `${this.#workerId}:${++this.#calls}`;
+    const { key, waitMs } = await reserveCall(this.#redis, { id, vendor, tokens: 0, scopes: text });
+    return { isReserved: key !== undefined, waitMs };
   }
 
   /** @param name of the route */

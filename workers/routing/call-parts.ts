@@ -21,7 +21,7 @@ export type CallPart = <Answer>(
 /** What bounds the repetition of calls, as the router's own. */
 interface RepetitionRules {
   readonly settings: RoutingSettings;
-  readonly pacer?: Pick<Pacer, 'hasLimits'> | undefined;
+  readonly pacer?: Pick<Pacer, 'hasLimits' | 'reserveFurther'> | undefined;
   readonly refusals: Pick<Refusals, 'note'>;
   /** Takes one retry from what the process may make; false if none is left. */
   readonly mayRetry: (job: RepeatableJob, target: RouteTarget, failure: Failure) => boolean;
@@ -39,16 +39,23 @@ export interface RepeatableJob {
   readonly request?: RequestBody | undefined;
 }
 
+/** Shortest wait for a further call that could not be reserved, in ms: others may have taken what there was. */
+const minFullMs = 50;
+
 /**
  * The calls of a job that takes several, all on one route with one key. Once one of them was answered, a failed one is repeated alone:
  * to begin the job anew would have its vendor do, and bill, the others again, and of a vendor that takes fewer calls a minute it would
- * never end. Before that, its failure is the router's, who may know another key or route.
+ * never end. Before that, its failure is the router's, who may know another key or route. The first call is the one that the router has
+ * reserved; each other one waits for the requests a minute that are set for the vendor.
  */
 export function callParts(rules: RepetitionRules, job: RepeatableJob, target: RouteTarget): CallPart {
   let hasAnswer = false;
+  let isReserved = true;
   return async (call, signal, mayRepeat = () => true) => {
     for (let calls = 1; ; calls++) {
       try {
+        if (!isReserved) await reserveFurther(rules, target, signal);
+        isReserved = false;
         const answer = await call();
         hasAnswer = true;
         return answer;
@@ -61,6 +68,21 @@ export function callParts(rules: RepetitionRules, job: RepeatableJob, target: Ro
       }
     }
   };
+}
+
+/** Waits until a further call may be made within its vendor's limits. */
+async function reserveFurther(
+  { pacer }: RepetitionRules,
+  { routed: { route }, account }: RouteTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  if (pacer === undefined || !pacer.hasLimits(route.vendor)) return;
+  for (;;) {
+    const { isReserved, waitMs } = await pacer.reserveFurther(route, account.id);
+    if (isReserved && waitMs === 0) return;
+    await waitFor(isReserved ? waitMs : Math.max(waitMs, minFullMs), signal);
+    if (isReserved) return;
+  }
 }
 
 /** How long (ms) to wait before a failed call is repeated; undefined: it is not. */

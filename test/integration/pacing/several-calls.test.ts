@@ -3,6 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import type { TestGateway } from '../../support/gateway.ts';
 import { JobRecords, later } from '../../support/job-records.ts';
+import { LimitedVendor } from '../../support/limited-vendor.ts';
 import { sseEvents } from '../../support/sse-events.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts';
@@ -19,6 +20,8 @@ const tokenPrice = 1000;
 
 describe('requests that take several calls of a vendor', () => {
   let vendor: FixtureVendor;
+  /** Allows 60 calls a minute, one every second and one more at once, and answers later than it refuses. */
+  let limited: LimitedVendor;
   let records: JobRecords;
   let gateway: TestGateway;
   /** The first text of each call that the vendor has answered, or refused. */
@@ -35,6 +38,7 @@ describe('requests that take several calls of a vendor', () => {
 
   before(async () => {
     vendor = await startFixtureVendor();
+    limited = await LimitedVendor.start({ requests: 3, windowMs: 2000, callMs: 300 });
     vendor.answer((response, { body }) => {
       const { input, messages = [], stream } = JSON.parse(body) as Asked;
       const text = input?.[0] ?? messages[0]?.content ?? '';
@@ -67,11 +71,15 @@ describe('requests that take several calls of a vendor', () => {
     const routes = [{ vendor: 'own', model: 'm' }];
     records = await JobRecords.start({
       configuration: {
-        vendors: { own: { base_url: vendor.baseUrl, api_key: 'a-key' } },
+        vendors: {
+          own: { base_url: vendor.baseUrl, api_key: 'a-key' },
+          limited: { base_url: limited.server.baseUrl, api_key: 'a-key', rpm: 60, max_parallel_requests: 1 },
+        },
         models: {
           embedder: {
             ...{ capability: 'embedding', embedding: { dimensions: true, batch: 2 }, prices: { input: 1 }, routes },
           },
+          limited: { capability: 'chat', routes: [{ vendor: 'limited', model: 'm' }] },
           chatter: { capability: 'chat', prices: { input: 1, output: 1 }, routes },
         },
       },
@@ -91,6 +99,7 @@ describe('requests that take several calls of a vendor', () => {
   after(async () => {
     await records?.stop();
     await vendor?.close();
+    await limited?.close();
   });
 
   const post = (path: string, body: object): Promise<Response> =>
@@ -163,6 +172,13 @@ describe('requests that take several calls of a vendor', () => {
       assert.deepEqual([outcome, answered.length, cost], ['cancelled', 4, 8 * each * tokenPrice]);
     });
   }
+
+  test('each call of a request counts against the requests a minute of its vendor, which refuses none and is asked nothing twice', async () => {
+    const prompt = input.slice(0, 6);
+    const response = await post('/v1/completions', { model: 'limited', prompt });
+    assert.equal(response.status, 200, await response.text());
+    assert.deepEqual([limited.refused.length, limited.prompts.toSorted()], [0, prompt]);
+  });
 
   test('a chat whose answer has begun is not repeated: its choice would begin twice', async () => {
     broken = '9';
