@@ -130,7 +130,9 @@ function consumeTasks(
     if (typeof data?.id !== 'string' || priority === 0 || stalledCounter > 0) return;
     queue.noteClaimed(data, priority).catch(() => undefined);
   });
-  worker.on('error', (error) => context.log.warn({ err: error.message, capability }, 'queue'));
+  worker.on('error', (error) =>
+    context.log.warn({ err: error.message, capability }, 'a queue cannot be worked on for now'),
+  );
   worker.on('failed', (job, error) => {
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { createCatalogue } from '../../../../shared/catalogue/catalogue.ts';
@@ -59,5 +61,26 @@ describe('sluice.example.yaml', () => {
       ...['attempts', 'retry_budget_percent', 'longest_retry_after_seconds', 'breaker'],
     ];
     for (const name of names) assert.match(text, new RegExp(`^ *${name}:`, 'm'));
+  });
+});
+
+describe('docs/guides/switch.md', () => {
+  it('the configuration that the guide for users of LiteLLM ends with has the models, routes and limits of the one before it', (t) => {
+    const guide = readFileSync(new URL('../../../../docs/guides/switch.md', import.meta.url), 'utf8');
+    const [, ours = ''] = [...guide.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(([, source]) => source);
+    const folder = mkdtempSync(join(tmpdir(), 'sluice-test-guide-'));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const guided = join(folder, 'sluice.yaml');
+    writeFileSync(guided, ours);
+    const config = readConfig({ SLUICE_CONFIG: guided, ...keys, AZURE_API_KEY: 'e', ANTHROPIC_API_KEY: 'f' });
+    assert.equal(config.vendors.azure?.baseUrl, 'https://eu.openai.azure.com');
+    assert.deepEqual(config.vendors.azure?.limits?.models, { 'gpt-4o-eu': { rpm: 300 } });
+    const catalogue = createCatalogue(config);
+    for (const id of ['gpt-4o', 'default']) {
+      const routes = catalogue.routes(id, 'chat').map(({ route }) => `${route.vendor}/${route.model}`);
+      assert.deepEqual(routes.slice(0, 2).sort(), ['azure/gpt-4o-eu', 'openai/gpt-4o'], id);
+      assert.match(routes.slice(2).join(), /^anthropic\/claude-sonnet-4-5/, id);
+    }
+    assert.equal(catalogue.find('groq/anything', 'chat')?.id, 'groq/anything');
   });
 });
