@@ -62,7 +62,7 @@ describe('answers while Redis rejects writes', { concurrency: isSoak ? 1 : 3 }, 
   test('an answer that cannot be stored ends with an error, and its worker continues all other jobs', async () => {
     const vendor = await startFixtureVendor();
     const gateway = await TestGateway.start({
-      settings: { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: vendor.baseUrl },
+      settings: { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: vendor.baseUrl },
     });
     const redis = new Redis(gateway.redisUrl);
     try {

@@ -41,7 +41,7 @@ describe('impossible usage reported by a vendor', () => {
   let vendor: Awaited<ReturnType<typeof startVendor>>;
   before(async () => {
     vendor = await startVendor();
-    records = await JobRecords.start({ settings: { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: vendor.url } });
+    records = await JobRecords.start({ settings: { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: vendor.url } });
   });
   after(async () => {
     await records?.stop();

@@ -72,7 +72,7 @@ test(`POST /v1/images/edits streams ${edits} concurrent uploads of ${megabytes(f
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-upload-'));
   const sandbox = await startSandboxProcess();
   const probe = await ChatTimes.start();
-  const vendors = { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: probe.vendorUrl, SANDBOX_BASE_URL: sandbox.baseUrl };
+  const vendors = { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: probe.vendorUrl, SANDBOX_BASE_URL: sandbox.baseUrl };
   const gateway = await TestGateway.start({ settings: vendors });
   try {
     const path = join(folder, 'large.png');

@@ -97,7 +97,7 @@ async function restartAll(gateway: TestGateway): Promise<void> {
 
 test(`POST /v1/videos makes ${videos} videos of ${durationMs / 1000} s on one worker with 5 slots, once each, across a full restart`, async (t) => {
   const chat = await ChatTimes.start();
-  const vendors = { OPENAI_API_KEY: 'a key', OPENAI_BASE_URL: chat.vendorUrl };
+  const vendors = { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: chat.vendorUrl };
   const gateway = await TestGateway.start({ aof: true, workers: 0, settings: vendors });
   try {
     await startProcesses(gateway);
