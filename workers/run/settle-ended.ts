@@ -79,7 +79,7 @@ async function chargeEnded(
   const estimated = await estimateInterrupted(context, job, state, vendor, openAnswer);
   if (estimated === undefined) return nothing;
   const tier = routed?.prices?.tiers && state.hasDelta ? await tierInLog(context, job.id) : undefined;
-  return chargeForInterrupted(routed, job, { usage: estimated, tier });
+  return chargeForInterrupted(routed, job, { ...estimated, tier });
 }
 
 /** Without this note the charge is only in the settlement, which follows even if the note fails. */
@@ -122,11 +122,7 @@ export async function countInterrupted(
   const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
   const counted = isChargedWhenCut(job)
     ? cutMedia(context, job, routed?.prices)
-    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '', openAnswer).then(
-        (usage = null) => ({
-          usage,
-        }),
-      );
+    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '', openAnswer);
   const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
   const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
   const charge = isChargedWhenCut(job)

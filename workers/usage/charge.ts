@@ -10,7 +10,7 @@ import {
 } from '../../shared/money/service-tier.ts';
 import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens, isChargedWhenCut } from './estimate-usage.ts';
@@ -39,7 +39,7 @@ export const nothing: Charge = { usage: undefined, cost: 0, tokens: undefined };
 export const unknown: Charge = { usage: undefined, cost: undefined, tokens: undefined };
 
 /** What a charge takes of a model by the route that served it. */
-type ChargedRow = Pick<RoutedModel, 'prices'> & Partial<Pick<RoutedModel, 'chat' | 'vendorRow'>>;
+type ChargedRow = Pick<RoutedModel, 'prices'> & Partial<Pick<RoutedModel, 'chat' | 'vendorRow' | 'legacyCompletions'>>;
 
 /**
  * The charge for an answer.
@@ -62,7 +62,7 @@ export function chargeFor(
 export function chargeForInterrupted(
   row: RoutedModel | undefined,
   job: Pick<QueuedJob, 'fee'>,
-  answer: { readonly usage: VendorUsage; readonly tier: unknown },
+  answer: Pick<JobAnswer, 'usage' | 'calls'> & { readonly tier: unknown },
 ): Charge {
   return chargeAt(row, job, answer, true);
 }
@@ -80,8 +80,13 @@ function chargeAt(
   const isPlain = fee?.tier === undefined && (tier == null || tier === 'default');
   // A vendor that refuses hints was not sent the mark of an hour.
   const isMarkSent = row?.chat?.hints !== false && row?.vendorRow?.chat?.hints !== false;
-  const fees = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
-  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees, calls) });
+  const marked = fee?.hourCache && !isMarkSent ? { ...fee, hourCache: undefined } : fee;
+  // A vendor's own legacy completion is one call, however many prompts it has.
+  const several = row?.legacyCompletions ? undefined : calls;
+  const fees = several !== undefined && fee?.requests !== undefined ? { ...marked, requests: several.length } : marked;
+  // Without a call there is a usage all the same, of nothing.
+  const counted = several?.length === 0 ? undefined : several;
+  const priced = (each: PricedTier) => ({ ...each, cost: costOf(each.prices, usage, quantities, fees, counted) });
   const said = isPlain ? [] : [...(tier instanceof Set ? tier : [tier])].map(tierName);
   const facts = { asked: fee?.tier, said, auto: row?.vendorRow?.autoTier, isInterrupted };
   const charged = isPlain
@@ -93,7 +98,7 @@ function chargeAt(
   return {
     usage: shown === null ? undefined : JSON.stringify(shown),
     cost: charged.cost,
-    saved: calls === undefined ? savedBy(charged.prices, counts) : savedByAll(charged.prices, calls),
+    saved: several === undefined ? savedBy(charged.prices, counts) : savedByAll(charged.prices, several),
     tokens: sumOf(counts),
     counts,
   };

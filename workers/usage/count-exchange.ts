@@ -26,6 +26,8 @@ export interface TokenCounts {
   readonly prompt: number;
   readonly completion: number;
   readonly reasoning: number;
+  /** The parts of both sums that are of each prompt of a legacy completion, if it has several; without those that were not sent. */
+  readonly byPrompt?: readonly Pick<TokenCounts, 'prompt' | 'completion'>[];
 }
 
 /**
@@ -50,11 +52,43 @@ export function countExchange({ endpoint, request, inputsSent, frames, length, l
   const otherTokens = Math.round(countTexts(others, maxText) * share + large);
   const isEchoed = endpoint === 'completions' && fields.echo === true;
   const echo = isEchoed ? countEcho(fields, texts, Math.max(0, length - read) + largeLength) : 0;
-  return {
-    prompt,
-    completion: Math.max(0, reasoningTokens + otherTokens - echo),
-    reasoning: reasoningTokens,
-  };
+  const counts = { prompt, completion: Math.max(0, reasoningTokens + otherTokens - echo), reasoning: reasoningTokens };
+  if (endpoint !== 'completions' || inputsOf((fields.prompt ?? '') as TextOrTokens).length === 1) return counts;
+  return { ...counts, byPrompt: countsByPrompt(counts, fields, inputsSent, texts) };
+}
+
+/** Divides the tokens among the prompts that were sent, by the lengths of these and of their choices. */
+function countsByPrompt(
+  { prompt, completion }: TokenCounts,
+  fields: Fields,
+  inputsSent: number | undefined,
+  texts: AnswerTexts,
+): NonNullable<TokenCounts['byPrompt']> {
+  const prompts = inputsOf((fields.prompt ?? '') as TextOrTokens).slice(0, inputsSent);
+  const choices = typeof fields.n === 'number' ? fields.n : 1;
+  const written = prompts.map((asked, index) => {
+    const echo = fields.echo === true ? asked.length : 0;
+    let length = 0;
+    for (let choice = 0; choice < choices; choice++) {
+      length += Math.max(0, texts.ofChoice(index * choices + choice).length - echo);
+    }
+    return length;
+  });
+  const completions = divide(completion, written);
+  const lengths = prompts.map(({ length }) => length);
+  return divide(prompt, lengths).map((part, index) => ({ prompt: part, completion: completions[index] as number }));
+}
+
+/** Divides a sum into whole parts in the ratio of the lengths. */
+function divide(sum: number, lengths: readonly number[]): number[] {
+  const whole = lengths.reduce((all, length) => all + length, 0);
+  let [seen, divided] = [0, 0];
+  return lengths.map((length) => {
+    seen += length;
+    const before = divided;
+    divided = whole === 0 ? sum : Math.round((sum * seen) / whole);
+    return divided - before;
+  });
 }
 
 function lengthOf(texts: readonly string[]): number {

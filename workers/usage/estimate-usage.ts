@@ -56,15 +56,17 @@ export async function withEstimate(context: EstimatedContext, job: QueuedJob, an
   const { tier } = answer;
   if (!isText) return { body: withEmbeddingUsage(body, usage), usage };
   const end = JSON.parse(body) as Record<string, unknown> & { response?: object };
-  if (end.response === undefined) return { body: JSON.stringify({ ...end, usage }), usage, tier };
+  if (end.response === undefined) {
+    return { body: JSON.stringify({ ...end, usage }), usage, ...usageOfCalls(job, counts), tier };
+  }
   // The vendor's own Responses API has other names for the counts.
   const own = toResponseUsage(counts);
   return { body: JSON.stringify({ ...end, response: { ...end.response, usage: own } }), usage: own, tier };
 }
 
 /**
- * The usage of an answer that did not finish: the request, and the part of the answer in the log; undefined if there is none,
- * null if it could not be counted. Without output only a cancelled job whose vendor was called has usage: the prompt, which the
+ * The usage of an answer that did not finish: the request, and the part of the answer in the log; undefined if there is none, and
+ * one of null if it could not be counted. Without output only a cancelled job whose vendor was called has usage: the prompt, which the
  * vendor read, and may charge for. A failure before any output is the vendor's, or the gateway's.
  * @param state of the job once it has ended
  * @param vendor that this run has called; '' if it has called none
@@ -76,11 +78,13 @@ export async function estimateInterrupted(
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
   vendor: string,
   openAnswer?: OpenAnswer,
-): Promise<VendorUsage | undefined> {
+): Promise<Pick<JobAnswer, 'usage' | 'calls'> | undefined> {
   const hasUsage = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
   if (!hasUsage || !hasTokens(job)) return undefined;
   const counts = await count(context, job, undefined, openAnswer?.inputsSent);
-  return counts === undefined ? null : withReported(toUsage(job, counts), openAnswer?.usageSoFar() ?? {});
+  if (counts === undefined) return { usage: null };
+  const usage = withReported(toUsage(job, counts), openAnswer?.usageSoFar() ?? {});
+  return { usage, ...usageOfCalls(job, counts) };
 }
 
 /** An estimate with what its vendor had counted: all of the input, and of the output what that is at least. */
@@ -174,6 +178,11 @@ function toUsage({ capability }: QueuedJob, { prompt, completion, reasoning }: T
     ...(reasoning > 0 && { completion_tokens_details: { reasoning_tokens: reasoning } }),
     estimated: true,
   };
+}
+
+/** The usage of each chat that stands in for a prompt, where a request has several. */
+function usageOfCalls(job: QueuedJob, { byPrompt }: TokenCounts): Pick<JobAnswer, 'calls'> {
+  return byPrompt === undefined ? {} : { calls: byPrompt.map((counts) => toUsage(job, { ...counts, reasoning: 0 })) };
 }
 
 /** OpenAI's `ResponseUsage`, marked as an estimate. */

@@ -81,6 +81,12 @@ describe('requests that take several calls of a vendor', () => {
           },
           limited: { capability: 'chat', routes: [{ vendor: 'limited', model: 'm' }] },
           chatter: { capability: 'chat', prices: { input: 1, output: 1 }, routes },
+          // Longer requests than any of the tests' prompts cost ten times as much.
+          stepped: {
+            capability: 'chat',
+            prices: { input: 1, output: 1, request: 0.000003, above: [{ tokens: 3, input: 10, output: 10 }] },
+            routes,
+          },
         },
       },
     });
@@ -157,11 +163,12 @@ describe('requests that take several calls of a vendor', () => {
     });
   }
 
-  for (const [path, model, field, each] of [
-    ['/v1/embeddings', 'embedder', 'input', 2],
-    ['/v1/completions', 'chatter', 'prompt', 1],
+  for (const [path, model, field, each, fee] of [
+    ['/v1/embeddings', 'embedder', 'input', 2, 0],
+    ['/v1/completions', 'chatter', 'prompt', 1, 0],
+    ['/v1/completions', 'stepped', 'prompt', 1, 8 * 3000],
   ] as const) {
-    test(`a request to ${path} that is cancelled in the middle pays for none of what its vendor was not sent`, async () => {
+    test(`a request to ${path} of ${model} that is cancelled in the middle pays for none of what its vendor was not sent`, async () => {
       isSilent = (text) => Number(text) >= 4 * each;
       const texts = Array.from({ length: 100 }, (_, index) => String(index));
       const response = await records.post({ model, [field]: texts }, later, { path });
@@ -169,7 +176,7 @@ describe('requests that take several calls of a vendor', () => {
       await eventually(() => assert.equal(silent, 4));
       await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
       const { outcome, cost } = await eventually(() => records.ended(id.slice('job_'.length)));
-      assert.deepEqual([outcome, answered.length, cost], ['cancelled', 4, 8 * each * tokenPrice]);
+      assert.deepEqual([outcome, answered.length, cost], ['cancelled', 4, 8 * each * tokenPrice + fee]);
     });
   }
 

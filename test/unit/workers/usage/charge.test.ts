@@ -19,6 +19,21 @@ describe('the charge of a job', () => {
     assert.deepEqual(chargeForInterrupted(row, {}, { usage: null, tier: undefined }), none);
   });
 
+  it('an interrupted completion of several prompts is charged by the length and the number of those that were sent', () => {
+    const prices = { input: 1000, output: 1000, request: 500, above: [{ tokens: 3, input: 10_000, output: 10_000 }] };
+    const job = { fee: { requests: 9 } };
+    const chats = madeUpModel({ id: 'm', capability: 'chat', prices });
+    const costs = (row: typeof chats, calls: readonly (typeof usage)[]) => {
+      const tokens = 3 * calls.length;
+      const sum = { prompt_tokens: tokens, completion_tokens: 2 * calls.length, total_tokens: 5 * calls.length };
+      return chargeForInterrupted(row, job, { usage: sum, calls, tier: undefined }).cost;
+    };
+    assert.deepEqual([costs(chats, [usage, usage]), costs(chats, [])], [10 + 1000, 0]);
+    // A vendor's own completion is one call.
+    const own = madeUpModel({ id: 'm', capability: 'chat', prices, legacyCompletions: true });
+    assert.equal(costs(own, [usage, usage]), 100 + 4500);
+  });
+
   it('a token count costs nothing, where an unknown cost would be charged as what was held', () => {
     const job = { capability: 'chat', endpoint: 'messages.count_tokens' } as QueuedJob;
     const answer = { body: '{"input_tokens":3}', usage: null };

@@ -17,6 +17,29 @@ const filler = 'lorem ipsum dolor sit amet '.repeat(800);
 const answer = ' answer word'.repeat(200);
 const written = countTexts([answer]);
 
+describe('countExchange of a completion with several prompts', () => {
+  it('countExchange tells what each prompt and its choices have, and of none that was not sent', () => {
+    const prompts = ['One.', filler, 'Three'];
+    const said = { 0: `One.${answer}`, 2: filler, 3: filler + answer + answer, 4: 'Three' };
+    const { prompt, completion, byPrompt = [] } = counted({ prompt: prompts, n: 2 }, said, { inputsSent: 2 });
+    assert.equal(prompt, countTexts(prompts.slice(0, 2)));
+    assert.deepEqual(
+      byPrompt.map((part) => part.completion),
+      [Math.round(completion / 3), completion - Math.round(completion / 3)],
+    );
+    assert.equal(byPrompt[0]?.prompt, Math.round((prompt * 4) / (4 + filler.length)));
+    assert.equal(
+      byPrompt.reduce((sum, part) => sum + part.prompt, 0),
+      prompt,
+    );
+  });
+
+  it('countExchange tells nothing of the parts where there is one prompt', () => {
+    assert.equal(counted({ prompt: 'One.' }, { 0: answer }).byPrompt, undefined);
+    assert.equal(counted({ prompt: [7, 8] }, { 0: answer }).byPrompt, undefined);
+  });
+});
+
 describe('countExchange of a completion with echo', () => {
   const about = (tokens: number, expected: number): void =>
     assert.ok(Math.abs(tokens - expected) <= 4, `${tokens}, not ${expected}`);
