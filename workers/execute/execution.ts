@@ -3,7 +3,16 @@ import { ApiError } from '../../shared/errors.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import type { CallPart } from '../routing/call-parts.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
-import type { AnswerBody, FrameSink, JobAnswer, Vendor, VendorAnswer, VendorCall } from '../vendors/vendor.ts';
+import type {
+  AnswerBody,
+  FrameSink,
+  JobAnswer,
+  OpenAnswer,
+  Vendor,
+  VendorAnswer,
+  VendorCall,
+  VendorUsage,
+} from '../vendors/vendor.ts';
 
 /** A job to be executed by its vendor. */
 export interface Execution {
@@ -28,24 +37,32 @@ export const endpointsOfSeveralCalls: ReadonlySet<string> = new Set(['embeddings
 /** Makes a call that is not repeated. */
 export const callOnce: CallPart = (call) => call();
 
+/** What the vendor of a job of several calls was sent, and has answered. */
+export interface SentCalls extends OpenAnswer {
+  inputsSent: number;
+  readonly answered: VendorUsage[];
+}
+
 /** Counts the inputs that the vendor of a job of several calls is sent: if the job is cut off, it is charged for no others. */
-export function countSent({ run }: VendorCall): { inputsSent: number } {
-  const open = { inputsSent: 0, usageSoFar: () => null };
+export function countSent({ run }: VendorCall): SentCalls {
+  const open: SentCalls = { inputsSent: 0, answered: [], usageSoFar: () => null };
   if (run) run.openAnswer = open;
   return open;
 }
 
-/** Counts the inputs of a call as sent: once it is made, which may be later, and once, however often it is repeated. */
-export function asSent<Answer>(
-  open: { inputsSent: number },
+/** Counts the inputs of a call as sent: once it is made, which may be later, and once, however often it is repeated. Keeps its usage. */
+export function asSent<Answer extends { readonly usage: VendorUsage }>(
+  open: SentCalls,
   inputs: number,
   call: () => Promise<Answer>,
 ): () => Promise<Answer> {
   let unsent = inputs;
-  return () => {
+  return async () => {
     open.inputsSent += unsent;
     unsent = 0;
-    return call();
+    const answer = await call();
+    open.answered.push(answer.usage);
+    return answer;
   };
 }
 

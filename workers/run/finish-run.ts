@@ -8,7 +8,8 @@ import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { releaseMemory } from '../../shared/runtime/collections.ts';
 import type { Pause } from '../execute/execution.ts';
-import { type Charge, chargeFor, countCharge, nothing, unknown } from '../usage/charge.ts';
+import { isCallersFault } from '../routing/failure.ts';
+import { type Charge, chargeFor, chargeForAnswered, countCharge, nothing, unknown } from '../usage/charge.ts';
 import { hasTokens, isChargedWhenCut, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
@@ -104,14 +105,16 @@ async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter
 /** The text before an error is counted after the end, so that clients need not wait for the count. */
 async function endWithError(
   context: WorkerContext,
-  { job, stopReason }: JobRun,
+  { job, stopReason, routed, openAnswer }: JobRun,
   writer: FrameWriter,
   error: ApiError,
 ): Promise<End> {
   // Sounds, their transcripts and partial images are charged if their caller's own deadline has ended them.
   const isInterrupted = writer.hasDelta && (hasTokens(job) || (stopReason === 'overdue' && isChargedWhenCut(job)));
   const last = await writer.endWithError(error);
-  return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : nothing };
+  const isRefused = stopReason === undefined && isCallersFault(error);
+  const failed = isRefused ? chargeForAnswered(routed, job, openAnswer?.answered) : nothing;
+  return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : failed };
 }
 
 /** Why a job failed. A vendor's message is compared with the request, so that no part of the request stays in the record. */

@@ -10,7 +10,8 @@ import {
 } from '../../shared/money/service-tier.ts';
 import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
-import type { JobAnswer } from '../vendors/vendor.ts';
+import { sumUsage } from '../vendors/support/sum-usage.ts';
+import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens, isChargedWhenCut } from './estimate-usage.ts';
@@ -65,6 +66,20 @@ export function chargeForInterrupted(
   answer: Pick<JobAnswer, 'usage' | 'calls'> & { readonly tier: unknown },
 ): Charge {
   return chargeAt(row, job, answer, true);
+}
+
+/**
+ * The charge for a request of several calls that fails because its vendor refuses one of them as invalid: that of the calls which the
+ * vendor has answered, or a caller could have it do them at the operator's cost, again and again.
+ * @param answered the usages that the vendor reported
+ */
+export function chargeForAnswered(
+  row: RoutedModel | undefined,
+  job: Pick<QueuedJob, 'fee'>,
+  answered: readonly VendorUsage[] = [],
+): Charge {
+  const calls = answered.filter((usage) => usage !== null);
+  return calls.length === 0 ? nothing : chargeAt(row, job, { usage: sumUsage(calls), calls }, false);
 }
 
 function chargeAt(

@@ -49,6 +49,8 @@ export interface OpenAnswer {
   usageSoFar(): VendorUsage;
   /** Of a request that takes several calls: how many of its inputs, from the first on, the vendor has been sent. Left out: all. */
   readonly inputsSent?: number;
+  /** Of such a request: the usages of the calls that the vendor has answered. */
+  readonly answered?: readonly VendorUsage[];
 }
 
 /** A file stored beside the job. */

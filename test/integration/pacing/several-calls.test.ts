@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import type { TestGateway } from '../../support/gateway.ts';
-import { JobRecords, later } from '../../support/job-records.ts';
+import { JobRecords, jobIdOf, later } from '../../support/job-records.ts';
 import { LimitedVendor } from '../../support/limited-vendor.ts';
 import { sseEvents } from '../../support/sse-events.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
@@ -203,10 +203,29 @@ describe('requests that take several calls of a vendor', () => {
     assert.deepEqual(refused, ['18']);
   });
 
+  for (const [path, model, field, each, usage] of [
+    ['/v1/embeddings', 'embedder', 'input', 2, { prompt_tokens: 2, completion_tokens: 0 }],
+    ['/v1/completions', 'chatter', 'prompt', 1, completion.usage],
+  ] as const) {
+    test(`a request to ${path} of which the vendor refuses a call as invalid pays for the calls that it has answered`, async () => {
+      // The fifth call begins once the first is answered.
+      const last = String(4 * each);
+      isSilent = (text) => text !== '0' && text !== last;
+      refusal = (text) => (text === last ? 400 : undefined);
+      const response = await post(path, { model, [field]: input.slice(0, 5 * each) });
+      assert.equal(response.status, 400, await response.text());
+      const { outcome, cost, input_tokens: read } = await records.ended(jobIdOf(response));
+      const paid = (usage.prompt_tokens + usage.completion_tokens) * tokenPrice;
+      assert.deepEqual([outcome, read, cost, answered], ['failed', usage.prompt_tokens, paid, ['0']]);
+    });
+  }
+
   test('a call that the vendor refuses again and again ends the request', async () => {
     refusal = refuseAfterFirst('18', 503, 100);
     const response = await post('/v1/embeddings', { model: 'embedder', input });
     assert.equal(response.status, 503);
     assert.ok(refused.length >= 4, String(refused.length));
+    // It is the vendor's failure.
+    assert.equal((await records.ended(jobIdOf(response))).cost, 0);
   });
 });
