@@ -180,7 +180,8 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   }
 
   private count(controller: Dispatcher.DispatchController, bytes: number): void {
-    this.answer ??= countAnswer(this.request.holder, () => controller.resume());
+    // Room is made by other answers, while undici reads them, and it reads one connection at a time.
+    this.answer ??= countAnswer(this.request.holder, () => queueMicrotask(() => controller.resume()));
     if (!this.answer.growTo(bytes)) controller.pause();
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { after, before, describe, it, test } from 'node:test';
 import {
   type AnswerHolder,
@@ -9,7 +10,7 @@ import {
   releaseAnswers,
 } from '../../../../workers/http/answer-memory.ts';
 import { createHttpClient, type HttpClient } from '../../../../workers/http/http-client.ts';
-import { DeltaStream } from '../../../../workers/vendors/support/delta-stream.ts';
+import { DeltaStream, SseReader } from '../../../../workers/vendors/support/delta-stream.ts';
 import { type FixtureVendor, sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
 
 const piece = 64 * 1024;
@@ -92,6 +93,19 @@ class TestStream extends DeltaStream {
   }
 }
 
+/** Makes a frame of each event. */
+class EventStream extends DeltaStream {
+  readonly #events = new SseReader((data) => this.write(JSON.stringify(data)));
+
+  constructor() {
+    super({ write: () => true, drained: () => Promise.resolve() });
+  }
+
+  protected override take(bytes: Buffer): void {
+    this.#events.read(bytes);
+  }
+}
+
 /** More than the buffers of two sockets take. */
 const long = JSON.stringify('x'.repeat(32 * 1024 * 1024));
 
@@ -121,10 +135,10 @@ describe('a vendor whose answers fill the memory', () => {
   });
 
   /** Resolves once nothing of the last answer is taken any more, while short ones come and go. */
-  async function untilStopped(): Promise<void> {
-    for (let [same, earlier] = [0, 0]; same < 20; earlier = taken) {
+  async function untilStopped(read = () => taken): Promise<void> {
+    for (let [same, earlier] = [0, 0]; same < 20; earlier = read()) {
       assert.equal(await http.get({ path: '/short', ...limits }), '"short"');
-      same = taken === earlier ? same + 1 : 0;
+      same = read() === earlier ? same + 1 : 0;
     }
   }
 
@@ -149,5 +163,28 @@ describe('a vendor whose answers fill the memory', () => {
     assert.ok(taken < long.length);
     releaseAnswers(holder);
     assert.equal(await endless, null);
+  });
+
+  it('is read on once the events of other streams have become frames, and none of them fails by that', async () => {
+    const begun: ServerResponse[] = [];
+    vendor.answer((response, { url = '' }) => {
+      if (url.endsWith('/short')) return sendJson(response, 200, '"short"');
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data:'.padEnd(900 * 1024, 'x'));
+      begun.push(response);
+    });
+    let bytes = 0;
+    const read = (stream: DeltaStream) => {
+      const onChunk = (chunk: Buffer) => {
+        bytes += chunk.length;
+        return stream.read(chunk);
+      };
+      return http.get({ path: '/events', onChunk, ...limits });
+    };
+    const streams = [read(new EventStream()), read(new EventStream()), read(new EventStream())];
+    await untilStopped(() => bytes);
+    assert.ok(begun.length === 3 && bytes < 3 * 900 * 1024);
+    for (const response of begun) response.end('\n\n');
+    assert.deepEqual(await Promise.all(streams), [null, null, null]);
   });
 });
