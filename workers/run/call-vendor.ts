@@ -245,6 +245,7 @@ function executeOn(
     files: callFiles(context.blobs, job.account),
     memory: { addFile: (bytes) => context.requestMemory.add(run, bytes) },
     run,
+    holder: run,
   };
   const passed = account.media === undefined ? asked : account.media.pass(asked);
   // Nearly every call passes synchronously, and then nothing is awaited.

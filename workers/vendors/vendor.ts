@@ -39,8 +39,10 @@ export interface VendorCall {
   readonly files: CallFiles;
   /** Counts fetched files that become a part of the request; left out: there is no bound. */
   readonly memory?: CallMemory | undefined;
-  /** Has the answer while it comes in, and keeps it until the job is over; left out where the job has several. */
-  readonly run?: ({ openAnswer: OpenAnswer | undefined } & AnswerHolder) | undefined;
+  /** Has the answer while it comes in; left out where the job has several. */
+  readonly run?: { openAnswer: OpenAnswer | undefined } | undefined;
+  /** Keeps what the vendor answers until the job is over. */
+  readonly holder?: AnswerHolder | undefined;
 }
 
 /** An answer that comes in. One that is cut off is charged by what its vendor has counted until then. */

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import type { TranscriptionSegment } from 'openai/resources/audio/transcriptions';
 import type { TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
 import type { ApiError } from '../../../shared/errors.ts';
+import { type AnswerHolder, freeBytes } from '../../../workers/http/answer-memory.ts';
 import type {
   CallFiles,
   FrameSink,
@@ -137,6 +138,14 @@ export function describeAudioVendor(name: string, wire: AudioVendor): void {
         server.answer((response) => sendJson(response, 200, body));
         for (const { code } of await both()) assert.equal(code, 'server_error', body);
       }
+    });
+
+    it(`${name} transcription counts a long answer as memory of its job`, async () => {
+      const task = { id: 'task', upload_url: 'https://a.example/file', status: 'completed' };
+      server.answer((response) => sendJson(response, 200, JSON.stringify(task) + ' '.repeat(freeBytes)));
+      const holder: AnswerHolder = {};
+      await vendor.transcribe(transcription(wire.listener, {}, { holder }), collect()).catch(() => undefined);
+      assert.equal(holder.holdsAnswer, true);
     });
 
     it(`${name} audio fails with timeout when the vendor falls silent`, async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../../shared/errors.ts';
+import { type AnswerHolder, freeBytes } from '../../../workers/http/answer-memory.ts';
 import { readFailure } from '../../../workers/routing/failure.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { type ReceivedRequest, sendJson, startFixtureVendor } from './fixture-vendor.ts';
@@ -109,6 +110,22 @@ export function describePolledImageVendor(name: string, wire: PolledImageVendor)
     it(`${name} returns base64 when response_format is b64_json`, async () => {
       const { body } = await bench.make({ request: imageJob({}, { response_format: 'b64_json' }) });
       assert.deepEqual(JSON.parse(body).data, [{ b64_json: png.toString('base64') }]);
+    });
+
+    it(`${name} counts a long state or result as memory of its job`, async () => {
+      const long = ' '.repeat(freeBytes);
+      bench.answer((request, response) => {
+        const path = new URL(request.url ?? '', bench.origin).pathname;
+        const isResult = wire.result?.path.test(path) === true && !wire.statePath.test(path);
+        if (request.method === 'POST' || !(isResult || isState(wire, request))) return false;
+        const body = isResult ? wire.result?.body(bench.origin) : wire.done(bench.origin);
+        // Of a result that comes by itself the state is short.
+        sendJson(response, 200, JSON.stringify(body) + (isResult || wire.result === undefined ? long : ''));
+        return true;
+      });
+      const holder: AnswerHolder = {};
+      await bench.make({ holder });
+      assert.equal(holder.holdsAnswer, true);
     });
 
     it(`${name} polls as often as it takes`, async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { embeddingsBody } from '../../../shared/capabilities/embedding.ts';
+import { type AnswerHolder, freeBytes } from '../../../workers/http/answer-memory.ts';
 import { createGemini } from '../../../workers/vendors/gemini/gemini.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { bodyText, callOf, type FixtureVendor, sendJson, startFixtureVendor } from '../contracts/fixture-vendor.ts';
@@ -29,11 +30,18 @@ describe('embeddings of Gemini', () => {
     await server.close();
   });
 
-  const embed = async (request: object) => {
-    const call = callOf({ model: 'gemini-embedding-001', request: JSON.stringify(request), stream: false });
+  const embed = async (request: object, holder?: AnswerHolder) => {
+    const call = callOf({ model: 'gemini-embedding-001', request: JSON.stringify(request), stream: false, holder });
     const { vectors, usage } = await vendor.embed(call);
     return { body: bodyText(embeddingsBody(vectors, usage)), usage };
   };
+
+  it('Gemini embeddings count a long answer as memory of their job', async () => {
+    server.answer((response) => sendJson(response, 200, answerOf([[1]]) + ' '.repeat(freeBytes)));
+    const holder: AnswerHolder = {};
+    await embed({ input: 'a' }, holder);
+    assert.equal(holder.holdsAnswer, true);
+  });
 
   it('Gemini embeddings request one vector per input, and return the numbers unchanged', async () => {
     const text = answerOf([

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { TranscriptionJobRequest } from '../../../shared/capabilities/transcription.ts';
+import { type AnswerHolder, freeBytes } from '../../../workers/http/answer-memory.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import type { CallFiles, Offering, VendorCall } from '../../../workers/vendors/vendor.ts';
 import {
@@ -130,6 +131,13 @@ describe('transcriptions of the OpenAI dialect', () => {
     assert.deepEqual(end.usage, { type: 'duration' });
     assert.deepEqual(end.quantities, { seconds: 1.5 });
     assert.equal(sink.frames.length, 0);
+  });
+
+  it('OpenAI transcription counts a long answer as memory of its job', async () => {
+    server.answer((response) => sendJson(response, 200, JSON.stringify({ text: 'x'.repeat(freeBytes) })));
+    const holder: AnswerHolder = {};
+    await vendor.transcribe({ ...transcription(), holder }, collect());
+    assert.equal(holder.holdsAnswer, true);
   });
 
   it('a transcript of 0 seconds has no length that could be charged, whoever says it, so that it does not come for nothing', async () => {

@@ -11,7 +11,7 @@ import { AnthropicStream } from './stream.ts';
 /** Chats as messages (https://docs.anthropic.com/en/api/messages). */
 export function anthropicChat(http: HttpClient, errors: AnthropicErrors): VendorMethod {
   const chat: VendorMethod = async (call, sink) => {
-    const { signal, silenceMs, beginsWithCounts, run: holder } = call;
+    const { signal, silenceMs, beginsWithCounts, holder } = call;
     const body = toMessageRequest(call);
     const request = { path: '/messages', body, signal, silenceMs, holder, ...betaHeaders(body) };
     let stream: AnthropicStream | undefined;

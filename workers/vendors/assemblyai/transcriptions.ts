@@ -26,13 +26,13 @@ export function assemblyAiTranscriptions(http: HttpClient, secret: string): Vend
     // Composed before the upload, so that a refused request costs nothing.
     const fields = composeTranscript(call.model, request);
     const audioUrl = await upload(http, call, request);
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, holder } = call;
     const body = JSON.stringify({ ...fields, audio_url: audioUrl });
     const { id } = await beginTask(http, { path: '/transcript', body, signal, silenceMs });
     if (typeof id !== 'string' || !/^[\w-]+$/.test(id)) {
       throw unknownOutcome("The model's vendor began, but did not say what its transcript is called.");
     }
-    const get = (path: string) => () => http.get({ path, notFound: unknownTranscript, signal, silenceMs });
+    const get = (path: string) => () => http.get({ path, notFound: unknownTranscript, signal, silenceMs, holder });
     const transcript = await awaitTask(call, {
       ask: get(`/transcript/${id}`),
       read: (answer) => readTranscript(answer, secret),

@@ -17,7 +17,7 @@ export function bedrockChat(
   { sign, errors, download }: { sign: SignRequest; errors: BedrockErrors; download: Downloader },
 ): VendorMethod {
   const chat: VendorMethod = async (call, sink) => {
-    const { signal, silenceMs, run: holder } = call;
+    const { signal, silenceMs, holder } = call;
     const path = conversePath(call);
     const body = await toConverseRequest(call, new InlineMedia(call, download));
     const request = { path, body, headers: await sign(path, body), signal, silenceMs, holder };

@@ -58,14 +58,14 @@ export function createBlackForestLabs({ name, baseUrl, apiKey }: VendorOptions):
 }
 
 async function makeImage(call: VendorCall, http: HttpClient, regions: RegionClients, download: Downloader) {
-  const { signal, silenceMs } = call;
+  const { signal, silenceMs, holder } = call;
   const request = readImageRequest(call);
   const body = JSON.stringify(await composeBody(call, request));
   const task = await beginTask(http, { path: `/${encodeURIComponent(call.model)}`, body, signal, silenceMs });
   return await afterBegin(async () => {
     const { client, path } = regions.clientOf(task.polling_url);
     const sample = await awaitTask(call, {
-      ask: () => client.get({ path, notFound: unknownTask, signal, silenceMs }),
+      ask: () => client.get({ path, notFound: unknownTask, signal, silenceMs, holder }),
       read: readSample,
     });
     const delivery = new ImageDelivery(call, wantedFormat(request.job, false), download);

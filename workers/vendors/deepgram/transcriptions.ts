@@ -45,7 +45,8 @@ export function deepgramTranscriptions(http: HttpClient): VendorMethod {
     const type = /^(audio|video)\/[\w.+-]+$/.test(said) ? said : 'application/octet-stream';
     const body = { type, ...(await call.files.open(file)) };
     try {
-      const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
+      const { signal, silenceMs, holder } = call;
+      const text = await http.post({ path, body, signal, silenceMs, holder });
       return transcriptAnswer(request, readTranscript(parseObject(text), languageOf(call.model, request)));
     } finally {
       // A call that fails before it is sent leaves the file open.

@@ -45,7 +45,8 @@ export function elevenLabsTranscriptions(http: HttpClient): VendorMethod {
     const path = `/speech-to-text${query && `?${query}`}`;
     const body = await composeForm(call, { ...request, own });
     try {
-      const text = await http.post({ path, body, signal: call.signal, silenceMs: call.silenceMs });
+      const { signal, silenceMs, holder } = call;
+      const text = await http.post({ path, body, signal, silenceMs, holder });
       return transcriptAnswer(request, readTranscript(parseObject(text)));
     } finally {
       // A call that fails before it is sent leaves the file open.

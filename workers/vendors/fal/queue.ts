@@ -13,7 +13,7 @@ const resultPauseMs = 500;
 
 const unknownRequest = "The model's vendor does not know the request.";
 
-type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
+type Limits = Pick<VendorCall, 'signal' | 'silenceMs' | 'holder'>;
 
 /**
  * fal's queue (https://docs.fal.ai/model-apis/model-endpoints/queue): a request is submitted to a model's path, and afterwards
@@ -86,8 +86,8 @@ export function isPassing(error: unknown): boolean {
   return vendorStatus === 429 || vendorStatus >= 500;
 }
 
-function pick({ signal, silenceMs }: Limits): Limits {
-  return { signal, silenceMs };
+function pick({ signal, silenceMs, holder }: Limits): Limits {
+  return { signal, silenceMs, holder };
 }
 
 /** Whether a request is completed, by its state. @throws ApiError for an unknown state */

@@ -18,7 +18,7 @@ import { GeminiStream } from './stream.ts';
  */
 export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): VendorMethod {
   const chat: VendorMethod = async (call, sink) => {
-    const { model, signal, silenceMs, beginsWithCounts, run: holder } = call;
+    const { model, signal, silenceMs, beginsWithCounts, holder } = call;
     const request = readChatRequest(call);
     const body = stringifyExact(await toGeminiRequest(request, call, download));
     // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.

@@ -24,7 +24,7 @@ const known = new Set(['input', 'dimensions', 'encoding_format', 'user', 'stream
  * texts, not tokens, and only the answers of its newest models have counts.
  */
 export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): EmbeddingMethod {
-  return async ({ model, request, signal, silenceMs }) => {
+  return async ({ model, request, signal, silenceMs, holder }) => {
     const fields = JSON.parse(requestText(request)) as EmbeddingFields;
     const texts = textsOf(fields);
     const body = JSON.stringify({
@@ -34,7 +34,7 @@ export function geminiEmbeddings(http: HttpClient, reader: GeminiAnswerReader): 
         ...(fields.dimensions !== undefined && { outputDimensionality: fields.dimensions }),
       })),
     });
-    const text = await http.post({ path: modelPath(model, 'batchEmbedContents'), body, signal, silenceMs });
+    const text = await http.post({ path: modelPath(model, 'batchEmbedContents'), body, signal, silenceMs, holder });
     const { vectors, usage } = readVectors(text ?? '', texts.length, reader);
     return { vectors: fields.encoding_format === 'base64' ? vectors.map(vectorToBase64) : vectors, usage };
   };

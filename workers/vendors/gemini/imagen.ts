@@ -39,7 +39,7 @@ export function isImagen(model: string): boolean {
 /** Images by Imagen, all of a request by one call. It always returns base64. */
 export function geminiImagen(http: HttpClient, download: Downloader): ImageMethod {
   return async (call) => {
-    const { model, signal, silenceMs, run: holder } = call;
+    const { model, signal, silenceMs, holder } = call;
     const request = readImageRequest(call);
     const body = JSON.stringify(toRequest(request));
     const answer = await beginTask(http, { path: modelPath(model, 'predict'), body, signal, silenceMs, holder });

@@ -20,7 +20,7 @@ import { modelPath } from './request.ts';
  */
 export function geminiImages(http: HttpClient, reader: GeminiAnswerReader, download: Downloader): ImageMethod {
   return async (call) => {
-    const { model, signal, silenceMs, run: holder } = call;
+    const { model, signal, silenceMs, holder } = call;
     const request = readImageRequest(call);
     const body = JSON.stringify(await toRequest(request, new GeminiMedia(call, download)));
     const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs, holder });

@@ -6,7 +6,7 @@ import { unsupportedField } from '../support/unsupported-field.ts';
 import { beginTask, contentRefused, readTaskName } from '../support/vendor-task-calls.ts';
 import type { VendorCall } from '../vendor.ts';
 
-type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
+type Limits = Pick<VendorCall, 'signal' | 'silenceMs' | 'holder'>;
 
 /** Aspect ratios of videos and images alike. */
 const ratios = ['1:1', '16:9', '9:16', '4:3', '3:4', '21:9', '9:21'];
@@ -27,9 +27,9 @@ export async function createGeneration(
 }
 
 /** The request about a generation: GET polls it, DELETE removes it. */
-export function generationRequest(id: string, { signal, silenceMs }: Limits) {
+export function generationRequest(id: string, { signal, silenceMs, holder }: Limits) {
   const path = `/generations/${encodeURIComponent(id)}`;
-  return { path, notFound: "The model's vendor does not know the generation.", signal, silenceMs };
+  return { path, notFound: "The model's vendor does not know the generation.", signal, silenceMs, holder };
 }
 
 /** The files of a generation, `{video}` or `{image}`; undefined while it runs. @throws ApiError for one that failed */

@@ -36,7 +36,7 @@ export function completionMethod(
 ): VendorMethod {
   const { path } = kind;
   const complete: VendorMethod = async (call, sink) => {
-    const { model, stream: isStream, signal, silenceMs, run: holder } = call;
+    const { model, stream: isStream, signal, silenceMs, holder } = call;
     const request = kind.adaptRequest?.(requestText(call.request), model) ?? call.request;
     const body = composeRequest({ model, stream: isStream, request, asksUsage: kind.asksUsage });
     const shape = kind.shapeFor(call.request);

@@ -24,7 +24,7 @@ export function openAiEmbeddings(
 ): EmbeddingMethod {
   const ignored = Object.entries(support).flatMap(([name, kind]) => (kind === 'ignored' ? [name] : []));
   return async (call) => {
-    const { signal, silenceMs, run: holder } = call;
+    const { signal, silenceMs, holder } = call;
     const bytes = await http.postForBytes({
       path,
       body: composeRequest({ ...call, request: withoutFields(call.request, ignored), stream: false }),

@@ -27,7 +27,7 @@ const paths: Record<ImageTask, string> = {
 export function openAiImages(http: HttpClient, answerReader: OpenAiAnswerReader, download: Downloader): ImageMethod {
   return async (call, sink) => {
     const { path, body, wanted, count } = await composePost(call);
-    const { signal, silenceMs, run: holder } = call;
+    const { signal, silenceMs, holder } = call;
     const delivery = new ImageDelivery(call, wanted, download);
     const stream = new OpenAiImageStream(answerReader, sink, count);
     try {

@@ -26,7 +26,7 @@ export function openAiResponses(http: HttpClient, answerReader: OpenAiAnswerRead
 
 function responseMethod(http: HttpClient, answerReader: OpenAiAnswerReader): VendorMethod {
   return async (call, sink) => {
-    const { signal, silenceMs, run: holder } = call;
+    const { signal, silenceMs, holder } = call;
     const request = { path: '/responses', body: composeResponseRequest(call), signal, silenceMs, holder };
     if (!call.stream) {
       const text = await http.post(request);

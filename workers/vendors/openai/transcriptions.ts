@@ -34,16 +34,17 @@ export function openAiTranscriptions(http: HttpClient, answerReader: OpenAiAnswe
     const request = JSON.parse(requestText(call.request)) as TranscriptionJobRequest;
     const path = paths[request.task];
     const body = await composeForm(call, request);
-    const { signal, silenceMs } = call;
+    const { signal, silenceMs, holder } = call;
+    const post = { path, body, signal, silenceMs, holder };
     try {
       if (!call.stream) {
-        const text = await http.post({ path, body, signal, silenceMs });
+        const text = await http.post(post);
         const transcript = readTranscript(answerReader, text);
         return isTimedForPrice(request) ? toUntimedAnswer(transcript) : toAnswer(transcript);
       }
       const stream = new TranscriptStream(answerReader, sink);
       try {
-        const text = await http.post({ path, body, signal, silenceMs, onChunk: (bytes) => stream.read(bytes) });
+        const text = await http.post({ ...post, onChunk: (bytes) => stream.read(bytes) });
         if (text !== null) stream.writeWhole(text);
         return stream.end();
       } catch (error) {

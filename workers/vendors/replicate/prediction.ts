@@ -7,7 +7,7 @@ import type { VendorCall } from '../vendor.ts';
 
 const unknownPrediction = "The model's vendor does not know the prediction.";
 
-type Limits = Pick<VendorCall, 'signal' | 'silenceMs'>;
+type Limits = Pick<VendorCall, 'signal' | 'silenceMs' | 'holder'>;
 
 /** A model's message if its rules were violated (https://replicate.com/docs/reference/error-codes). */
 const refusals = /nsfw|\bE005\b|flagged as sensitive|safety (filter|system|checker)|content (policy|moderation)/i;
@@ -31,13 +31,13 @@ export async function createPrediction(
   { http, secret }: ReplicateApi,
   model: string,
   input: JsonObject,
-  { signal, silenceMs }: Limits,
+  { signal, silenceMs, holder }: Limits,
 ): Promise<Prediction> {
   const [name = '', version] = model.split(':');
   const path =
     version === undefined ? `/models/${name.split('/').map(encodeURIComponent).join('/')}/predictions` : '/predictions';
   const body = JSON.stringify(version === undefined ? { input } : { version, input });
-  const answer = await beginTask(http, { path, body, signal, silenceMs });
+  const answer = await beginTask(http, { path, body, signal, silenceMs, holder });
   const { id } = answer;
   if (typeof id !== 'string' || !/^\w+$/.test(id)) {
     throw unknownOutcome("The model's vendor began, but did not say what its prediction is called.");
@@ -46,8 +46,10 @@ export async function createPrediction(
 }
 
 /** Polls a prediction: the path of its `urls.get`, at the address that the operator configured. */
-export function getPrediction(http: HttpClient, id: string, { signal, silenceMs }: Limits): Promise<string | null> {
-  return http.get({ path: `/predictions/${encodeURIComponent(id)}`, notFound: unknownPrediction, signal, silenceMs });
+export function getPrediction(http: HttpClient, id: string, limits: Limits): Promise<string | null> {
+  const { signal, silenceMs, holder } = limits;
+  const path = `/predictions/${encodeURIComponent(id)}`;
+  return http.get({ path, notFound: unknownPrediction, signal, silenceMs, holder });
 }
 
 /** Cancels a prediction that is no longer wanted. */

@@ -22,7 +22,7 @@ export function stabilityImages(http: HttpClient, download: Downloader): ImageMe
     const fields = composeStabilityFields(service, request);
     const files = await openFiles(service, request, call, new InlineMedia(call, download));
     const body = formUpload([...formFields(fields), ...files]);
-    const { signal, silenceMs, run: holder } = call;
+    const { signal, silenceMs, holder } = call;
     try {
       const answer = await beginTask(http, { path: service.path, body, signal, silenceMs, holder });
       return await deliver(answer, request, new ImageDelivery(call, wantedFormat(request.job, false), download));

@@ -7,7 +7,7 @@ import {
   type PlacedImageJob,
 } from '../../../shared/capabilities/image.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { GatheredChunks } from '../../../shared/runtime/collections.ts';
+import { readAsBase64 } from '../../http/answer-file.ts';
 import { type Downloader, isPassingFailure } from '../../http/download.ts';
 import type { JobAnswer, VendorCall } from '../vendor.ts';
 import { typeOfImage } from './inline-media.ts';
@@ -101,7 +101,7 @@ export class ImageDelivery {
   }
 
   /** The image is paid for: a connection that breaks must not lose it. */
-  private async fromLink(url: string): Promise<ImageResult> {
+  private async fromLink(url: string): Promise<ImageResult<string | Buffer>> {
     const { signal } = this.call;
     for (let tries = 1; ; tries++) {
       const before = this.bytes;
@@ -115,7 +115,7 @@ export class ImageDelivery {
     }
   }
 
-  private async fetchImage(url: string): Promise<ImageResult> {
+  private async fetchImage(url: string): Promise<ImageResult<string | Buffer>> {
     const { content, type: said = '' } = await this.download(url, this.call);
     const chunks = this.counted(content);
     try {
@@ -124,7 +124,7 @@ export class ImageDelivery {
       const whole = Readable.from(joined(head, chunks), { objectMode: false });
       // Covers unread content too: the generator has not started then, and ends nothing.
       whole.once('close', () => content.destroy());
-      if (this.wanted === 'b64_json') return { b64_json: await toBase64(whole) };
+      if (this.wanted === 'b64_json') return { b64_json: await readAsBase64(whole, this.call) };
       return { ...(await this.call.files.save(whole, type)) };
     } catch (error) {
       content.destroy();
@@ -170,12 +170,6 @@ async function readHead(chunks: AsyncGenerator<Buffer>): Promise<Buffer> {
 async function* joined(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   yield head;
   yield* rest;
-}
-
-async function toBase64(content: Readable): Promise<string> {
-  const chunks = new GatheredChunks();
-  for await (const chunk of content) chunks.add(chunk);
-  return chunks.bytes().toString('base64');
 }
 
 /** How drawings begin, as Latin-1. Links open in browsers, and in these scripts may run: they are only saved. */

@@ -9,9 +9,12 @@ import {
   type LongAnswer,
   releaseAnswers,
 } from '../../../../workers/http/answer-memory.ts';
+import { createDownloader } from '../../../../workers/http/download.ts';
 import { createHttpClient, type HttpClient } from '../../../../workers/http/http-client.ts';
 import { DeltaStream, SseReader } from '../../../../workers/vendors/support/delta-stream.ts';
-import { type FixtureVendor, sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
+import { ImageDelivery } from '../../../../workers/vendors/support/image-delivery.ts';
+import type { VendorCall } from '../../../../workers/vendors/vendor.ts';
+import { callOf, type FixtureVendor, sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
 
 const piece = 64 * 1024;
 
@@ -115,13 +118,15 @@ describe('a vendor whose answers fill the memory', () => {
   /** Characters of the last long answer that the vendor got rid of. */
   let taken = 0;
   const limits = { signal: new AbortController().signal, silenceMs: 60_000 };
+  const types = { '/stream': 'text/event-stream', '/image': 'image/png' };
   before(async () => {
     vendor = await startFixtureVendor();
     http = createHttpClient({ vendor: 'v', baseUrl: vendor.baseUrl, headers: {}, secret: '' });
     boundAnswers(1024 * 1024);
     vendor.answer(async (response, { url = '' }) => {
       if (url.endsWith('/short')) return sendJson(response, 200, '"short"');
-      response.writeHead(200, { 'content-type': url.endsWith('/stream') ? 'text/event-stream' : 'application/json' });
+      const type = Object.entries(types).find(([path]) => url.endsWith(path))?.[1] ?? 'application/json';
+      response.writeHead(200, { 'content-type': type });
       for (taken = 0; taken < long.length; taken += piece) {
         if (!response.write(long.slice(taken, taken + piece))) await once(response, 'drain');
       }
@@ -163,6 +168,40 @@ describe('a vendor whose answers fill the memory', () => {
     assert.ok(taken < long.length);
     releaseAnswers(holder);
     assert.equal(await endless, null);
+  });
+
+  /** Fetches an image by its link, for the answer of a job. */
+  function fetchImage(call: Partial<VendorCall>): Promise<{ readonly b64_json?: unknown }> {
+    const { origin } = new URL(vendor.baseUrl);
+    const download = createDownloader({ trustedOrigin: origin });
+    return new ImageDelivery(callOf(call), 'b64_json', download).deliver({ url: `${origin}/image` });
+  }
+
+  it('is read no further in an image by a link, whose base64 the job holds afterwards', async () => {
+    const [holder, holderOfImage]: AnswerHolder[] = [{}, {}];
+    assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
+    const image = fetchImage({ holder: holderOfImage });
+    await untilStopped();
+    assert.ok(taken < long.length);
+    releaseAnswers(holder as AnswerHolder);
+    assert.equal(String((await image).b64_json), Buffer.from(long).toString('base64'));
+    const next = http.get({ path: '/whole', ...limits });
+    await untilStopped();
+    assert.ok(taken < long.length);
+    releaseAnswers(holderOfImage as AnswerHolder);
+    assert.equal(await next, long);
+  });
+
+  it('is read no further in an image whose job is stopped while it waits, which leaves the room to others', async () => {
+    const holder: AnswerHolder = {};
+    assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
+    const stopped = new AbortController();
+    const image = assert.rejects(fetchImage({ holder: {}, signal: stopped.signal }), { code: 'cancelled' });
+    await untilStopped();
+    stopped.abort();
+    await image;
+    releaseAnswers(holder);
+    assert.equal(await http.get({ path: '/whole', ...limits }), long);
   });
 
   it('is read on once the events of other streams have become frames, and none of them fails by that', async () => {
