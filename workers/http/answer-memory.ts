@@ -6,6 +6,10 @@ const heapShare = 0.125;
 /** Bytes of an answer that count for nothing: nearly all answers are shorter. */
 export const freeBytes = 256 * 1024;
 
+/** How often it is looked whether the first answer comes in while others wait for it, and the fewest bytes of it that must have come. */
+const lookMs = 5000;
+const minGrowth = 256 * 1024;
+
 /** Keeps what its calls return, until it releases it. */
 export interface AnswerHolder {
   /** Whether it has any of it. */
@@ -16,7 +20,8 @@ export interface AnswerHolder {
  * What the answers that are read as a whole, and unfinished events of streams, take of this process's memory, while they come in and as
  * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
- * room: so there is always one that ends.
+ * room, before others one whose job holds answers, which it gives back then: so there is always a job that ends. If its vendor sends
+ * hardly anything, another one is the first.
  */
 export class AnswerMemory {
   readonly #bytes: number;
@@ -24,6 +29,8 @@ export class AnswerMemory {
   readonly #growing = new Set<LongAnswer>();
   readonly #held = new Map<AnswerHolder, number>();
   #total = 0;
+  /** Runs while answers wait. */
+  #look: NodeJS.Timeout | undefined;
 
   /** @param bytes of all answers together; more than V8's heap has room for is bounded by that */
   constructor(bytes: number, heapBytes: number = getHeapStatistics().heap_size_limit) {
@@ -51,6 +58,7 @@ export class AnswerMemory {
     answer.isWaiting = bytes > 0 && !this.#mayGrow(answer);
     // What its job holds will not be released before it, so that another one may have to go on.
     if (answer.isWaiting || bytes < 0) this.#resume();
+    if (answer.isWaiting) this.#lookLater();
     return !answer.isWaiting;
   }
 
@@ -68,17 +76,47 @@ export class AnswerMemory {
   }
 
   #resume(): void {
-    for (const answer of this.#growing) {
+    const first = this.#first;
+    if (first === undefined) return;
+    // Beyond the bound no other may grow.
+    for (const answer of this.#total > this.#bytes ? [first] : this.#growing) {
       if (!answer.isWaiting || !this.#mayGrow(answer)) continue;
       answer.isWaiting = false;
       answer.resume();
     }
   }
 
+  #lookLater(): void {
+    const first = this.#first;
+    if (first === undefined || this.#look !== undefined) return;
+    const { bytes } = first;
+    this.#look = setTimeout(() => {
+      this.#look = undefined;
+      this.#passOver(first, bytes);
+    }, lookMs);
+    this.#look.unref();
+  }
+
+  /** Puts the first answer behind the others if they wait for it, and it has hardly grown. @param bytes that it had before */
+  #passOver(answer: LongAnswer, bytes: number): void {
+    if (answer === this.#first && !answer.isWaiting && answer.bytes - bytes < minGrowth) {
+      answer.isSlow = true;
+      this.#growing.delete(answer);
+      this.#growing.add(answer);
+      this.#resume();
+    }
+    if ([...this.#growing].some(({ isWaiting }) => isWaiting)) this.#lookLater();
+  }
+
   #mayGrow(answer: LongAnswer): boolean {
-    if (this.#total <= this.#bytes) return true;
-    const [first] = this.#growing;
-    return answer === first && !this.#willShrink();
+    return this.#total <= this.#bytes || (answer === this.#first && !this.#willShrink());
+  }
+
+  get #first(): LongAnswer | undefined {
+    const growing = [...this.#growing];
+    const quick = growing.filter(({ isSlow }) => !isSlow);
+    const ofHolders = quick.find(({ holder }) => holder !== undefined && this.#held.has(holder));
+    return ofHolders ?? quick[0] ?? growing[0];
   }
 
   /** Whether a job holds answers that waits for no more of them: it ends by itself. */
@@ -94,6 +132,8 @@ export class LongAnswer {
   readonly resume: () => void;
   bytes = 0;
   isWaiting = false;
+  /** Its vendor has sent hardly anything while others waited. */
+  isSlow = false;
   readonly #memory: AnswerMemory;
 
   constructor(memory: AnswerMemory, holder: AnswerHolder | undefined, resume: () => void) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { after, before, describe, it, test } from 'node:test';
+import { after, before, describe, it, mock, test } from 'node:test';
 import {
   type AnswerHolder,
   AnswerMemory,
@@ -80,6 +80,47 @@ test('jobs of several answers do not wait for each other for ever: the first goe
   assert.deepEqual(resumed, []);
   memory.release(one as AnswerHolder);
   assert.deepEqual(resumed, ['of the other']);
+});
+
+test('the further answer of a job that holds one goes on before all others, so that it gives back both', () => {
+  const { memory, resumed, open } = memoryOf100();
+  const holders: AnswerHolder[] = [{}, {}];
+  const [one, other] = holders.map((holder, index) => open(`answer ${index}`, holder)) as [LongAnswer, LongAnswer];
+  one.growTo(60);
+  assert.equal(other.growTo(50), false);
+  one.end(true);
+  const further = open('further', holders[0]);
+  assert.equal(further.growTo(10), true);
+  assert.deepEqual(resumed, []);
+  further.end(true);
+  memory.release(holders[0] as AnswerHolder);
+  assert.deepEqual(resumed, ['answer 1']);
+});
+
+test('the first answer is the last one once its vendor sends hardly anything while others wait', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const memory = new AnswerMemory(8_000_000, Number.POSITIVE_INFINITY);
+    const resumed: string[] = [];
+    const [dripping, second, third] = ['dripping', 'second', 'third'].map((name) =>
+      memory.open(undefined, () => resumed.push(name)),
+    ) as [LongAnswer, LongAnswer, LongAnswer];
+    dripping.growTo(4_000_000);
+    assert.equal(second.growTo(5_000_000), false);
+    assert.equal(third.growTo(1_000_000), false);
+    assert.equal(dripping.growTo(5_000_000), true);
+    mock.timers.tick(5000);
+    assert.deepEqual(resumed, [], 'it has come in meanwhile');
+    assert.equal(dripping.growTo(5_000_001), true);
+    mock.timers.tick(5000);
+    assert.deepEqual(resumed, ['second']);
+    assert.equal(dripping.growTo(5_000_002), false);
+    assert.equal(second.growTo(6_000_000), true);
+    second.end(false);
+    assert.deepEqual(resumed, ['second', 'third', 'dripping']);
+  } finally {
+    mock.timers.reset();
+  }
 });
 
 /** Keeps all that it is sent, as the beginning of an event, or makes a frame of each chunk. */
