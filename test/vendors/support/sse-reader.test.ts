@@ -129,4 +129,24 @@ describe('SseReader', () => {
       assert.throws(readAll, { name: 'ApiError', code: 'server_error', message: /more than 8388608 characters/ });
     }
   });
+
+  it('SseReader fails with a clear error when an event has very many lines, which take more memory than they say', () => {
+    const reader = new SseReader(() => assert.fail('no event is whole'));
+    const part = Buffer.from('data:\n'.repeat(10_000));
+    const readAll = () => {
+      for (let lines = 0; lines < 1_000_000; lines += 10_000) reader.read(part);
+    };
+    assert.throws(readAll, { name: 'ApiError', code: 'server_error', message: /more than 100000 lines/ });
+  });
+
+  it('SseReader reads as many pings and blank lines as its vendor sends', () => {
+    const seen: string[] = [];
+    const reader = new SseReader((data) => seen.push(data));
+    for (let round = 0; round < 20; round++) {
+      reader.read(Buffer.from(':\n\n'.repeat(20_000)));
+      reader.read(Buffer.from('\n'.repeat(20_000)));
+    }
+    reader.read(Buffer.from('data: a\n\n'));
+    assert.deepEqual(seen, ['a']);
+  });
 });

@@ -93,6 +93,11 @@ export function requestInPlace(
 /** Default maximum size of one event, in characters. */
 export const maxEvent = 8 * 1024 * 1024;
 
+/** Maximum number of lines of one event: each takes dozens of bytes in memory, whatever it says. */
+const maxLines = 100_000;
+/** Characters since the last event whose lines are not counted: nearly all events are shorter. */
+const uncounted = 256 * 1024;
+
 /**
  * Reads server-sent events (WHATWG HTML, "Server-sent events") from bytes that may be split anywhere. An event that the stream
  * leaves unfinished (no blank line after it) is dropped, as the standard requires.
@@ -104,6 +109,10 @@ export class SseReader {
   private insideCharacter = false;
   private atStart = true;
   private afterReturn = false;
+  /** Characters since the last event. */
+  private unended = 0;
+  /** Lines of a long event. */
+  private lines = 0;
 
   /**
    * @param onEvent receives an event's data and its type; what it throws, `read` throws.
@@ -111,7 +120,10 @@ export class SseReader {
    */
   constructor(onEvent: (data: string, type: string | undefined) => void, maxCharacters = maxEvent) {
     this.parser = createParser({
-      onEvent: (event) => onEvent(event.data, event.event),
+      onEvent: (event) => {
+        this.unended = 0;
+        onEvent(event.data, event.event);
+      },
       onError: (error) => {
         if (error.type !== 'max-buffer-size-exceeded') return;
         throw new ApiError('server_error', `The vendor sent an event of more than ${maxCharacters} characters.`);
@@ -132,7 +144,20 @@ export class SseReader {
     this.afterReturn = text.endsWith('\r');
     // The parser would hold back a trailing CR, and with it a whole event, and look for a CR in all that follows each line.
     if (text.includes('\r')) text = text.replaceAll('\r\n', '\n').replaceAll('\r', '\n');
+    this.unended += text.length;
+    if (this.unended > uncounted) this.countLines(text);
     this.parser.feed(text);
+  }
+
+  /** Counts the lines of a long event, since the last blank one. */
+  private countLines(text: string): void {
+    if (this.unended - text.length <= uncounted) this.lines = 0;
+    for (let [at, before] = [text.indexOf('\n'), -2]; at >= 0; [at, before] = [text.indexOf('\n', at + 1), at]) {
+      this.lines = at === before + 1 ? 0 : this.lines + 1;
+    }
+    if (this.lines > maxLines) {
+      throw new ApiError('server_error', `The vendor sent an event of more than ${maxLines} lines.`);
+    }
   }
 
   private decode(bytes: Buffer): string {
