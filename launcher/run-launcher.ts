@@ -4,6 +4,7 @@ import { readConfigAside } from '../shared/config/read-config-aside.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
 import { onNpmShellGone } from '../shared/runtime/npm-shell.ts';
 import { keepFilesPrivate } from '../shared/runtime/private-files.ts';
+import { oneAfterAnother } from '../shared/runtime/reload.ts';
 import type { Programs } from './gateway-programs.ts';
 import { Launch } from './launch.ts';
 import { StartError } from './supervised-child.ts';
@@ -41,9 +42,10 @@ export async function runLauncher(
     const stopGently = () => stop('Stopping: running requests are finished first; Ctrl-C again stops at once.', 0);
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopGently);
     const hadTerminal = hasTerminal();
+    const reloadNext = oneAfterAnother(() => reload(launch));
     process.on('SIGHUP', () => {
       if (hadTerminal && !hasTerminal()) stopGently();
-      else void reload(launch);
+      else reloadNext();
     });
     process.on('disconnect', () => stop('Stopping: the parent process is gone.', 0));
     onNpmShellGone(() => stop('Stopping: npm was ended.', endedBySignal));

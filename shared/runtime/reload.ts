@@ -18,6 +18,24 @@ function changedLimits(before: Config, now: Config): string[] {
   return names.filter((name) => before[name] !== now[name]).map((name) => limits[name]);
 }
 
+/**
+ * Has each reload begin once the one before is over: what was read last is applied last, and one thread reads at a time.
+ * @param reload must not reject
+ * @returns a function that asks for one; those that are asked for while one is waiting are one
+ */
+export function oneAfterAnother(reload: () => Promise<void>): () => void {
+  let last = Promise.resolve();
+  let isWaiting = false;
+  return () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    last = last.then(() => {
+      isWaiting = false;
+      return reload();
+    });
+  };
+}
+
 /** Whether a SIGHUP has arrived before `reloadOnHangup` was called. */
 let isReloadDue = false;
 const keepHangup = (): void => {
@@ -46,6 +64,7 @@ export function reloadOnHangup(options: {
   const { config: started, log, apply } = options;
   let isStopped = false;
   const reload = async (): Promise<void> => {
+    if (isStopped) return;
     try {
       const config = await readConfigAside();
       if (isStopped) return;
@@ -60,17 +79,7 @@ export function reloadOnHangup(options: {
       else log.error({ err: error }, 'reloading the configuration failed');
     }
   };
-  let last = Promise.resolve();
-  let isWaiting = false;
-  // One after the other: what was read last is applied last.
-  const reloadNext = (): void => {
-    if (isStopped || isWaiting) return;
-    isWaiting = true;
-    last = last.then(() => {
-      isWaiting = false;
-      return reload();
-    });
-  };
+  const reloadNext = oneAfterAnother(reload);
   process.on('SIGHUP', reloadNext);
   process.off('SIGHUP', keepHangup);
   if (isReloadDue) reloadNext();

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { access, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -72,6 +74,32 @@ describe("the launcher with an operator's file", () => {
     launcher.signal('SIGHUP');
     await launcher.saidOnStderr(/^The settings stay as they were\. The vendor mine has an address of this gateway, /m);
     assert.equal(await answer('second'), 'yes');
+
+    await rm(file);
+    execFileSync('mkfifo', [file]);
+    const refusals = (): number => launcher?.errors.match(/:1:1: not YAML/g)?.length ?? 0;
+    launcher.signal('SIGHUP');
+    // Resolves once the launcher reads, which then waits for what is written here.
+    let pipe = await open(file, 'w');
+    const { pid } = launcher;
+    const threads = (): number => readdirSync(`/proc/${pid}/task`).length;
+    const before = threads();
+    for (let count = 0; count < 20; count++) {
+      launcher.signal('SIGHUP');
+      await listed();
+    }
+    // Node may have begun a few of its own.
+    assert.ok(threads() < before + 8, `${threads()} threads, and ${before} before`);
+    await pipe.write('@\n');
+    await pipe.close();
+    await launcher.saidOnStderr(/:1:1: not YAML/);
+    // All of those signals are one.
+    pipe = await open(file, 'w');
+    await pipe.write('@\n');
+    await pipe.close();
+    await eventually(() => assert.equal(refusals(), 2));
+    await rm(file);
+    assert.equal(launcher.errors.match(/is read again/g)?.length, 1);
     assert.deepEqual(launcher.children(), children);
     launcher.signal('SIGTERM');
     assert.equal(await launcher.exit, 0);
