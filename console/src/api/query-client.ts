@@ -26,10 +26,21 @@ export function isPassing(error: unknown): boolean {
 notifyManager.setScheduler(queueMicrotask);
 
 export const queryClient = new QueryClient({
+/**
+ * Sends calls, and has them fail, also where the browser says that it is offline (the default holds them): the gateway may be
+ * on this machine, and what was held would be done by itself later, when nobody expects it.
+ */
+const anyNetwork = { networkMode: 'always' } as const;
+
   queryCache: new QueryCache({ onError: noticeSignedOut }),
   mutationCache: new MutationCache({ onError: noticeSignedOut }),
   defaultOptions: {
-    queries: { staleTime: 15_000, retry: (failures, error) => failures < 2 && isPassing(error) },
-    mutations: { retry: false },
+    queries: {
+      ...anyNetwork,
+      staleTime: 15_000,
+      refetchOnReconnect: true,
+      retry: (failures, error) => failures < 2 && isPassing(error),
+    },
+    mutations: { ...anyNetwork, retry: false },
   },
 });

@@ -158,12 +158,16 @@ test('numbers of one period or filter are not shown as those of another while th
 async function askToRevoke(): Promise<WatchedPage> {
   const page = await openPage(context);
   await page.goto('/console/keys');
+  await openRevoke(page);
+  return page;
+}
+
+async function openRevoke(page: WatchedPage): Promise<void> {
   await page
     .getByRole('button', { name: /^Actions for/ })
     .first()
     .click();
   await page.getByRole('menuitem', { name: 'Revoke' }).click();
-  return page;
 }
 
 test('a dialog whose action has begun stays until that has ended, and tells that it failed', async () => {
@@ -183,6 +187,20 @@ test('a dialog whose action has begun stays until that has ended, and tells that
   await dialog.getByText('The gateway cannot be reached.').waitFor();
   await dialog.getByRole('button', { name: 'Keep' }).click();
   await dialog.waitFor({ state: 'detached' });
+  // A browser that is offline: it fails as well, and is not done by itself once there is a network again.
+  await page.unroute('**/console/api/keys/*');
+  await openRevoke(page);
+  await context.setOffline(true);
+  await dialog.getByRole('button', { name: 'Revoke' }).click();
+  await dialog.getByText('The gateway cannot be reached.').waitFor();
+  await context.setOffline(false);
+  await dialog.getByRole('button', { name: 'Keep' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await page.getByRole('link', { name: 'Usage', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: 'Usage' }).waitFor();
+  await page.getByRole('link', { name: 'Keys', exact: true }).click();
+  await settled(page);
+  assert.equal(await page.getByText('revoked').count(), 0);
   assert.deepEqual(page.troubles, []);
   await page.close();
 });
