@@ -47,6 +47,31 @@ async function createKey(page: WatchedPage, name: string): Promise<string> {
   return key;
 }
 
+/** Types changes of the only key: they are there after a reload, and not after somebody else has changed the key. */
+async function keepEdits(page: WatchedPage): Promise<void> {
+  const form = page.getByRole('dialog', { name: 'Edit' });
+  const limit = form.getByLabel('Requests per minute');
+  const edit = async (): Promise<void> => {
+    await page.getByRole('button', { name: /^Actions for/ }).click();
+    await page.getByRole('menuitem', { name: 'Edit' }).click();
+  };
+  await edit();
+  await limit.fill('66');
+  await page.reload();
+  await edit();
+  await form.getByText('not saved').waitFor();
+  assert.equal(await limit.inputValue(), '66');
+  const { data } = await (await page.request.get('/console/api/keys')).json();
+  const headers = { origin: gateway.url };
+  const changed = await page.request.patch(`/console/api/keys/${data[0].id}`, { data: { rpm: 77 }, headers });
+  assert.equal(changed.status(), 200);
+  await page.reload();
+  await edit();
+  assert.equal(await limit.inputValue(), '77');
+  await form.getByRole('button', { name: 'Cancel' }).click();
+  await form.waitFor({ state: 'detached' });
+}
+
 before(async () => {
   const settings = { SLUICE_SIGN_UP_CREDIT: '5' };
   [gateway, browser] = await Promise.all([TestGateway.start({ settings }), TestBrowser.start()]);
@@ -266,6 +291,7 @@ describe('the console', () => {
     await send.click();
     await page.getByTestId('new-key').waitFor();
     await page.getByRole('button', { name: 'I have copied it' }).click();
+    await keepEdits(page);
     await page.getByRole('button', { name: 'Create key' }).click();
     assert.equal(await form.getByLabel('Name').inputValue(), '', 'what was sent is no longer kept');
     await form.getByLabel('Name').fill('Of Eve');

@@ -263,7 +263,11 @@ describe('operation', () => {
       await add.click();
       await page.getByText('The gateway cannot be reached').waitFor();
       await page.unroute('**/credits');
+      // Nor after a reload.
+      await page.reload();
+      assert.equal(await dollars.inputValue(), '$7');
       await add.click();
+      await eventually(async () => assert.equal(await dollars.inputValue(), ''));
       const credits = page.getByRole('table', { name: 'Credits' });
       await credits.getByText('$7.00', { exact: true }).waitFor();
       assert.equal(await credits.getByText('$7.00', { exact: true }).count(), 1);

@@ -279,9 +279,19 @@ test('a dialog that makes a key, or invites somebody, stays until that has ended
   await page.goto('/console/operator/users');
   await page.getByRole('button', { name: 'Invite user' }).click();
   await page.getByLabel('Email').fill('slowly@example.com');
+  await page.getByLabel('Role').selectOption('operator');
+  // What is typed stays over a reload, or a session that ends.
+  await page.reload();
+  await page.getByRole('button', { name: 'Invite user' }).click();
+  assert.equal(await page.getByLabel('Email').inputValue(), 'slowly@example.com');
+  assert.equal(await page.getByLabel('Role').inputValue(), 'operator');
   await sendAndEscape('Invite', '/admin/v1/users');
   invite();
-  await page.getByRole('dialog', { name: 'Invitation' }).getByText('/console/reset-password?token=').waitFor();
+  const invitation = page.getByRole('dialog', { name: 'Invitation' });
+  await invitation.getByText('/console/reset-password?token=').waitFor();
+  await invitation.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Invite user' }).click();
+  assert.equal(await page.getByLabel('Email').inputValue(), '', 'what was sent is no longer kept');
   assert.deepEqual(page.troubles, []);
   await page.close();
 });

@@ -41,22 +41,34 @@ export function CreateKeyDialog({
   );
 }
 
-/** Changes a key; changes take effect at once. */
+/** Changes a key; changes take effect at once. What is typed stays as for a new one, unless the key is changed meanwhile. */
 export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; apiKey: ApiKey; onClose: () => void }) {
-  const [initial] = useState(() => keyFormOf(apiKey));
+  const [before] = useState(() => keyFormOf(apiKey));
+  // Typed over other settings, it would take back what was changed in them.
+  const { initial, isKept, keep, forget } = useKeptForm(`edit-key-1 ${apiKey.id} ${JSON.stringify(before)}`, before);
+  const close = (): void => {
+    forget();
+    onClose();
+  };
   const change = useMutation({
-    mutationFn: (values: typeof initial) => calls.change(apiKey.id, changesOf(initial, values)),
-    onSuccess: onClose,
+    mutationFn: (values: typeof before) => calls.change(apiKey.id, changesOf(before, values)),
+    onSuccess: close,
   });
   return (
-    <Dialog onClose={onClose} isPending={change.isPending} title={`Edit “${apiKey.name}”`} size="lg">
+    <Dialog onClose={close} isPending={change.isPending} title={`Edit “${apiKey.name}”`} size="lg">
+      {isKept && (
+        <Text size="sm" c="dimmed" role="status" mb="md">
+          These are changes that were typed before, and not saved. Cancel forgets them.
+        </Text>
+      )}
       <KeyForm
         initial={initial}
+        onTyped={keep}
         submitLabel="Save changes"
         error={change.error}
         isPending={change.isPending}
         onSubmit={(values) => change.mutate(values)}
-        onCancel={onClose}
+        onCancel={close}
       />
     </Dialog>
   );

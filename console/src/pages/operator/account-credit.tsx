@@ -2,13 +2,14 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCoin } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, useRef, useState } from 'react';
+import type { FormEvent } from 'react';
 import { useList } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { NumberField } from '../../components/number-field.tsx';
+import { useKeptValues } from '../../components/use-kept-form.ts';
 import { money } from '../../format/money.ts';
 import { time } from '../../format/time.ts';
 import { type Account, addCredit, type Credit } from './operator-api.ts';
@@ -33,7 +34,7 @@ export function AccountCredit({ account }: { account: Account }) {
             {account.is_unlimited ? 'Unlimited' : money(account.balance)}
           </Text>
         </div>
-        <CreditForm account={account} />
+        <CreditForm key={account.id} account={account} />
         <ListTable
           list={list}
           label="Credits"
@@ -50,35 +51,38 @@ export function AccountCredit({ account }: { account: Account }) {
   );
 }
 
-/** A failed attempt may have been booked all the same: until it succeeds, the same credit is a repeat of it. */
-function useAttempt() {
-  const attempt = useRef<{ readonly id: string; readonly of: string }>(undefined);
-  const attemptOf = (credit: object): string => {
-    const of = JSON.stringify(credit);
-    if (attempt.current?.of !== of) attempt.current = { id: randomId(), of };
-    return attempt.current.id;
-  };
-  return { attempt, attemptOf };
+/** The fields of the form. */
+interface CreditValues {
+  readonly amount: number | '';
+  readonly note: string;
+  /** A failed attempt may have been booked all the same: until it succeeds, the same credit is a repeat of it. */
+  readonly attempt: { readonly id: string; readonly of: string } | undefined;
 }
+
+const noCredit: CreditValues = { amount: '', note: '', attempt: undefined };
 
 /** Not `randomUUID`: plain HTTP has none. */
 function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('-');
 }
 
+/** What is typed, and its attempt, stay over a reload and the end of a session: else a repeat would be booked twice. */
 function CreditForm({ account }: { account: Account }) {
-  const { attempt, attemptOf } = useAttempt();
-  const [amount, setAmount] = useState<number | ''>('');
-  const [note, setNote] = useState('');
+  const { values, change, clear } = useKeptValues(`credit-1 of ${account.id}`, noCredit);
+  const { amount, note, attempt } = values;
+  const attemptOf = (credit: object): string => {
+    const of = JSON.stringify(credit);
+    const next = attempt?.of === of ? attempt : { id: randomId(), of };
+    change({ attempt: next });
+    return next.id;
+  };
   const add = useMutation({
     mutationFn: (dollars: number) => {
       const credit = { amount: dollars, note: note.trim() };
       return addCredit(account.id, attemptOf(credit), credit);
     },
     onSuccess: (_, dollars) => {
-      attempt.current = undefined;
-      setAmount('');
-      setNote('');
+      clear();
       notifications.show({ color: 'green', title: 'Credit booked', message: `${money(dollars)} on ${account.name}` });
     },
   });
@@ -98,7 +102,7 @@ function CreditForm({ account }: { account: Account }) {
           // So that a pasted "1,000" is a thousand, not one.
           thousandSeparator=","
           value={amount}
-          onChange={setAmount}
+          onChange={(dollars) => change({ amount: dollars })}
           w={110}
         />
         <TextInput
@@ -106,7 +110,7 @@ function CreditForm({ account }: { account: Account }) {
           description="Kept in the history"
           placeholder="Invoice 17"
           value={note}
-          onChange={(event) => setNote(event.currentTarget.value)}
+          onChange={(event) => change({ note: event.currentTarget.value })}
           flex="1 1 10rem"
         />
         <Button type="submit" disabled={amount === '' || amount === 0} loading={add.isPending}>

@@ -19,6 +19,7 @@ import { CodeBlock } from '../../components/code-block.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { Dialog } from '../../components/dialog.tsx';
 import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
+import { useKeptValues } from '../../components/use-kept-form.ts';
 import { useShownOnceInDialog } from '../../shell/shown-once.ts';
 import { type Account, type ConsoleUser, changeUser, deleteUser, inviteUser, resetLinkOf } from './operator-api.ts';
 import type { UserAction } from './user-columns.tsx';
@@ -85,14 +86,29 @@ export function ConfirmUserAction(props: { what: keyof typeof questions; user: C
   );
 }
 
+interface Invitation {
+  readonly email: string;
+  readonly role: string;
+  /** Null: a new one. */
+  readonly account: string | null;
+}
+
 /** Creates a user, and then shows the link by which that user chooses a password. */
 export function InviteDialog({ onClose, account: first }: { onClose: () => void; account?: string }) {
-  const [email, setEmail] = useState('');
-  const [role, setRole] = useState('user');
-  const [account, setAccount] = useState<string | null>(first ?? null);
+  const { values, change, forget } = useKeptValues<Invitation>(`invite-1 to ${first ?? 'any'}`, {
+    email: '',
+    role: 'user',
+    account: first ?? null,
+  });
+  const { email, role, account } = values;
   const invite = useMutation({
     mutationFn: () => inviteUser({ email: email.trim(), role, ...(account === null ? {} : { account_id: account }) }),
+    onSuccess: forget,
   });
+  const close = (): void => {
+    forget();
+    onClose();
+  };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (email.trim() !== '') invite.mutate();
@@ -105,7 +121,7 @@ export function InviteDialog({ onClose, account: first }: { onClose: () => void;
     );
   }
   return (
-    <Dialog onClose={onClose} isPending={invite.isPending} title="Invite user">
+    <Dialog onClose={close} isPending={invite.isPending} title="Invite user">
       <form onSubmit={submit}>
         <Stack gap="md">
           <TextInput
@@ -115,21 +131,21 @@ export function InviteDialog({ onClose, account: first }: { onClose: () => void;
             data-autofocus
             value={email}
             maxLength={254}
-            onChange={(event) => setEmail(event.currentTarget.value)}
+            onChange={(event) => change({ email: event.currentTarget.value })}
           />
           <NativeSelect
             label="Role"
             description="Operators see all accounts and change money, keys and users."
             value={role}
             data={['user', 'operator']}
-            onChange={(event) => setRole(event.currentTarget.value)}
+            onChange={(event) => change({ role: event.currentTarget.value })}
           />
           <AccountSelect
             label="Account"
             description="Whose keys, jobs and usage the user sees."
             placeholder="A new one"
             value={account}
-            onChange={setAccount}
+            onChange={(id) => change({ account: id })}
           />
           <FormError error={invite.error} />
           <Group justify="flex-end">
