@@ -316,6 +316,10 @@ describe('the console', () => {
     await signUp(one, 'second-tab@example.com');
     await other.goto('/console/keys');
     await other.getByText('second-tab@example.com').first().waitFor();
+    await one.goto('/console/sign-in?return=%2Fkeys');
+    await one.getByText('You are signed in as second-tab@example.com').waitFor();
+    await one.getByRole('button', { name: 'Go on to the console' }).click();
+    await one.getByRole('heading', { name: 'Keys' }).waitFor();
     await one.goto('/console/sign-in');
     await one.getByLabel('E-mail').fill('first-tab@example.com');
     await one.locator('input[name=password]').fill('correct horse battery');

@@ -23,14 +23,17 @@ export interface Session {
   };
 }
 
+/** Reads the session. @throws RequestError 401 if nobody is signed in */
+export async function readSession({ signal }: { readonly signal: AbortSignal }): Promise<Session> {
+  const session = await request<Session>('GET', '/session', { signal });
+  // A sign-in by an identity provider ends in a new page, which does not know that it is one.
+  tellOtherTabs(session.user.id);
+  return session;
+}
+
 export const sessionQuery = queryOptions({
   queryKey: ['/session'],
-  queryFn: async ({ signal }) => {
-    const session = await request<Session>('GET', '/session', { signal });
-    // A sign-in by an identity provider ends in a new page, which does not know that it is one.
-    tellOtherTabs(session.user.id);
-    return session;
-  },
+  queryFn: readSession,
   staleTime: 30_000,
   // Keeps the balance in the header up to date.
   refetchInterval: 60_000,

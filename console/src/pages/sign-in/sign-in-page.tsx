@@ -1,7 +1,8 @@
-import { Button, Checkbox, Divider, Stack, Text, TextInput } from '@mantine/core';
+import { Anchor, Button, Checkbox, Divider, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { signIn, startOidc } from '../../api/auth.ts';
+import { readSession } from '../../api/session.ts';
 import { settingsQuery } from '../../api/settings.ts';
 import { ErrorPanel, FormError } from '../../components/error-panel.tsx';
 import { PasswordField } from '../../components/password-field.tsx';
@@ -27,6 +28,11 @@ export function SignInPage() {
   const byProvider = useMutation({
     mutationFn: () => startOidc(`/console${back}`),
     onSuccess: ({ url }) => window.location.assign(url),
+  });
+  // Its own, not the cached one: whoever has just signed out has that for a moment.
+  const session = useQuery({
+    ...{ queryKey: ['/session', 'at the sign-in'], queryFn: readSession },
+    ...{ staleTime: 0, gcTime: 0, retry: false },
   });
   const { sign_up: signUp = false, oidc = null } = settings.data ?? {};
   if (byPassword.data?.twoFactorRedirect) return <CodeStep onDone={goBack} onAgain={() => byPassword.reset()} />;
@@ -57,6 +63,15 @@ export function SignInPage() {
       {search.ended && (
         <Text size="sm" role="status">
           Your session has ended. Sign in to return to the page.
+        </Text>
+      )}
+      {session.isSuccess && !byPassword.isSuccess && (
+        <Text size="sm" role="status">
+          You are signed in as {session.data.user.email}.{' '}
+          <Anchor component="button" type="button" inherit underline="always" onClick={() => void goBack()}>
+            Go on to the console
+          </Anchor>
+          , or sign in as somebody else.
         </Text>
       )}
       {search.error !== undefined && <FormError error={oidcProblem(search.error)} />}
