@@ -264,6 +264,16 @@ describe('the console', () => {
     await signIn();
     await page.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
     assert.equal(new URL(page.url()).search, '');
+    // What was asked in the playground is still there, and can be asked again.
+    await page.getByRole('link', { name: 'Playground', exact: true }).click();
+    await page.getByLabel('Message').fill('Asked too late');
+    await visitors.clearCookies();
+    await page.getByRole('button', { name: 'Send', exact: true, disabled: false }).click();
+    await ended.waitFor();
+    await signIn();
+    await page.getByText('Asked too late').waitFor();
+    await page.getByRole('button', { name: 'Answer again' }).click();
+    await page.getByTestId('job-cost').waitFor();
     await page.close();
   });
 

@@ -12,7 +12,8 @@ export function onSignedOut(handler: () => void): void {
 /** Codes of a 401 for something else that was given, and is wrong, than the session. */
 const wrongCodes: ReadonlySet<string | undefined> = new Set(['invalid_code', 'invalid_backup_code']);
 
-function noticeSignedOut(error: Error): void {
+/** Leads to the sign-in page if an error says that the session has ended. */
+export function noticeSignedOut(error: Error): void {
   if (error instanceof RequestError && error.status === 401 && !wrongCodes.has(error.code)) whenSignedOut();
 }
 
@@ -25,13 +26,13 @@ export function isPassing(error: unknown): boolean {
 // that has begun something is off by then.
 notifyManager.setScheduler(queueMicrotask);
 
-export const queryClient = new QueryClient({
 /**
  * Sends calls, and has them fail, also where the browser says that it is offline (the default holds them): the gateway may be
  * on this machine, and what was held would be done by itself later, when nobody expects it.
  */
 const anyNetwork = { networkMode: 'always' } as const;
 
+export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: noticeSignedOut }),
   mutationCache: new MutationCache({ onError: noticeSignedOut }),
   defaultOptions: {

@@ -1,3 +1,4 @@
+import { noticeSignedOut } from '../../api/query-client.ts';
 import { address, noAnswer, readError } from '../../api/request.ts';
 
 /** Content of a call, in addition to its path: a JSON body, a form, or neither. */
@@ -21,7 +22,9 @@ export async function call(path: string, { method, json, form, signal }: CallOpt
     ...(signal !== undefined && { signal }),
   });
   if (response.ok) return response;
-  throw await readError(response);
+  const error = await readError(response);
+  noticeSignedOut(error);
+  throw error;
 }
 
 /** The message for an answer that ended before it was complete. */
