@@ -203,30 +203,32 @@ export interface Served {
   readonly model: string | undefined;
   /** The answer's cost in nano-dollars, set at its end if known by then. */
   readonly cost?: number | undefined;
+  /** The vendor's own name of the model; left out where the model has one route at the vendor, so that this tells nothing more. */
+  readonly routeModel?: string | undefined;
 }
 
 /** Serializes for the head of a batch (see append.ts): tokens without spaces, so that the head stays one line. */
-export function servedText({ vendor, calls, model, cost }: Served): string {
-  const servedModel = model === undefined ? '' : encodeURIComponent(model);
-  const rest = cost === undefined ? servedModel : `${servedModel} ${cost}`;
-  return `${encodeURIComponent(vendor)} ${calls}${rest === '' ? '' : ` ${rest}`}`;
+export function servedText({ vendor, calls, model = '', cost, routeModel = '' }: Served): string {
+  const [by, served, route] = [vendor, model, routeModel].map(encodeURIComponent);
+  return `${by} ${calls} ${served} ${cost ?? ''} ${route}`.trimEnd();
 }
 
 /** Adds the answer's cost to the text. '' stays: no vendor was called. */
 export function withCost(text: string, cost: number | undefined): string {
   if (cost === undefined || text === '') return text;
-  const hasModel = text.split(' ').length > 2;
-  return `${text}${hasModel ? '' : ' '} ${cost}`;
+  const [vendor, calls, model = '', , routeModel = ''] = text.split(' ');
+  return `${vendor} ${calls} ${model} ${cost} ${routeModel}`.trimEnd();
 }
 
 /** Parses `servedText`; undefined for '': no vendor was called. */
 export function readServed(text: string): Served | undefined {
-  const [vendor = '', calls, model, cost] = text.split(' ');
+  const [vendor = '', calls, model, cost, routeModel] = text.split(' ');
   if (vendor === '') return undefined;
   return {
     vendor: decodeURIComponent(vendor),
     calls: Number(calls),
     model: model ? decodeURIComponent(model) : undefined,
     cost: cost ? Number(cost) : undefined,
+    ...(routeModel && { routeModel: decodeURIComponent(routeModel) }),
   };
 }

@@ -123,7 +123,12 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     run.openAnswer = undefined;
     run.calledAt ??= performance.now();
     run.servedModel = routed.id === run.job.model ? undefined : routed.id;
-    this.sink.served = servedText({ vendor, calls: run.callsInAll, model: run.servedModel });
+    // Whoever settles the job if this worker is killed has no other sign of the route, which has prices of its own.
+    const isOneOfSeveral = this.routes.some(
+      (other) => other !== routed && other.id === routed.id && other.route.vendor === vendor,
+    );
+    const routeModel = isOneOfSeveral ? routed.route.model : undefined;
+    this.sink.served = servedText({ vendor, calls: run.callsInAll, model: run.servedModel, routeModel });
   }
 
   call(target: RouteTarget, limits: CallLimits): Promise<JobAnswer | Pause> {

@@ -105,7 +105,8 @@ async function calledByLog(context: WorkerContext, state: JobState): Promise<Cal
   const task = state.task === undefined ? undefined : readTask(state.task);
   const vendor = served?.vendor ?? task?.vendor ?? '';
   const standIn = served?.model;
-  const routed = routeServed(context, state, { vendor, standIn, ...(task && { vendorModel: task.model }) });
+  const vendorModel = task?.model ?? served?.routeModel;
+  const routed = routeServed(context, state, { vendor, standIn, vendorModel });
   return {
     vendor: served?.vendor ?? '',
     attempts: served?.calls ?? attempt,

@@ -159,11 +159,12 @@ export function chargeForLate(
 export function routeServed(
   { catalogue }: Pick<WorkerContext, 'catalogue'>,
   { model, capability }: Pick<QueuedJob, 'model' | 'capability'>,
-  { vendor, standIn, vendorModel }: { vendor: string; standIn?: string | undefined; vendorModel?: string },
+  { vendor, standIn, vendorModel }: { vendor: string; standIn?: string | undefined; vendorModel?: string | undefined },
 ): RoutedModel | undefined {
   const routes = catalogue.routes(model, capability).filter(({ route }) => route.vendor === vendor);
-  if (vendorModel !== undefined) return routes.find(({ route }) => route.model === vendorModel);
-  return routes.find(({ id }) => id === (standIn ?? model));
+  const ofModel = routes.filter(({ id }) => id === (standIn ?? model));
+  if (vendorModel === undefined) return ofModel[0];
+  return [...ofModel, ...routes].find(({ route }) => route.model === vendorModel);
 }
 
 /**

@@ -170,7 +170,8 @@ describe('the charge of a job', () => {
 describe('servedText and readServed', () => {
   it('readServed reads back servedText with a fallback model and a cost, and older texts', () => {
     const plain = { vendor: 'a vendor', calls: 2, model: undefined, cost: undefined };
-    const all = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
+    const known = [plain, { ...plain, model: 'maker/m 1' }, { ...plain, cost: 0 }, { ...plain, model: 'm', cost: 12 }];
+    const all = [...known, ...known.map((served) => ({ ...served, routeModel: 'its own' }))];
     for (const served of all) {
       const text = servedText(served);
       assert.ok(!text.includes('\n'));
@@ -178,6 +179,8 @@ describe('servedText and readServed', () => {
     }
     assert.deepEqual(readServed('openai 1 m'), { vendor: 'openai', calls: 1, model: 'm', cost: undefined });
     assert.deepEqual(readServed(withCost('openai 1', 5)), { vendor: 'openai', calls: 1, model: undefined, cost: 5 });
+    const routed = { ...plain, model: 'm', routeModel: 'its own' };
+    assert.deepEqual(readServed(withCost(servedText(routed), 5)), { ...routed, cost: 5 });
     assert.equal(withCost('openai 1', undefined), 'openai 1');
     assert.equal(withCost('', 5), '');
   });
