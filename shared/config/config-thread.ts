@@ -5,7 +5,7 @@ import type { SettingsRead } from './read-config-aside.ts';
 
 function read(): SettingsRead {
   try {
-    return { config: readConfig(undefined, workerData as Readonly<Record<string, string>>) };
+    return { config: readConfig(undefined, workerData as Readonly<Record<string, string>>, true) };
   } catch (error) {
     if (error instanceof ConfigError) return { refusal: error.message };
     throw error;

@@ -196,18 +196,21 @@ type Vendors = Readonly<Record<string, VendorSettings>>;
  * Reads the settings: the only reader of `process.env`. An empty value counts as unset; one of spaces, in quotes or
  * with the name of a variable is a mistake.
  * @param defaults of this program, which replace the usual ones
+ * @param isAgain whether they were read before
  * @throws ConfigError naming the setting and its requirement.
  */
 export function readConfig(
   environment: NodeJS.ProcessEnv = process.env,
   defaults: Readonly<Record<string, string>> = {},
+  isAgain = false,
 ): Config {
   const set = Object.entries(environment).filter(([, value]) => value !== '');
   const given = { ...defaults, ...withLowerCaseProxies(Object.fromEntries(set)) };
   refuseUnmeant(settingNames, given);
   // If the new name is set, the old one is a client's own.
   if (given.SLUICE_BOOTSTRAP_KEY !== undefined) delete given.SLUICE_API_KEY;
-  const configuration = given.SLUICE_CONFIG === undefined ? undefined : readConfiguration(given.SLUICE_CONFIG, given);
+  const path = given.SLUICE_CONFIG;
+  const configuration = path === undefined ? undefined : readConfiguration(path, given, isAgain);
   // The environment takes precedence over the file.
   const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
   const applied = apply(configuration, given, env.SLUICE_SANDBOX);

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { ConfigError } from '../config-error.ts';
 import { type ConfigurationFile, configurationFile } from './configuration-file.ts';
 import { fillPlaceholders } from './fill-placeholders.ts';
 import type { Mistake } from './mistake.ts';
@@ -13,10 +14,20 @@ export interface Configuration {
 /**
  * Reads the operator's YAML file.
  * @param environment values for `${NAME}` in addresses and keys of vendors
+ * @param isAgain whether it was read before: an empty one is then taken for one that is just being written
  * @throws ConfigError with every mistake of syntax or shape, one per line: file, line, column, and what is expected there.
  */
-export function readConfiguration(path: string, environment: Readonly<Record<string, unknown>>): Configuration {
+export function readConfiguration(
+  path: string,
+  environment: Readonly<Record<string, unknown>>,
+  isAgain = false,
+): Configuration {
   const source = new YamlSource(path);
+  if (isAgain && source.isEmpty) {
+    throw new ConfigError(
+      `The configuration file ${path} is empty, as one is that is just being written: to have nothing in it, write {}.`,
+    );
+  }
   const { value, mistakes } = fillPlaceholders(source.value, environment);
   const parsed = configurationFile.safeParse(value);
   const wrong = [...mistakes, ...(parsed.error?.issues ?? []).flatMap(mistakesOf)];

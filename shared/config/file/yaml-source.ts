@@ -21,6 +21,8 @@ export class YamlSource {
   readonly #document: Document;
   /** The file's content as plain data; `{}` for an empty file. */
   readonly value: unknown;
+  /** Whether there is nothing in it, not even a comment. */
+  readonly isEmpty: boolean;
 
   /**
    * Parses the file.
@@ -28,7 +30,9 @@ export class YamlSource {
    */
   constructor(file: string) {
     this.#file = file;
-    this.#document = parseDocument(readText(file), {
+    const text = readText(file);
+    this.isEmpty = text.trim() === '';
+    this.#document = parseDocument(text, {
       lineCounter: this.#lines,
       prettyErrors: false,
       stringKeys: true,

@@ -108,6 +108,12 @@ models:
     assert.equal(choices[0]?.message.content, 'old');
   });
 
+  it('SIGHUP keeps the settings when the configuration file is empty, as one is that is just being written', async () => {
+    const before = await listed();
+    await reload('\n', /settings stay as they were\. The configuration file \S+ is empty/g, 1);
+    assert.deepEqual(await listed(), before);
+  });
+
   it('SIGHUP reloads the configuration file after its correction', async () => {
     await reload('models: { fifth: { alias_of: sandbox-chat } }\n', /configuration reloaded/g, 2);
     const { choices } = await gateway
