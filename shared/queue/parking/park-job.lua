@@ -1,5 +1,5 @@
 -- Parks a claimed job whose vendor has no capacity: it leaves its worker, and waits in a line of its route, in which accounts have
--- fair shares as in the queue, behind those of high priority. Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
+-- fair shares as in the queue, behind those of high priority. Preceded by is-ahead.lua, keys-in-line.lua, lines.lua and high-lane.lua.
 -- One of low priority waits in a second line of its account, so that nothing else waits behind it; there each weighs 16 times its
 -- work, so that they have a small share of what comes. See unpark-jobs.lua for how it leaves that line.
 -- KEYS[1] active (list)   KEYS[2] the job (hash)   KEYS[3] its lock   KEYS[4] routes with parked jobs (sorted set)
@@ -27,7 +27,11 @@ local parked, pace = root .. 'prioritized', root .. 'fairness'
 local function whole(number) return string.format('%.0f', number) end
 
 local before = redis.call('ZCARD', parked)
+-- What parked jobs take on average; those of which it is not known are taken to be as the others.
+local known, noted = unpack(redis.call('HMGET', pace, 'interval', 'at'))
+local mean = tonumber(known or 0)
 local next = tonumber(redis.call('ZSCORE', routes, route) or now)
+if isAhead(noted, now) then next = now end
 local parkedFor, high = unpack(redis.call('HMGET', job, 'parked', 'high'))
 -- One that was released for this route already is the first again, when there is capacity: it was counted, and has got none.
 local isFirst = parkedFor == route
@@ -71,8 +75,6 @@ else
     rank = rank + lane.aheadOfOther(rank)
   end
 end
--- What parked jobs take on average; those of which it is not known are taken to be as the others.
-local mean = tonumber(redis.call('HGET', pace, 'interval') or 0)
 -- A repeat of the average: those before it may still have to be released.
 local lineMs = rank * tonumber(ARGV[17]) * mean
 local startsIn = math.max(next + early, now) + lineMs - now
@@ -98,4 +100,5 @@ if interval then
   redis.call('HSET', pace, 'interval', interval)
 end
 redis.call('ZADD', routes, whole(next), route)
+redis.call('HSET', pace, 'at', whole(now))
 return {'parked', whole(math.max(0, next - now)), before + 1}

@@ -1,17 +1,19 @@
 import type { Capability } from '../../capabilities/capability.ts';
 import { queueKeysPrefix, queueRoot } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
-import { loadScript, untilAccepted } from '../../redis/script.ts';
+import { isAheadScript, loadScript, untilAccepted } from '../../redis/script.ts';
 import type { QueueClaim } from '../claimed-queue.ts';
 import { highLaneScript, linesScripts } from '../script-fragments.ts';
 
 const parkScript = loadScript<[verdict: 'parked' | 'late' | 'lost', ms: string, waiting: number]>(
   new URL('./park-job.lua', import.meta.url),
+  isAheadScript,
   ...linesScripts,
   highLaneScript,
 );
 const unparkScript = loadScript<(string | number)[]>(
   new URL('./unpark-jobs.lua', import.meta.url),
+  isAheadScript,
   ...linesScripts,
   highLaneScript,
 );

@@ -1,6 +1,6 @@
 -- Releases parked jobs to the workers, as fast as their vendors' capacity comes: into the queue, as the next ones to be claimed.
 -- One of low priority that has waited for spare capacity as long as it may first joins the other jobs of its account in the line.
--- Preceded by keys-in-line.lua, lines.lua and high-lane.lua.
+-- Preceded by is-ahead.lua, keys-in-line.lua, lines.lua and high-lane.lua.
 -- KEYS[1] routes with parked jobs (sorted set: when the next job may be released)   KEYS[2] wait (list)   KEYS[3] marker (sorted set)
 -- ARGV[1] start of the keys of the routes   ARGV[2] start of the jobs' keys   ARGV[3] maximum number of jobs
 -- ARGV[4] share of the releases that jobs of high priority may have while others wait
@@ -100,7 +100,10 @@ for _, route in ipairs(redis.call('ZRANGEBYSCORE', routes, '-inf', now, 'LIMIT',
     -- Without a known interval one is released at a time: its worker tells what it found.
     next = interval > 0 and next + interval * faster or now + 100
   end
-  if not isOver(route, root) then redis.call('ZADD', routes, whole(next), route) end
+  if not isOver(route, root) then
+    redis.call('ZADD', routes, whole(next), route)
+    redis.call('HSET', root .. 'fairness', 'at', whole(now))
+  end
 end
 if #released > 0 then
   for index = #released, 1, -1 do redis.call('RPUSH', wait, released[index]) end
@@ -109,10 +112,15 @@ end
 local reply = {}
 local due = redis.call('ZRANGE', routes, 0, 99, 'WITHSCORES')
 for index = 1, #due, 2 do
-  local root = ARGV[1] .. due[index] .. ':'
-  reply[#reply + 1] = due[index]
-  reply[#reply + 1] = whole(math.max(0, due[index + 1] - now))
+  local route, at, root = due[index], tonumber(due[index + 1]), ARGV[1] .. due[index] .. ':'
+  local interval, noted = unpack(redis.call('HMGET', root .. 'fairness', 'interval', 'at'))
+  if isAhead(noted, now) then
+    at = now
+    redis.call('ZADD', routes, whole(now), route)
+  end
+  reply[#reply + 1] = route
+  reply[#reply + 1] = whole(math.max(0, at - now))
   reply[#reply + 1] = redis.call('ZCARD', root .. 'prioritized')
-  reply[#reply + 1] = redis.call('HGET', root .. 'fairness', 'interval') or '0'
+  reply[#reply + 1] = interval or '0'
 end
 return reply

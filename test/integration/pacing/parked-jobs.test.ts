@@ -381,6 +381,31 @@ describe('parked jobs', () => {
     assert.equal(await queues.reader.position(first), 0);
   });
 
+  test('jobs that were parked while the clock of Redis was ahead are released once that is put right', async () => {
+    const ids = await queues.put(3);
+    const [last] = ids.splice(2) as [string];
+    await claim(10);
+    await parkAll(ids, 'account', { waitMs: 5000, intervalMs: 20_000 });
+    const routes = `${queueRoot(queues.capability)}parked`;
+    const spoil = async (): Promise<void> => {
+      const later = Date.now() + 90 * 86_400_000;
+      await queues.jobs.redis.hset(`${routes}:${route}:fairness`, 'at', later);
+      await queues.jobs.redis.zadd(routes, later + 5000, route);
+    };
+    await spoil();
+    assert.deepEqual(
+      (await parked.unpark()).map(({ nextMs, waiting }) => [nextMs, waiting]),
+      [[0, 2]],
+    );
+    await parked.unpark();
+    assert.deepEqual((await claim(10)).ids, [ids[0]]);
+    await spoil();
+    const { verdict, ms } = await park(last, 'account', { waitMs: undefined, intervalMs: 20_000 });
+    assert.deepEqual([verdict, ms], ['parked', 0]);
+    await parked.unpark();
+    assert.deepEqual((await claim(10)).ids, [ids[1]]);
+  });
+
   test('a claim that was lost parks nothing', async () => {
     const [id] = await queues.put(1);
     await claim(1);
