@@ -1,3 +1,4 @@
+import { replaceRow } from './lists.ts';
 import { queryClient } from './query-client.ts';
 import { request } from './request.ts';
 
@@ -78,9 +79,10 @@ export interface KeyCalls {
  */
 function keyCalls(listPath: string, path: string, hasKinds: boolean): KeyCalls {
   const change = async (method: string, address: string, body?: unknown): Promise<ApiKey> => {
-    const answer = await request<ApiKey>(method, address, { body });
-    await queryClient.invalidateQueries({ queryKey: [listPath] });
-    return answer;
+    const key = await request<ApiKey>(method, address, { body });
+    replaceRow(listPath, key);
+    void queryClient.invalidateQueries({ queryKey: [listPath] });
+    return key;
   };
   // Its text is shown at once, before the list: it is there this once.
   const make = async (address: string, body: unknown): Promise<NewApiKey> => {

@@ -1,4 +1,5 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { type InfiniteData, useInfiniteQuery } from '@tanstack/react-query';
+import { queryClient } from './query-client.ts';
 import { type Query, request } from './request.ts';
 
 /** One page of a list; `next` is the `after` of the next page. */
@@ -48,4 +49,16 @@ export function useList<Row>(
     loadMore: () => void answer.fetchNextPage(),
     retry: () => void answer.refetch(),
   };
+}
+
+/** Shows a changed row in the loaded lists of a path at once: to read a long one again takes a call for every page of it. */
+export function replaceRow<Row extends { readonly id: string }>(path: string, row: Row): void {
+  queryClient.setQueriesData<InfiniteData<ListPage<Row>>>({ queryKey: [path] }, (list) =>
+    list === undefined
+      ? undefined
+      : {
+          ...list,
+          pages: list.pages.map((page) => ({ ...page, data: page.data.map((one) => (one.id === row.id ? row : one)) })),
+        },
+  );
 }

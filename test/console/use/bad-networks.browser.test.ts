@@ -234,11 +234,11 @@ test('a key pressed right after an action was confirmed neither closes its dialo
   await page.close();
 });
 
-test('a new key is shown before the list of keys is read again', async () => {
+test('a new key, and then that it is revoked, is shown before the list of keys is read again', async () => {
   await onConsolePage(context, '/keys?create=true', async (page) => {
     const form = page.getByRole('dialog', { name: 'Create an API key' });
     await form.getByLabel('Name').fill('Shown at once');
-    const held = withResolvers();
+    let held = withResolvers();
     await page.route('**/console/api/keys?*', async (route) => {
       await held.promise;
       await route.continue();
@@ -247,7 +247,13 @@ test('a new key is shown before the list of keys is read again', async () => {
     assert.match((await page.getByTestId('new-key').textContent()) ?? '', /^sk-sluice-/);
     await page.getByRole('button', { name: 'I have copied it' }).click();
     held.resolve();
-    await page.getByRole('button', { name: 'Actions for Shown at once' }).waitFor();
+    await page.getByRole('button', { name: 'Actions for Shown at once' }).click();
+    held = withResolvers();
+    await page.getByRole('menuitem', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('row').filter({ hasText: 'Shown at once' }).getByText('revoked').waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    held.resolve();
   });
 });
 
