@@ -18,6 +18,18 @@ const openAndInsert = fileURLToPath(new URL('open-and-insert.ts', import.meta.ur
 const openSqlite = (dataDir: string): Promise<Database> => openDatabase({ dataDir, databaseUrl: undefined });
 const account = (id: string) => ({ id, name: id, created_at: 1 });
 
+/** Begins so many inserts at once. When it returns, Kysely has passed them all on, and no event of the thread has been taken. */
+async function beginInserts(db: Database, count: number): Promise<Promise<unknown>[]> {
+  const written = Array.from({ length: count }, (_, index) =>
+    db
+      .insertInto('accounts')
+      .values(account(`row-${index}`))
+      .execute(),
+  );
+  await new Promise<void>((resolve) => process.nextTick(resolve));
+  return written;
+}
+
 describe('the SQLite database', () => {
   let folder = '';
   let made = 0;
@@ -216,14 +228,7 @@ describe('the SQLite database', () => {
   test('while the event loop is busy, statements go on: none waits for the result of the one before', async () => {
     const dataDir = newFolder();
     const db = await openSqlite(dataDir);
-    const written = Array.from({ length: 50 }, (_, index) =>
-      db
-        .insertInto('accounts')
-        .values(account(`row-${index}`))
-        .execute(),
-    );
-    // Kysely has passed them all on by then, and no event of the thread has been taken.
-    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const written = await beginInserts(db, 50);
     const reader = new Libsql(join(dataDir, databaseFile));
     const count = reader.prepare("SELECT count(*) AS rows FROM accounts WHERE id LIKE 'row-%'");
     const rows = (): number => (count.get([]) as { rows: number }).rows;
@@ -238,13 +243,7 @@ describe('the SQLite database', () => {
   test('statements that were begun before a database is closed are completed, however many', async () => {
     const dataDir = newFolder();
     const db = await openSqlite(dataDir);
-    const written = Array.from({ length: 200 }, (_, index) =>
-      db
-        .insertInto('accounts')
-        .values(account(`row-${index}`))
-        .execute(),
-    );
-    await new Promise<void>((resolve) => process.nextTick(resolve));
+    const written = await beginInserts(db, 200);
     await Promise.all([db.destroy(), ...written]);
     const reopened = await openSqlite(dataDir);
     assert.equal((await reopened.selectFrom('accounts').select('id').execute()).length, 201);
