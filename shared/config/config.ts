@@ -2,16 +2,13 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { type BucketSettings, bucketSettings, readBucketSettings } from '../blobs/bucket-settings.ts';
 import type { Capability } from '../capabilities/capability.ts';
-import { type Model, models, modelsWithFreeSandbox } from '../catalogue/models.ts';
 import { type AccountSettings, accountSettings, readAccountSettings } from './account-settings.ts';
 import { type BoundsSettings, boundsSettings, readBoundsSettings } from './bounds-settings.ts';
 import { ConfigError, headerSecret, parseSettings, refuseUnmeant } from './config-error.ts';
 import { type DatabaseUse, databaseSettings, readDatabaseSettings } from './database-settings.ts';
-import { applyConfiguration } from './file/apply-configuration.ts';
-import { addressSettings, sandboxSetting } from './file/apply-vendors.ts';
 import { limitBounds } from './file/limit-bounds.ts';
 import { limitSettings } from './file/limit-settings.ts';
-import { type Configuration, readConfiguration } from './file/read-configuration.ts';
+import { readConfiguration } from './file/read-configuration.ts';
 import {
   type DefaultModels,
   defaultModels,
@@ -21,21 +18,13 @@ import {
   type TrustedProxies,
   trustedProxies,
 } from './ingress-settings.ts';
+import { type ModelSettings, readModelSettings } from './model-settings.ts';
 import { type ProcessSettings, processSettings, readProcessSettings } from './process-settings.ts';
 import { type ProxySettings, proxySettings, readProxySettings, withLowerCaseProxies } from './proxy-settings.ts';
 import { type RedisSettings, readRedisSettings, redisSettings } from './redis-settings.ts';
-import { type RoutingSettings, routingDefaults } from './routing-settings.ts';
 import { type SettingNotice, settingNotices } from './setting-notices.ts';
 import { readTracingSettings, type TracingSettings, tracingSettings } from './tracing-settings.ts';
-import {
-  address,
-  readVendorSettings,
-  refuseOwnVendors,
-  type SandboxSetting,
-  sandboxSettings,
-  type VendorSettings,
-  vendorSettingNames,
-} from './vendor-settings.ts';
+import { address, refuseOwnVendors, sandboxSettings, vendorSettingNames } from './vendor-settings.ts';
 
 export { ConfigError };
 
@@ -112,7 +101,13 @@ const settings = z.object({
 export const settingNames: readonly string[] = [...Object.keys(settings.shape), ...vendorSettingNames];
 
 /** Settings as used by the code. Times are milliseconds. */
-export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, ProcessSettings, RedisSettings {
+export interface Config
+  extends AccountSettings,
+    BoundsSettings,
+    DatabaseUse,
+    ModelSettings,
+    ProcessSettings,
+    RedisSettings {
   readonly host: string;
   readonly port: number;
   /** Base URLs in links, the main one first; if empty, links are built from host and port. */
@@ -136,19 +131,12 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly proxy: ProxySettings | undefined;
   /** Port of a worker's own /healthz, /readyz and /metrics; undefined: none. */
   readonly workerPort: number | undefined;
-  /** Enabled vendors by name, with their settings. */
-  readonly vendors: Vendors;
-  /** Every model, whether or not its vendors are enabled. */
-  readonly models: readonly Model[];
   /** Default models for requests that name none, if none is required. */
   readonly defaultModels: DefaultModels;
-  readonly routing: RoutingSettings;
   /** This process's region, as routes name theirs; undefined: none. */
   readonly region: string | undefined;
   /** Whether a worker checks at its start whether each vendor accepts the key. */
   readonly checksKeys: boolean;
-  /** Whether the sandbox vendor is enabled: `SLUICE_SANDBOX` resolved against the vendor keys. */
-  readonly sandbox: boolean;
   /** Maximum number of concurrent jobs per worker process, per capability. */
   readonly workerConcurrency: Readonly<Record<Capability, number>>;
   /** What large frames of an account's streams may take of a worker that others use too, in characters a second. */
@@ -189,9 +177,6 @@ export interface Config extends AccountSettings, BoundsSettings, DatabaseUse, Pr
   readonly corsOrigins: readonly string[];
 }
 
-/** The enabled vendors by name. */
-type Vendors = Readonly<Record<string, VendorSettings>>;
-
 /**
  * Reads the settings: the only reader of `process.env`. An empty value counts as unset; one of spaces, in quotes or
  * with the name of a variable is a mistake.
@@ -213,8 +198,8 @@ export function readConfig(
   const configuration = path === undefined ? undefined : readConfiguration(path, given, isAgain);
   // The environment takes precedence over the file.
   const env = parseSettings(settings, { ...(configuration && limitSettings(configuration.file)), ...given });
-  const applied = apply(configuration, given, env.SLUICE_SANDBOX);
-  refuseOwnVendors(applied.vendors, env.PUBLIC_URL);
+  const served = readModelSettings(configuration, given, env.SLUICE_SANDBOX);
+  refuseOwnVendors(served.vendors, env.PUBLIC_URL);
   return {
     host: env.HOST,
     port: env.PORT,
@@ -228,7 +213,7 @@ export function readConfig(
     apiKey: env.SLUICE_BOOTSTRAP_KEY ?? env.SLUICE_API_KEY,
     logLevel: env.LOG_LEVEL,
     workerPort: env.WORKER_PORT,
-    ...applied,
+    ...served,
     checksKeys: env.SLUICE_CHECK_KEYS === 'on',
     defaultModels: env.SLUICE_DEFAULT_MODELS,
     region: env.SLUICE_REGION,
@@ -270,22 +255,6 @@ export function readConfig(
 /** Whether only this machine reaches the gateway: it listens on loopback only, and no proxy or public URL is configured. */
 function isLocal({ HOST: host, PUBLIC_URL: urls, TRUST_PROXY: proxies }: z.infer<typeof settings>): boolean {
   return isLoopback(host) && proxies === 0 && urls.every((url) => isLoopback(new URL(url).hostname));
-}
-
-/** Vendors, models and routing of the environment, as changed by the configuration file. */
-function apply(
-  configuration: Configuration | undefined,
-  given: Readonly<Record<string, string | undefined>>,
-  setting: SandboxSetting,
-): Pick<Config, 'vendors' | 'models' | 'routing' | 'sandbox'> {
-  const table = setting === 'priced' ? models : modelsWithFreeSandbox;
-  if (configuration === undefined) {
-    return { ...readVendorSettings(given, setting), models: table, routing: routingDefaults };
-  }
-  const { file } = configuration;
-  const environment = { ...given, ...addressSettings(file) };
-  const { vendors, sandbox } = readVendorSettings(environment, sandboxSetting(setting, file));
-  return { ...applyConfiguration(configuration, { vendors, sandbox, environment, table }), sandbox };
 }
 
 /** Notices about names in the environment, whatever their values: unknown names that resemble settings, and deprecated ones. */
