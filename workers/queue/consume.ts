@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DelayedError, type Job, UnrecoverableError, Worker } from 'bullmq';
+import { DelayedError, type Job, UnrecoverableError, type Worker } from 'bullmq';
 import { type Capability, repeatable } from '../../shared/capabilities/capability.ts';
 import { type CapabilityQueue, type QueuedJob, queueOptions } from '../../shared/queue/queue.ts';
 import { targetWaitMs } from '../../shared/queue/target-wait.ts';
@@ -15,6 +15,7 @@ import { ClaimSlots } from './claim-slots.ts';
 import type { Consumer } from './consumer.ts';
 import { JobConsumer } from './job-consumer.ts';
 import { ShardedConsumer } from './sharded-consumer.ts';
+import { TaskWorker } from './task-worker.ts';
 
 /**
  * With these settings the jobs of a dead worker run again 6 to 12 s later. A job may safely be claimed twice: its own lease
@@ -95,8 +96,8 @@ function consumeTasks(
   const queue = context.queues.get(capability)?.shard(shard) as CapabilityQueue;
   // It writes the queue's settings, which bound the Worker's stream of events. Without them it is bounded, too, if less.
   queue.bull().catch((error) => context.log.warn({ err: error }, 'the settings of a queue were not written'));
-  const worker: Worker<QueuedJob> = new Worker<QueuedJob>(
-    capability,
+  const worker: TaskWorker = new TaskWorker(
+    queue,
     async (job, token) => {
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
       const run = (): Promise<RunOutcome> => runReadable(context, job.data, token ?? job.data.id);
@@ -123,13 +124,6 @@ function consumeTasks(
       shard,
     ),
   );
-  // The worker fills its slots with claims before it runs the first of them. This comes in between, on the same connection, so
-  // that each claim finds the one before it noted. Not stalled jobs: they were claimed before, and their priority may refer to an
-  // outdated base. A lost call leaves the clock behind until the next one.
-  worker.on('active', ({ data, priority, stalledCounter }) => {
-    if (typeof data?.id !== 'string' || priority === 0 || stalledCounter > 0) return;
-    queue.noteClaimed(data, priority).catch(() => undefined);
-  });
   worker.on('error', (error) =>
     context.log.warn({ err: error.message, capability }, 'a queue cannot be worked on for now'),
   );

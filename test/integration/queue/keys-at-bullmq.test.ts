@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { type Job, Worker } from 'bullmq';
+import { DelayedError, type Job, Worker } from 'bullmq';
 import type { QueuedJob } from '../../../shared/queue/queue.ts';
 import { CommandCounts } from '../../support/command-counts.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -12,6 +12,9 @@ const { queueOptions } = await loadProduct<typeof import('../../../shared/queue/
 
 const { ClaimedQueue } =
   await loadProduct<typeof import('../../../shared/queue/claimed-queue.ts')>('shared/queue/claimed-queue');
+
+const { TaskWorker } =
+  await loadProduct<typeof import('../../../workers/queue/task-worker.ts')>('workers/queue/task-worker');
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
 /** The score from which on a job has no start tag. */
@@ -101,24 +104,30 @@ describe("keys that share the turns of their account where BullMQ's Worker claim
     assert.deepEqual(await claim(5), [a[5], b[0], a[6], b[1], a[7]]);
   });
 
-  test('a worker that runs jobs by itself serves a key with few jobs in turn, whatever it runs at a time, and each job once', async () => {
-    const ids = [...(await putAll('a', 60)), ...(await putAll('b', 6))];
-    const ran: string[] = [];
+  test('a worker that runs ten jobs at a time, which end at once, claims in turn between keys and accounts, and each job once', async () => {
+    const ids = [...(await putAll('a', 30)), ...(await putAll('b', 10))];
+    ids.push(...(await putAll('z', 30, { account: 'other', sharesByKey: undefined })));
+    let running: (() => void)[] = [];
+    const claimed: string[] = [];
     const options = queueOptions(queues.capability, queues.redis.client, { removeOnComplete: { count: 0 } });
-    const running = new Worker<QueuedJob>(
-      queues.capability,
-      async ({ data, priority }) => {
-        await queues.queue.noteClaimed(data, priority);
-        ran.push(data.id);
-      },
-      { ...options, concurrency: 3 },
-    );
-    queues.closeLater(running);
-    await eventually(() => assert.equal(ran.length, ids.length, 'jobs that ran'));
-    assert.deepEqual(new Set(ran), new Set(ids));
-    const last = keysOf(ran).lastIndexOf('b');
-    assert.ok(last < 40, `${keysOf(ran)}`);
-    assert.deepEqual(await leftInRedis(), []);
+    const process = async (job: Job<QueuedJob>, token?: string) => {
+      await new Promise<void>((end) => {
+        running.push(end);
+        if (running.length < 10) return;
+        for (const one of running) one();
+        running = [];
+      });
+      if (Number(job.attemptsStarted) > 1 || claimed.length % 2 === 0) return;
+      await job.moveToDelayed(Date.now() + 600_000, token);
+      throw new DelayedError();
+    };
+    const worker = new TaskWorker(queues.queue, process, { ...options, concurrency: 10, autorun: false });
+    queues.closeLater(worker);
+    worker.on('active', ({ data }) => claimed.push(data.id));
+    worker.run();
+    await eventually(() => assert.equal(claimed.length, ids.length, 'jobs that were claimed'));
+    assert.deepEqual(new Set(claimed), new Set(ids));
+    assert.equal(keysOf(claimed), `${'azbz'.repeat(10)}${'az'.repeat(10)}${'a'.repeat(10)}`);
   });
 
   test('keys share their account’s work, whatever the sizes of their jobs', async () => {
