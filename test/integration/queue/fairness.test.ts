@@ -11,7 +11,7 @@ import { SeededRandom } from '../../support/seeded-random.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const isSoak = Boolean(process.env.SLUICE_SOAK);
-const patience = { timeout: isSoak ? 300_000 : 60_000 };
+const patience = { timeout: isSoak ? 300_000 : 180_000 };
 /** Jobs that an account may put before all others' in the moment in which its burst is not seen yet. */
 const unseen = 256;
 
@@ -218,7 +218,7 @@ async function assertPassed(gateway: TestGateway): Promise<void> {
     const all = await vendorCalls(gateway);
     assert.ok(all.length === many + 1, `${all.length} calls`);
     return all;
-  }, 50_000);
+  }, 150_000);
   const before = calls.findIndex(({ test_id }) => test_id === 'light');
   assert.ok(before >= 0 && before <= unseen + 10, `${before} calls before it`);
 }
@@ -256,7 +256,7 @@ async function firstCalls(gateway: TestGateway, ids: readonly string[], count: n
     const counts = new Map<string, number>();
     for (const id of calls.slice(0, count)) counts.set(id, (counts.get(id) ?? 0) + 1);
     return counts;
-  }, 50_000);
+  }, 150_000);
 }
 
 /** Queues chats of accounts with weights before there is a worker, and counts whose the first calls are. */

@@ -7,7 +7,7 @@ import { makeApiKey } from '../../support/make-api-key.ts';
 import { createVideo } from '../../support/sandbox-videos.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
 
-const patience = { timeout: 60_000 };
+const patience = { timeout: 180_000 };
 
 /** Queues a video with a key, by which the vendor's journal tells it. */
 async function ask(gateway: TestGateway, apiKey: string, user: string): Promise<void> {
@@ -54,7 +54,7 @@ test(
       const all = (await vendorCalls(gateway)).map(({ test_id }) => String(test_id)).filter((id) => ids.includes(id));
       assert.equal(all.length, 48);
       return all;
-    }, 50_000);
+    }, 150_000);
     // Ten calls at a time overtake each other, so the bounds are halfway between turns and the order of requests.
     const before = (id: string, place: number) => calls.slice(0, place).filter((one) => one === id).length;
     const seen = calls.join();
