@@ -1,7 +1,8 @@
-// Runs the test suites: `node test/run.mjs [part of a path …]`. Needs `npm run build` first. Fails when a test fails, is
+// Runs the test suites: `node test/run.mjs [part of a path …]`, or installs only what they need of registries, with `--install`.
+// Needs `npm run build` first. Fails when a test fails, is
 // skipped or is left to do: a machine that lacks a part must not look like one where everything works.
 // The suites run on the version of Node that counts and on SQLite. Those whose outcome is the database's run a second time
-// on Postgres; those about how Node streams, and those of single modules, on the other versions that must work. With
+// on Postgres; those about what Node itself does, such as streams, on the other versions that must work. With
 // SLUICE_TEST_DATABASE=postgres, or sqlite, or SLUICE_TEST_NODE=22, say, all of them run on that one only. The soak runs those
 // about what is shared through Redis on a Cluster, too; SLUICE_TEST_REDIS=cluster runs all of them on one only.
 import { spawn } from 'node:child_process';
@@ -20,12 +21,12 @@ import { installValkey } from './valkey/valkey.mjs';
 const folder = dirname(fileURLToPath(import.meta.url));
 /** Suites at a time, more than there are cores where there are two: most wait for a process that dies, or for time, longer than they work. */
 const concurrency = 6;
-/** Of each of the runs that are under way together. */
-const besideOthers = 2;
+/** Of each of the runs that are under way together, of which that on the oldest version has the most suites. */
+const [besideOthers, onOldest] = [2, 3];
 /** Slow suites at a time, and how many of the others beside them. */
 const [slowConcurrency, besideSlow] = [2, 4];
-/** Those with a browser, which takes a core by itself, and whose pages have deadlines. */
-const browserConcurrency = 2;
+/** Those with a browser, which takes more than a core while a page loads, and whose pages have deadlines. */
+const browserConcurrency = 3;
 /** A suite that hangs ends; the soak has its time. */
 const timeoutMs = process.env.SLUICE_SOAK ? 2 * 3_600_000 : 300_000;
 /** One whose process stays, because a test has left something open in it, ends later. */
@@ -146,10 +147,10 @@ async function run({ version, files, settings = {}, on = '' }, atATime = concurr
   const { parts, rest } = files.length === 1 ? { parts: [], rest: files } : dealParts(files);
   const browsers = rest.filter((path) => path.endsWith('.browser.test.ts'));
   const others = rest.filter((path) => !browsers.includes(path));
-  const slow = atATime > besideOthers ? among(slowSuites, others) : [];
+  const slow = atATime === concurrency ? among(slowSuites, others) : [];
   const quick = others.filter((path) => !slow.includes(path));
   const browsersPassed = await runFiles(browsers, browserConcurrency);
-  if (atATime <= besideOthers) {
+  if (atATime < concurrency) {
     // Of runs that are under way together, the one with parts is the longest: it would be alone at the end.
     const passed = await Promise.all([runParts(parts, atATime), runFiles(quick, atATime)]);
     return passed.every(Boolean) && browsersPassed;
@@ -241,13 +242,14 @@ async function exitOf(child) {
   return code ?? signal;
 }
 
-const parts = process.argv.slice(2);
+const parts = process.argv.slice(2).filter((part) => part !== '--install');
 const suites = await listFiles(parts);
 if (suites.length === 0) {
   console.error('No test file matches.');
   process.exit(1);
 }
 await installFor(suites);
+if (process.argv.includes('--install')) process.exit();
 const files = suites.map((path) => join(folder, path));
 // Both get a terminal's Ctrl-C; this one waits for the other's end.
 process.on('SIGINT', () => {
@@ -283,7 +285,10 @@ if (passed && further.length > 0) {
   console.log(`\nOn ${further.map(({ on }) => on).join(', ')}:`);
   // The soak's figures are those of suites that have the machine to themselves.
   if (process.env.SLUICE_SOAK) for (const each of further) passed = (await run(each)) && passed;
-  else passed = (await Promise.all(further.map((each) => run(each, besideOthers)))).every(Boolean);
+  else {
+    const atATime = ({ version }) => (version === otherVersions[0] ? onOldest : besideOthers);
+    passed = (await Promise.all(further.map((each) => run(each, atATime(each))))).every(Boolean);
+  }
 }
 if (!isEnded) passed = (await checkAnswers(isWhole)) && passed;
 if (failures.length > 0) {
