@@ -4,13 +4,12 @@ import { type Outcome, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
-import { hasCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { releaseMemory } from '../../shared/runtime/collections.ts';
 import type { Pause } from '../execute/execution.ts';
 import { isCallersFault } from '../routing/failure.ts';
 import { type Charge, chargeFor, chargeForAnswered, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { hasTokens, isChargedWhenCut, withEstimate } from '../usage/estimate-usage.ts';
+import { hasTokens, isChargedWhenCut, isCounted, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';
@@ -272,8 +271,7 @@ async function counted(
   writer: FrameWriter,
   answer: JobAnswer,
 ): Promise<JobAnswer> {
-  if (answer.usage !== null && hasCounts(answer.usage, job.capability === 'embedding')) return answer;
-  if (!hasTokens(job)) return answer;
+  if (isCounted(job, answer)) return answer;
   await writer.flushed();
   return await withEstimate(context, job, answer);
 }

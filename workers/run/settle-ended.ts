@@ -17,7 +17,7 @@ import {
   routeServed,
 } from '../usage/charge.ts';
 import { cutMedia, isCutByCaller } from '../usage/estimate-media.ts';
-import { estimateInterrupted, isChargedWhenCut, tierInLog } from '../usage/estimate-usage.ts';
+import { estimateInterrupted, isChargedWhenCut, isCounted, tierInLog } from '../usage/estimate-usage.ts';
 import type { JobAnswer, OpenAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { type JobRun, vendorLabel } from './job-run.ts';
@@ -72,7 +72,7 @@ async function chargeEnded(
   { vendor, answer, routed, openAnswer }: Called,
 ): Promise<Charge | undefined> {
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
-  const late = answer && chargeForLate(routed, job, state, answer);
+  const late = answer && isCounted(job, answer) ? chargeForLate(routed, job, state, answer) : undefined;
   if (late?.usage !== undefined) return late;
   const cut = isCutByCaller(state) ? await cutMedia(context, job, routed?.prices) : undefined;
   if (cut !== undefined) return chargeFor(routed, job, cut);
