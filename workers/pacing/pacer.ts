@@ -120,6 +120,11 @@ export class Pacer {
     return Object.values(limits.models).some(isLimited) ? 'route' : undefined;
   }
 
+  /** How many calls of a route may run at a time; Infinity if that is not limited. */
+  parallelCalls(route: PacedRoute): number {
+    return this.#scopesOf(route, []).parallel;
+  }
+
   /** How long the calls of a route take, in ms; 0 if unknown. */
   callMs({ vendor, model }: PacedRoute): number {
     return this.#forecast.intervalOf(`${vendor}/${model}`, 1);

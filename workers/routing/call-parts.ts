@@ -1,5 +1,6 @@
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
-import { waitFor } from '../http/aborted.ts';
+import { Slots } from '../../shared/runtime/slots.ts';
+import { abortError, waitFor } from '../http/aborted.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import type { RequestBody } from '../vendors/request-body.ts';
 import { type Failure, readFailure } from './failure.ts';
@@ -21,7 +22,7 @@ export type CallPart = <Answer>(
 /** What bounds the repetition of calls, as the router's own. */
 interface RepetitionRules {
   readonly settings: RoutingSettings;
-  readonly pacer?: Pick<Pacer, 'hasLimits' | 'reserveFurther'> | undefined;
+  readonly pacer?: Pick<Pacer, 'hasLimits' | 'parallelCalls' | 'reserveFurther'> | undefined;
   readonly refusals: Pick<Refusals, 'note'>;
   /** Takes one retry from what the process may make; false if none is left. */
   readonly mayRetry: (job: RepeatableJob, target: RouteTarget, failure: Failure) => boolean;
@@ -46,17 +47,25 @@ const minFullMs = 50;
  * The calls of a job that takes several, all on one route with one key. Once one of them was answered, a failed one is repeated alone:
  * to begin the job anew would have its vendor do, and bill, the others again, and of a vendor that takes fewer calls a minute it would
  * never end. Before that, its failure is the router's, who may know another key or route. The first call is the one that the router has
- * reserved; each other one waits for the requests a minute that are set for the vendor.
+ * reserved; each other one waits for the requests a minute that are set for the vendor. Where its calls at a time are limited, a job has
+ * one of them, and makes its calls one after the other.
  */
 export function callParts(rules: RepetitionRules, job: RepeatableJob, target: RouteTarget): CallPart {
   let hasAnswer = false;
   let isReserved = true;
+  const isLimited = Number.isFinite(rules.pacer?.parallelCalls(target.routed.route) ?? Number.POSITIVE_INFINITY);
+  const slots = isLimited ? new Slots(1) : undefined;
   return async (call, signal, mayRepeat = () => true) => {
+    const make = async () => {
+      // It has waited for others, which may have failed meanwhile.
+      if (signal.aborted) throw abortError(signal);
+      if (!isReserved) await reserveFurther(rules, target, signal);
+      isReserved = false;
+      return await call();
+    };
     for (let calls = 1; ; calls++) {
       try {
-        if (!isReserved) await reserveFurther(rules, target, signal);
-        isReserved = false;
-        const answer = await call();
+        const answer = await (slots === undefined ? make() : slots.run(make));
         hasAnswer = true;
         return answer;
       } catch (thrown) {

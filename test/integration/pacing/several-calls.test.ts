@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import type { TestGateway } from '../../support/gateway.ts';
@@ -10,10 +11,14 @@ import { completion, errorBody } from '../../vendors/recorded/recorded-openai.ts
 
 /** What a vendor is asked for: an input of embeddings, or a message. */
 interface Asked {
+  readonly model?: string;
   readonly input?: readonly string[];
   readonly messages?: readonly { readonly content: string }[];
   readonly stream?: boolean;
 }
+
+/** How long the answers of `narrow` are held back, in ms: calls that may run at a time do. */
+const heldMs = 50;
 
 /** A dollar for a million tokens, in billionths of a dollar. */
 const tokenPrice = 1000;
@@ -35,12 +40,15 @@ describe('requests that take several calls of a vendor', () => {
   let isSilent: (text: string) => boolean;
   /** Calls without one. */
   let silent: number;
+  /** Calls of the vendor under way whose answers are held back, and the most at a time. */
+  let [open, mostOpen] = [0, 0];
 
   before(async () => {
     vendor = await startFixtureVendor();
     limited = await LimitedVendor.start({ requests: 3, windowMs: 2000, callMs: 300 });
     vendor.answer((response, { body }) => {
-      const { input, messages = [], stream } = JSON.parse(body) as Asked;
+      const asked = JSON.parse(body) as Asked;
+      const { model, input, messages = [] } = asked;
       const text = input?.[0] ?? messages[0]?.content ?? '';
       if (isSilent(text)) {
         silent += 1;
@@ -52,6 +60,17 @@ describe('requests that take several calls of a vendor', () => {
         sendJson(response, status, errorBody('not now', 'not_now'), { 'retry-after-ms': '20' });
         return;
       }
+      if (model === 'narrow') {
+        mostOpen = Math.max(mostOpen, ++open);
+        setTimeout(() => {
+          open -= 1;
+          answer(response, text, asked);
+        }, heldMs);
+        return;
+      }
+      answer(response, text, asked);
+    });
+    const answer = (response: ServerResponse, text: string, { input, stream }: Asked): void => {
       answered.push(text);
       if (input === undefined) {
         const message = { role: 'assistant', content: `about ${text}` };
@@ -67,17 +86,27 @@ describe('requests that take several calls of a vendor', () => {
       const data = input.map((each, index) => ({ object: 'embedding', index, embedding: [Number(each)] }));
       const usage = { prompt_tokens: input.length, total_tokens: input.length };
       sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, usage }));
-    });
+    };
     const routes = [{ vendor: 'own', model: 'm' }];
     records = await JobRecords.start({
       configuration: {
         vendors: {
           own: { base_url: vendor.baseUrl, api_key: 'a-key' },
+          narrow: {
+            ...{ base_url: vendor.baseUrl, api_key: 'a-key' },
+            model_limits: { narrow: { max_parallel_requests: 1 } },
+          },
           limited: { base_url: limited.server.baseUrl, api_key: 'a-key', rpm: 60, max_parallel_requests: 1 },
         },
         models: {
           embedder: {
             ...{ capability: 'embedding', embedding: { dimensions: true, batch: 2 }, prices: { input: 1 }, routes },
+          },
+          // One call at a time, of a vendor that has no other limit.
+          narrow: { capability: 'chat', routes: [{ vendor: 'narrow', model: 'narrow' }] },
+          'narrow-embedder': {
+            ...{ capability: 'embedding', embedding: { dimensions: true, batch: 2 } },
+            routes: [{ vendor: 'narrow', model: 'narrow' }],
           },
           limited: { capability: 'chat', routes: [{ vendor: 'limited', model: 'm' }] },
           chatter: { capability: 'chat', prices: { input: 1, output: 1 }, routes },
@@ -185,6 +214,28 @@ describe('requests that take several calls of a vendor', () => {
     const response = await post('/v1/completions', { model: 'limited', prompt });
     assert.equal(response.status, 200, await response.text());
     assert.deepEqual([limited.refused.length, limited.prompts.toSorted()], [0, prompt]);
+  });
+
+  for (const [path, model, field] of [
+    ['/v1/embeddings', 'narrow-embedder', 'input'],
+    ['/v1/completions', 'narrow', 'prompt'],
+  ] as const) {
+    test(`a request to ${path} makes one call at a time where its vendor's calls at a time are limited`, async () => {
+      mostOpen = 0;
+      const response = await post(path, { model, [field]: input.slice(0, 8) });
+      assert.equal(response.status, 200, await response.text());
+      assert.deepEqual([mostOpen, answered.length], [1, field === 'input' ? 4 : 8]);
+    });
+  }
+
+  test('a request that is cancelled between its calls, which it makes one after the other, pays for none that was not sent', async () => {
+    isSilent = (text) => text === '2';
+    const response = await records.post({ model: 'narrow', prompt: input }, later, { path: '/v1/completions' });
+    const { id } = (await response.json()) as { id: string };
+    await eventually(() => assert.equal(silent, 1));
+    await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    const { outcome, input_tokens: read } = await eventually(() => records.ended(id.slice('job_'.length)));
+    assert.deepEqual([outcome, answered, read], ['cancelled', ['0', '1'], 3]);
   });
 
   test('a chat whose answer has begun is not repeated: its choice would begin twice', async () => {
