@@ -15,7 +15,9 @@ const charactersPerInlineToken = 33;
  * An upper bound of an exchange's tokens, from its length: for an exchange that cannot be counted in time. It costs almost
  * nothing, and causing a count to time out gains a caller nothing.
  */
-export function boundExchange({ endpoint, request, frames, length, largeLength }: Exchange): TokenCounts {
+export function boundExchange(exchange: Exchange): TokenCounts {
+  const { endpoint, frames, length, largeLength } = exchange;
+  const request = sentOf(exchange);
   const data = request.match(inlineData) ?? [];
   const text = data.length === 0 ? request : request.replace(inlineData, '');
   const prompt = tokensOf(Buffer.byteLength(text)) + data.reduce((sum, each) => sum + tokensOfData(each), 0);
@@ -25,6 +27,15 @@ export function boundExchange({ endpoint, request, frames, length, largeLength }
   const share = length / Math.max(1, read);
   const thought = tokensOf(reasoning * share);
   return { prompt, completion: thought + tokensOf(others * share + large), reasoning: thought };
+}
+
+/** The request without the inputs of embeddings, or prompts of a legacy completion, that its vendor was not sent. */
+function sentOf({ endpoint, request, inputsSent }: Exchange): string {
+  if (inputsSent === undefined) return request;
+  const name = endpoint === 'embeddings' ? 'input' : 'prompt';
+  const { [name]: inputs, ...fields } = JSON.parse(request) as Readonly<Record<string, unknown>>;
+  const isSeveral = Array.isArray(inputs) && typeof inputs[0] !== 'number';
+  return JSON.stringify({ ...fields, [name]: isSeveral ? inputs.slice(0, inputsSent) : inputs });
 }
 
 function tokensOfData(data: string): number {

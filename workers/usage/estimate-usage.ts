@@ -142,7 +142,9 @@ async function count(
     );
   }
   try {
-    return await bounding.run(async () => boundExchange(await readExchange(context, job, body)));
+    return await bounding.run(async () => {
+      return boundExchange({ ...(await readExchange(context, job, body)), inputsSent });
+    });
   } catch (error) {
     context.log.warn({ job: job.id, code: ApiError.from(error).code }, 'estimating usage failed');
     return undefined;

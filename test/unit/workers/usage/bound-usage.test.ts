@@ -35,6 +35,30 @@ describe('boundExchange', () => {
     });
   }
 
+  for (const [endpoint, name] of [
+    ['embeddings', 'input'],
+    ['completions', 'prompt'],
+  ] as const) {
+    it(`boundExchange counts of many inputs of ${endpoint} those that were sent`, () => {
+      const whole = (inputs: unknown) => ({
+        ...{ ...exchange('', []), endpoint },
+        request: JSON.stringify({ model: 'm', [name]: inputs }),
+      });
+      for (const input of [texts.English, Array.from({ length: 20 }, (_, index) => index)]) {
+        const many = whole(Array.from({ length: 100 }, () => input));
+        const sent = boundExchange({ ...many, inputsSent: 3 });
+        assert.deepEqual(sent, boundExchange(whole([input, input, input])));
+        assert.ok(
+          sent.prompt >= countExchange({ ...many, inputsSent: 3 }).prompt && sent.prompt < 300,
+          `${sent.prompt}`,
+        );
+        assert.ok(boundExchange(many).prompt > 10 * sent.prompt);
+        // Tokens of a single one are no inputs.
+        assert.deepEqual(boundExchange({ ...whole(input), inputsSent: 1 }), boundExchange(whole(input)));
+      }
+    });
+  }
+
   it('boundExchange counts an image in the request as a page, not by its bytes', () => {
     const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
     const request = JSON.stringify({
