@@ -23,18 +23,19 @@ interface GrowingChoice {
  */
 export function foldChatCompletion(frames: readonly Frame[]): Fields {
   const choices = new Map<number, GrowingChoice>();
-  let rest: Fields = {};
+  // Filled, never copied: a vendor may send fields of ever new names, and each chunk would cost a copy of all.
+  const rest = new Map<string, unknown>();
   for (const frame of frames) {
     const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
     if (frame.type !== 'delta' && frame.type !== 'end') continue;
-    rest = { ...rest, ...fields };
+    for (const [name, value] of Object.entries(fields)) rest.set(name, value);
     for (const choice of objectsOf(changed)) foldChoice(choices, choice);
   }
   const folded = [...choices.values()].map(({ choice, toolCalls }) => {
     if (toolCalls.size > 0) choice.message.tool_calls = [...toolCalls.values()];
     return choice;
   });
-  return { choices: folded.sort((one, other) => one.index - other.index), ...rest };
+  return { choices: folded.sort((one, other) => one.index - other.index), ...Object.fromEntries(rest) };
 }
 
 /** Converts a folded choice to one chunk; folding that chunk results in the choice again. */
@@ -78,12 +79,10 @@ function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: F
 
 /** Joins the pieces of a spoken answer: its transcript, and its data, of which each piece is base64 by itself. */
 function foldAudio(audio: Fields, { data, transcript, ...change }: Fields): Fields {
-  return {
-    ...audio,
-    ...change,
-    ...(typeof data === 'string' && { data: joinedBase64(String(audio.data ?? ''), data) }),
-    ...(typeof transcript === 'string' && { transcript: String(audio.transcript ?? '') + transcript }),
-  };
+  for (const [name, value] of Object.entries(change)) audio[name] = value;
+  if (typeof data === 'string') audio.data = joinedBase64(String(audio.data ?? ''), data);
+  if (typeof transcript === 'string') audio.transcript = String(audio.transcript ?? '') + transcript;
+  return audio;
 }
 
 function joinedBase64(one: string, other: string): string {

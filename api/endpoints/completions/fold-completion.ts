@@ -10,14 +10,15 @@ type Fields = Record<string, unknown>;
  */
 export function foldCompletion(frames: readonly Frame[]): Fields {
   const choices = new Map<number, Fields>();
-  let rest: Fields = {};
+  const rest = new Map<string, unknown>();
   for (const frame of frames) {
     if (frame.type !== 'delta' && frame.type !== 'end') continue;
     const { choices: changed, ...fields } = JSON.parse(frame.text) as Fields & { choices?: Fields[] };
-    rest = { ...rest, ...fields };
+    for (const [name, value] of Object.entries(fields)) rest.set(name, value);
     for (const change of objectsOf(changed)) foldChoice(choices, change);
   }
-  return { choices: [...choices.values()].sort((one, other) => Number(one.index) - Number(other.index)), ...rest };
+  const inOrder = [...choices.values()].sort((one, other) => Number(one.index) - Number(other.index));
+  return { choices: inOrder, ...Object.fromEntries(rest) };
 }
 
 function foldChoice(choices: Map<number, Fields>, change: Fields): void {
@@ -33,7 +34,7 @@ function foldChoice(choices: Map<number, Fields>, change: Fields): void {
 }
 
 function foldLogprobs(logprobs: Fields | null, change: Fields): Fields {
-  const folded = { ...logprobs };
+  const folded = logprobs ?? {};
   for (const [name, value] of Object.entries(change)) {
     const before = folded[name];
     if (Array.isArray(before) && Array.isArray(value)) addAll(before, value);

@@ -48,6 +48,20 @@ describe("normalization to OpenAI's shape", () => {
     }
   });
 
+  it('an event of very many pieces of calls is read at once, however they are numbered', async () => {
+    const count = 60_000;
+    const pieceOf = (number: number): Fields => ({ id: `call_${number}`, function: { name: 'f' } });
+    for (const numbering of [() => 0, (number: number) => number, () => undefined]) {
+      const pieces = Array.from({ length: count }, (_, number) => ({ index: numbering(number), ...pieceOf(number) }));
+      const [frame = {}] = await stream([chunk([{ delta: { tool_calls: pieces }, finish_reason: 'tool_calls' }])]);
+      const [{ delta = {} } = {}] = frame.choices as { delta: Fields }[];
+      const calls = delta.tool_calls as Fields[];
+      const expected = { id: `call_${count - 1}`, type: 'function', function: { name: 'f', arguments: '{}' } };
+      assert.equal(calls.length, count);
+      assert.deepEqual(calls.at(-1), { index: count - 1, ...expected });
+    }
+  });
+
   it('the first delta of every choice gets a role when the vendor omits it', async () => {
     const frames = await stream([
       chunk([{ index: 0, delta: { content: 'Hi' } }]),

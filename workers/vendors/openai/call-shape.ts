@@ -2,32 +2,74 @@ import { randomUUID } from 'node:crypto';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 
 /** The state of a tool call in a streamed answer. */
-export interface GrowingCall {
+interface GrowingCall {
+  readonly index: number;
   readonly id: unknown;
-  /** Its index at the vendor, which may give the same to several calls. */
-  readonly given: unknown;
   /** Whether its arguments are still to come. */
   needsArguments: boolean;
 }
 
-/**
- * The index of a call among those of its choice, which older answers of Mistral omit. Gemini's endpoint for OpenAI's clients has
- * given the same to parallel calls: with another id and a name, another call begins.
- */
-function callIndex({ index, id, function: body }: JsonObject, calls: ReadonlyMap<number, GrowingCall>): number {
-  const isNumbered = typeof index === 'number';
-  const candidates = [...calls].filter(([, { given }]) => !isNumbered || given === index);
-  const [same] = candidates.find(([, call]) => isText(id) && call.id === id) ?? [];
-  if (same !== undefined) return same;
-  const [last] = candidates.at(-1) ?? [];
-  if (last === undefined) return isNumbered && !calls.has(index) ? index : nextIndex(calls);
-  const isNamed = isObject(body) && isText(body.name);
-  const isNew = isNumbered ? isText(id) && isNamed : isText(id) || isNamed;
-  return isNew ? nextIndex(calls) : last;
+/** Calls that a piece may be of: the last one, and all by their ids. */
+interface Candidates {
+  last: GrowingCall;
+  readonly byId: Map<unknown, GrowingCall>;
 }
 
-function nextIndex(calls: ReadonlyMap<number, GrowingCall>): number {
-  return Math.max(-1, ...calls.keys()) + 1;
+/** The calls of one choice of a streamed answer. Each is found at once, since one event may hold a hundred thousand of their pieces. */
+export class GrowingCalls {
+  readonly #calls = new Map<number, GrowingCall>();
+  #all: Candidates | undefined;
+  /** By the index at the vendor, which may give the same to several calls. */
+  readonly #byGiven = new Map<unknown, Candidates>();
+  #maxIndex = -1;
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  get firstIndex(): number | undefined {
+    return this.#calls.keys().next().value;
+  }
+
+  /** The calls whose arguments are still to come. */
+  get withoutArguments(): GrowingCall[] {
+    return [...this.#calls.values()].filter(({ needsArguments }) => needsArguments);
+  }
+
+  /**
+   * The call that a piece is of; undefined if another one begins. Older answers of Mistral omit the index. Gemini's endpoint for
+   * OpenAI's clients has given the same to parallel calls: with another id and a name, another call begins.
+   */
+  find({ index, id, function: body }: JsonObject): GrowingCall | undefined {
+    const isNumbered = typeof index === 'number';
+    const candidates = isNumbered ? this.#byGiven.get(index) : this.#all;
+    if (candidates === undefined) return undefined;
+    const same = isText(id) ? candidates.byId.get(id) : undefined;
+    if (same !== undefined) return same;
+    const isNamed = isObject(body) && isText(body.name);
+    const isNew = isNumbered ? isText(id) && isNamed : isText(id) || isNamed;
+    return isNew ? undefined : candidates.last;
+  }
+
+  /** The index of the call that begins with a piece. */
+  indexOfNext({ index }: JsonObject): number {
+    return typeof index === 'number' && !this.#calls.has(index) ? index : this.#maxIndex + 1;
+  }
+
+  /** @param given its index at the vendor */
+  add(call: GrowingCall, given: unknown): void {
+    this.#calls.set(call.index, call);
+    this.#maxIndex = Math.max(this.#maxIndex, call.index);
+    this.#all = withCall(this.#all, call);
+    this.#byGiven.set(given, withCall(this.#byGiven.get(given), call));
+  }
+}
+
+function withCall(candidates: Candidates | undefined, call: GrowingCall): Candidates {
+  if (candidates === undefined) return { last: call, byId: new Map([[call.id, call]]) };
+  candidates.last = call;
+  if (!candidates.byId.has(call.id)) candidates.byId.set(call.id, call);
+  return candidates;
 }
 
 /** A call's function with its arguments as text, whatever their form at the vendor. */
@@ -38,7 +80,7 @@ function shapeArguments(body: JsonObject): JsonObject {
 }
 
 /** A later piece of a call: fields of the first piece are kept, and an empty text adds nothing. */
-function shapePiece(piece: JsonObject, { id }: GrowingCall): void {
+function shapePiece(piece: JsonObject, { id }: Pick<GrowingCall, 'id'>): void {
   if (piece.id !== undefined && piece.id !== id) piece.id = undefined;
   if (piece.type === '') piece.type = undefined;
   if (!isObject(piece.function)) return;
@@ -54,38 +96,41 @@ export function beginCall(call: JsonObject): void {
 }
 
 /** Completes the pieces of calls in a delta, in place, and keeps what is known of each call. */
-export function shapePieces(pieces: readonly unknown[], calls: Map<number, GrowingCall>): void {
+export function shapePieces(pieces: readonly unknown[], calls: GrowingCalls): void {
   for (const piece of pieces as JsonObject[]) {
-    const index = callIndex(piece, calls);
+    const known = calls.find(piece);
+    const index = known?.index ?? calls.indexOfNext(piece);
     const given = piece.index ?? index;
     piece.index = index;
-    const known = calls.get(index);
     if (known === undefined) beginCall(piece);
     else shapePiece(piece, known);
-    const call = known ?? { id: piece.id, given, needsArguments: piece.type === 'function' };
+    const call = known ?? { index, id: piece.id, needsArguments: piece.type === 'function' };
     const { arguments: written } = isObject(piece.function) ? piece.function : {};
     if (isText(written)) call.needsArguments = false;
-    calls.set(index, call);
+    if (known === undefined) calls.add(call, given);
   }
 }
 
 /** Missing arguments become empty ones, because clients parse them; those of a truncated call are unknown. */
-export function endCalls(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>, reason: string): void {
-  for (const [index, call] of calls) {
-    if (!call.needsArguments || reason === 'length') continue;
+export function endCalls(delta: JsonObject, calls: GrowingCalls, reason: string): void {
+  const open = reason === 'length' ? [] : calls.withoutArguments;
+  if (open.length === 0) return;
+  const pieces: unknown[] = Array.isArray(delta.tool_calls) ? [...delta.tool_calls] : [];
+  const firstPieces = new Map<unknown, JsonObject>();
+  for (const piece of pieces) if (isObject(piece) && !firstPieces.has(piece.index)) firstPieces.set(piece.index, piece);
+  for (const call of open) {
     call.needsArguments = false;
-    const pieces: unknown[] = Array.isArray(delta.tool_calls) ? delta.tool_calls : [];
-    const firstPiece = pieces.find((piece) => isObject(piece) && piece.index === index);
-    if (isObject(firstPiece))
-      firstPiece.function = { ...(isObject(firstPiece.function) && firstPiece.function), arguments: '{}' };
-    else delta.tool_calls = [...pieces, { index, function: { arguments: '{}' } }];
+    const { index } = call;
+    const piece = firstPieces.get(index);
+    if (piece === undefined) pieces.push({ index, function: { arguments: '{}' } });
+    else piece.function = { ...(isObject(piece.function) && piece.function), arguments: '{}' };
   }
+  delta.tool_calls = pieces;
 }
 
 /** Leaves out the pieces of all calls but the first of a choice. */
-export function keepFirstCall(delta: JsonObject, calls: ReadonlyMap<number, GrowingCall>): void {
+export function keepFirstCall(delta: JsonObject, calls: GrowingCalls): void {
   if (!Array.isArray(delta.tool_calls)) return;
-  const [first] = calls.keys();
-  const kept = delta.tool_calls.filter(({ index }) => index === first);
+  const kept = delta.tool_calls.filter(({ index }) => index === calls.firstIndex);
   delta.tool_calls = kept.length === 0 ? undefined : kept;
 }

@@ -3,7 +3,7 @@ import { cachedElsewhere } from '../../../shared/money/token-counts.ts';
 import { baseRespFault } from '../support/base-resp.ts';
 import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 import type { VendorUsage } from '../vendor.ts';
-import { beginCall, endCalls, type GrowingCall, keepFirstCall, shapePieces } from './call-shape.ts';
+import { beginCall, endCalls, GrowingCalls, keepFirstCall, shapePieces } from './call-shape.ts';
 
 /** Converts a vendor's answers to OpenAI's own shape, in place. */
 export interface AnswerShape {
@@ -23,7 +23,7 @@ export interface ChunkShape {
 
 /** The state of a choice in a streamed answer. */
 interface GrowingChoice {
-  readonly calls: Map<number, GrowingCall>;
+  readonly calls: GrowingCalls;
   isFinished: boolean;
 }
 
@@ -93,7 +93,7 @@ class ChatChunks implements ChunkShape {
 
   #shape(choice: JsonObject): void {
     const known = this.#choices.get(choice.index);
-    const growing = known ?? { calls: new Map<number, GrowingCall>(), isFinished: false };
+    const growing = known ?? { calls: new GrowingCalls(), isFinished: false };
     if (known === undefined) this.#choices.set(choice.index, growing);
     if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
     let delta = deltaOf(choice, known === undefined);

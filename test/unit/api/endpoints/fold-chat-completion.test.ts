@@ -82,3 +82,20 @@ for (const { kind, fold, choice } of [
     assert.ok(many < 40 * few, `${few} s for 5,000 tokens, ${many} s for 60,000`);
   });
 }
+
+it('the folds of streamed chats and legacy completions take chunks with fields of ever new names', () => {
+  const count = 20_000;
+  const frames = Array.from({ length: count }, (_, at): Frame => {
+    const field = { [`field_${at}`]: at };
+    const delta = { content: 'a', audio: field };
+    const choice = { index: 0, delta, text: 'a', logprobs: field, finish_reason: null };
+    return { seq: at + 1, type: 'delta', text: JSON.stringify({ ...field, choices: [choice] }) };
+  });
+  for (const fold of [foldChatCompletion, foldCompletion]) {
+    const { choices, ...rest } = fold(frames);
+    const [choice] = choices as Fields[];
+    const { audio } = (choice?.message ?? {}) as { audio?: Fields };
+    assert.equal(Object.keys(rest).length, count);
+    assert.equal(Object.keys(audio ?? (choice?.logprobs as Fields)).length, count);
+  }
+});
