@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, it } from 'node:test';
 import { inspect } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { ApiError } from '../../shared/errors.ts';
 import { createOpenAiDialect } from '../../workers/vendors/openai/dialect.ts';
 import { readVendorError } from '../../workers/vendors/support/read-vendor-error.ts';
@@ -431,6 +432,62 @@ describe('vendor faults', () => {
     const head = { 'content-type': 'application/json', 'content-length': String(text.length * 2) };
     bench.server.answer((response) => response.writeHead(200, head).write(text, () => response.socket?.end()));
     await assert.rejects(bench.vendor.chat(callOf({ stream: false }), collect()), { code: 'server_error' });
+  });
+
+  it('hints (103) are no sign of an answer: a vendor that sends nothing else is silent', {
+    timeout: 60_000,
+  }, async () => {
+    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
+    bench.server.answer(({ socket }) => {
+      const timer = setInterval(() => socket?.write(hint), 50);
+      socket?.once('close', () => clearInterval(timer));
+    });
+    await assert.rejects(bench.vendor.chat(callOf({ silenceMs: 1000 }), collect()), {
+      code: 'timeout',
+      message: "The model's vendor was silent for 1000 ms.",
+    });
+    bench.server.answer((response) => {
+      response.socket?.write(hint.repeat(3));
+      sendJson(response, 200, JSON.stringify(completion));
+    });
+    const { body } = await bench.vendor.chat(callOf({ stream: false }), collect());
+    assert.equal(JSON.parse(body).choices.length, completion.choices.length);
+  });
+
+  it('a compressed answer, which no request asks for, is an error of the vendor, and no speech', async () => {
+    const speech = JSON.stringify({ input: 'Hi', voice: 'alloy', response_format: 'mp3' });
+    for (const [coding, type] of [
+      ['gzip', 'application/json'],
+      ['br', 'text/event-stream'],
+      ['identity, zstd', 'audio/mpeg'],
+    ]) {
+      bench.server.answer((response, { headers }) => {
+        assert.equal(headers['accept-encoding'], 'identity');
+        response.writeHead(200, { 'content-type': type, 'content-encoding': coding }).end(gzipSync('ID3'));
+      });
+      const sink = collect();
+      const call =
+        type === 'audio/mpeg'
+          ? bench.vendor.speak(callOf({ request: speech }), sink)
+          : bench.vendor.chat(callOf(), sink);
+      await assert.rejects(call, { code: 'server_error', message: /compressed/ });
+      assert.equal(sink.frames.length, 0);
+    }
+    const head = { 'content-type': 'application/json', 'content-encoding': 'utf-8' };
+    bench.server.answer((response) => response.writeHead(200, head).end(JSON.stringify(completion)));
+    const { body } = await bench.vendor.chat(callOf({ stream: false }), collect());
+    assert.equal(JSON.parse(body).choices.length, completion.choices.length);
+  });
+
+  it('JSON behind a byte order mark is read, of answers and of errors', async () => {
+    bench.server.answer((response) => sendJson(response, 200, `\uFEFF${JSON.stringify(completion)}`));
+    for (const stream of [true, false]) await bench.vendor.chat(callOf({ stream }), collect());
+    const answer = { data: [{ index: 0, embedding: [0.5] }], usage: { prompt_tokens: 1, total_tokens: 1 } };
+    bench.server.answer((response) => sendJson(response, 200, `\uFEFF${JSON.stringify(answer)}`));
+    const { vectors } = await bench.vendor.embed(callOf({ request: '{"input":"Hi"}' }));
+    assert.equal(String(vectors[0]), '[0.5]');
+    const error = await statusError(400, `\uFEFF${errorBody('Too long.', 'context_length_exceeded', '')}`);
+    assert.equal(error.message, 'Too long.');
   });
 
   it('a vendor that sends each byte as a chunk of its own costs little more memory than its answer', async () => {

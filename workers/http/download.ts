@@ -5,6 +5,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/runtime/error-code.ts';
 import { abortError } from './aborted.ts';
+import { isCompressed } from './exchange.ts';
 import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
 
@@ -240,6 +241,7 @@ function receive(
     const reason = `its server answered ${statusCode}`;
     throw statusCode === 429 || statusCode >= 500 ? new BusyServerError(reason) : new RefusedLinkError(reason);
   }
+  if (isCompressed(headers)) throw new RefusedLinkError('its server answered in a compressed form');
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLong(maxBytes);
   const content = Readable.from(bounded(body, maxBytes, failure), { objectMode: false });
   // Covers unread content too: the generator above has not started then, and ends nothing.

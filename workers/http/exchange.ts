@@ -75,6 +75,19 @@ export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>
 
 export type ConnectionError = Error & { code?: string };
 
+/** Codings that change the bytes of a body. */
+const compressions = /\b(?:gzip|compress|deflate|br|zstd)\b/i;
+
+/** Whether a body is compressed, which no request asks for: what it says would be unreadable, and a file another one. */
+export function isCompressed({ 'content-encoding': coding }: HttpHeaders): boolean {
+  return coding !== undefined && compressions.test(String(coding));
+}
+
+/** A text without the byte order mark that servers on Windows put in front of it. JSON has none. */
+function withoutMark(bytes: Buffer): Buffer {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
 /** Releases a chunk that was copied, once undici, which is still reading it, has returned. */
 function releaseLater(chunk: Buffer): void {
   setImmediate(releaseMemory, chunk);
@@ -94,6 +107,8 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private settled = false;
   /** Runs between the end of the answer and that of its body. */
   private lingering: NodeJS.Timeout | undefined;
+  /** Runs from the first interim answer, such as 103 with hints, to the answer: they begin undici's own limit anew, as often as they come. */
+  private interim: NodeJS.Timeout | undefined;
   private status = 0;
   private headers: Record<string, string | string[] | undefined> = {};
   private onChunk: HttpRequest['onChunk'];
@@ -144,9 +159,20 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
+    if (status < 200) {
+      this.interim ??= setTimeout(() => this.fail(this.silence()), this.request.silenceMs);
+      return;
+    }
+    clearTimeout(this.interim);
     this.status = status;
     this.headers = headers;
-    if (status < 200 || status > 299) return;
+    if (status > 299) return;
+    if (isCompressed(headers)) {
+      this.fail(
+        new ApiError('server_error', "The model's vendor answered in a compressed form that it was not asked for."),
+      );
+      return;
+    }
     if (!/^application\/json\b/i.test(String(headers['content-type']))) this.onChunk = this.request.onChunk;
   }
 
@@ -171,7 +197,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     clearTimeout(this.lingering);
     if (this.settled) return;
     if (this.status > 299) this.fail(this.statusError());
-    else this.succeed(this.onChunk ? null : this.readBody(this.gathered.bytes()));
+    else this.succeed(this.onChunk ? null : this.readBody(withoutMark(this.gathered.bytes())));
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -230,6 +256,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   private settle(): void {
     this.settled = true;
+    clearTimeout(this.interim);
     this.request.signal.removeEventListener('abort', this.onAbort);
   }
 
@@ -237,7 +264,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     const { vendor, secret, toStatusError } = this.options;
     const { notFound } = this.request;
     if (this.status === 404 && notFound !== undefined) return new ApiError('not_found', notFound);
-    const body = this.gathered.bytes().toString();
+    const body = withoutMark(this.gathered.bytes()).toString();
     const error =
       toStatusError === undefined
         ? vendorError(vendor, this.status, readVendorError(body, secret), readRetryAfter(this.headers))
@@ -260,10 +287,13 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
       return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
     }
     if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-      return new LostAnswerError('timeout', `The model's vendor was silent for ${this.request.silenceMs} ms.`, {
-        cause,
-      });
+      return this.silence(cause);
     }
     return new LostAnswerError('server_error', "The connection to the model's vendor broke off.", { cause });
+  }
+
+  private silence(cause?: Error): ApiError {
+    const message = `The model's vendor was silent for ${this.request.silenceMs} ms.`;
+    return new LostAnswerError('timeout', message, cause && { cause });
   }
 }

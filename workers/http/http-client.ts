@@ -89,7 +89,8 @@ export function connectThrough(connector: ProxyConnector): void {
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const base = new URL(options.baseUrl);
   const basePath = base.pathname.replace(/\/+$/, '');
-  const headers = Object.entries({ 'user-agent': 'sluice', ...options.headers }).flat();
+  // Without a word any coding is fine: https://www.rfc-editor.org/rfc/rfc9110#name-accept-encoding
+  const headers = Object.entries({ 'user-agent': 'sluice', 'accept-encoding': 'identity', ...options.headers }).flat();
   const jsonHeaders = ['content-type', 'application/json', ...headers];
   /** The exchange being dispatched: a connection opened meanwhile is its own. */
   let dispatched: { onConnecting(socket: Socket): void } | undefined;

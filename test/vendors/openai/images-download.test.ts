@@ -275,6 +275,11 @@ describe('createDownloader', () => {
     await left;
   });
 
+  it('the downloader takes no file in a compressed form: it would be stored as it came', async () => {
+    answer = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('packed');
+    assert.match(await whyNot(fetchAll(trusting(), origin)), /compressed form/);
+  });
+
   it('the downloader fails when the server is silent for too long', async () => {
     answer = (_request, response) => void response.write('half');
     assert.match(await whyNot(fetchAll(trusting(), origin, { ...wait, silenceMs: 300 })), /UND_ERR_BODY_TIMEOUT/);
