@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type VideoEnd, type VideoFile, type VideoVariant, videoVariants } from '../../shared/capabilities/video.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { VendorTask } from '../../shared/jobs/vendor-task.ts';
+import { NoFileError } from '../vendors/support/refuse-text.ts';
 import { unknownOutcome } from '../vendors/support/vendor-task-calls.ts';
 import type { TaskCall, TaskState, Vendor, VendorAnswer, VideoTasks } from '../vendors/vendor.ts';
 import { type ExecuteTask, notOffered, type Pause } from './execution.ts';
@@ -159,6 +160,7 @@ function pollLater({ signal }: VideoCall, { progress, known, hasOwnKey }: KnownT
     throw new ApiError('outcome_unknown', "The model's vendor no longer has the video that it had started.");
   }
   if (error.code === 'request_too_large') throw new ApiError('server_error', error.message);
+  if (error instanceof NoFileError) throw error;
   const asked = Math.min(error.retryAfterMs ?? 0, maxPauseMs);
   return { progress, pauseMs: jittered(Math.max(asked, pauseOf(known))), error };
 }

@@ -12,6 +12,7 @@ import { VendorBench, type Wire } from './vendor-bench.ts';
 
 /** What the made videos hold. */
 const film = Buffer.concat([Buffer.from('000000186674797069736f6d', 'hex'), Buffer.from('the rest of a film')]);
+const drawing = '<svg xmlns="http://www.w3.org/2000/svg"/>';
 export const png = Buffer.from('89504e470d0a1a0a', 'hex');
 
 /** How one vendor makes a video: a creation, polls, and a film at `/film.mp4`. */
@@ -291,6 +292,10 @@ function describeFilms(bench: VideoVendorBench, wire: PolledVideoVendor): void {
       (response: ServerResponse) => response.writeHead(403).end('<Error>expired</Error>'),
       (response: ServerResponse) => response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>expired</h1>'),
       (response: ServerResponse) => response.writeHead(200, { 'content-type': 'application/xml' }).end('<Error/>'),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'image/svg+xml' }).end(drawing),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'video/mp4' }).end(drawing),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(png),
+      (response: ServerResponse) => response.writeHead(200, { 'content-type': 'video/mp4' }).end('{"error":"busy"}'),
     ]) {
       bench.answer(({ url }, response) => {
         if (url === '/film.mp4') send(response);

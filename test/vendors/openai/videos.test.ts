@@ -302,6 +302,9 @@ describe('video files of the OpenAI dialect', () => {
       (response) => sendFile(response, Buffer.from('{"error":"busy"}'), 'Application/JSON'),
       (response) => sendFile(response, Buffer.from('{"error":"busy"}'), 'application/problem+json; charset=utf-8'),
       (response) => sendFile(response, Buffer.from('<h1>Busy</h1>'), 'text/html'),
+      (response) => sendFile(response, Buffer.from('<svg/>'), 'video/mp4'),
+      (response) => sendFile(response, Buffer.from('<svg/>'), 'image/svg+xml'),
+      (response) => sendFile(response, Buffer.from('\x89PNG', 'latin1'), 'application/octet-stream'),
       (response) => sendJson(response, 500, '{}'),
     ];
     for (const answer of answers) {
@@ -425,6 +428,21 @@ describe('executeVideo and followVideo', () => {
       assert.equal(progress, 33);
       assert.ok(pauseMs >= least && pauseMs <= least * 1.25, `${pauseMs} ms at an age of ${age} ms`);
     }
+  });
+
+  it('followVideo ends with a page or a picture in place of the film, and polls again after JSON', async () => {
+    const answerFilm = (text: string, type: string): void => {
+      server.answer((response, { url }) => {
+        if (url?.includes('/content')) sendFile(response, Buffer.from(text), type);
+        else sendJson(response, 200, JSON.stringify(completed));
+      });
+    };
+    answerFilm('<h1>Sign in</h1>', 'text/html');
+    await assert.rejects(follow(), { code: 'server_error', message: /text in place of a video/ });
+    answerFilm('\x89PNG', 'image/png');
+    await assert.rejects(follow(), { code: 'server_error', message: /picture in place of a video/ });
+    answerFilm('{"error":"not yet"}', 'application/octet-stream');
+    assert.equal((await pauseOf(follow())).error?.code, 'server_error');
   });
 
   it('followVideo keeps the progress between 0 and 100', async () => {

@@ -8,7 +8,7 @@ import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorErrorDetails } from '../support/read-vendor-error.ts';
-import { refuseText } from '../support/refuse-text.ts';
+import { refuseNoFilm, refuseText } from '../support/refuse-text.ts';
 import { isLength } from '../support/transcript-answer.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -175,11 +175,9 @@ class IncomingFile {
     this.content.on('error', () => undefined);
   }
 
-  /** @throws ApiError for a file that is too large or a text, and the error of storing. */
+  /** @throws ApiError for a file that is too large or another one, and the error of storing. */
   write(chunk: Buffer, type: string): Promise<void> | undefined {
-    refuseText(type, 'a file');
-    // A server that knows no variants sends the film again.
-    if (this.variant !== 'video' && /^video\//i.test(type)) throw new ApiError('not_found', 'no such variant');
+    if (this.saved === undefined) this.refuseAnother(type, chunk);
     this.saved ??= this.save(type);
     this.bytes += chunk.length;
     if (this.bytes > this.maxBytes) {
@@ -198,6 +196,16 @@ class IncomingFile {
   async discard(): Promise<void> {
     this.content.destroy(new Error('the file broke off'));
     await this.saved?.catch(() => undefined);
+  }
+
+  private refuseAnother(type: string, head: Buffer): void {
+    if (this.variant === 'video') {
+      refuseNoFilm(type, head);
+      return;
+    }
+    refuseText(type, 'a file');
+    // A server that knows no variants sends the film again.
+    if (/^video\//i.test(type)) throw new ApiError('not_found', 'no such variant');
   }
 
   private save(said: string): Promise<StoredFile> {

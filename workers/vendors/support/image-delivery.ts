@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   formatImageEnd,
@@ -12,7 +12,7 @@ import { type Downloader, isPassingFailure } from '../../http/download.ts';
 import type { JobAnswer, VendorCall } from '../vendor.ts';
 import { typeOfImage } from './inline-media.ts';
 import { isObject, type JsonObject } from './json-object.ts';
-import { refuseText } from './refuse-text.ts';
+import { headBytes, refuseText, typeOfText, withHead } from './refuse-text.ts';
 
 /** The caller's format: as requested, else OpenAI's default for the model, which in a stream is always base64. */
 export function wantedFormat(job: PlacedImageJob, isStream: boolean): ImageResponseFormat {
@@ -117,13 +117,9 @@ export class ImageDelivery {
 
   private async fetchImage(url: string): Promise<ImageResult<string | Buffer>> {
     const { content, type: said = '' } = await this.download(url, this.call);
-    const chunks = this.counted(content);
     try {
-      const head = await readHead(chunks);
+      const { head, whole } = await withHead(content, this.counted(content));
       const type = typeOfBytes(head) ?? typeOfUnknown(said);
-      const whole = Readable.from(joined(head, chunks), { objectMode: false });
-      // Covers unread content too: the generator has not started then, and ends nothing.
-      whole.once('close', () => content.destroy());
       if (this.wanted === 'b64_json') return { b64_json: await readAsBase64(whole, this.call) };
       return { ...(await this.call.files.save(whole, type)) };
     } catch (error) {
@@ -153,30 +149,8 @@ function textOf(base64: string | Buffer, end?: number): string {
   return typeof base64 === 'string' ? base64.slice(0, end) : base64.toString('latin1', 0, end);
 }
 
-/** Bytes that tell an image from anything else. */
-const headBytes = 64;
-
-/** The first bytes of a file, or all of a shorter one. */
-async function readHead(chunks: AsyncGenerator<Buffer>): Promise<Buffer> {
-  let head = Buffer.alloc(0);
-  while (head.length < headBytes) {
-    const { value, done } = await chunks.next();
-    if (done) break;
-    head = Buffer.concat([head, value]);
-  }
-  return head;
-}
-
-async function* joined(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield head;
-  yield* rest;
-}
-
 /** How drawings begin, as Latin-1. Links open in browsers, and in these scripts may run: they are only saved. */
 const drawing = /^(\xef\xbb\xbf)?\s*<(svg|\?xml)/;
-
-/** How pages and errors begin. */
-const page = /^(\xef\xbb\xbf)?\s*[<{[]/;
 
 /**
  * The type to store an image with, by its first bytes: what a vendor says of it may be wrong, and a page that says why there is no
@@ -187,7 +161,7 @@ function typeOfBytes(bytes: Buffer): string | undefined {
   if (type !== undefined) return type;
   const text = bytes.toString('latin1', 0, headBytes);
   if (drawing.test(text)) return 'application/octet-stream';
-  if (text === '' || page.test(text)) throw notAnImage();
+  if (text === '' || typeOfText(bytes) !== undefined) throw notAnImage();
   return undefined;
 }
 

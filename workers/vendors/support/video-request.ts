@@ -5,7 +5,7 @@ import { requestText } from '../request-body.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall } from '../vendor.ts';
 import { aspectRatio, type ImageSize, readSize, toDataUrl } from './image-request.ts';
 import type { JsonObject } from './json-object.ts';
-import { refuseText } from './refuse-text.ts';
+import { refuseNoFilm, withHead } from './refuse-text.ts';
 import { refuseDelivery, unsupportedField } from './unsupported-field.ts';
 
 /** Maximum size of a stored film, in bytes. */
@@ -79,14 +79,14 @@ export async function fetchFilm(
   if (typeof link !== 'string') throw withoutVideo();
   const { content, type = '' } = await download(link, call);
   try {
-    refuseText(type, 'a video');
+    const { head, whole } = await withHead(content);
+    if (head.length === 0) throw withoutVideo();
+    refuseNoFilm(type, head);
+    return await call.files.save(whole, type === 'video/webm' ? type : 'video/mp4');
   } catch (error) {
     content.destroy();
     throw error;
   }
-  const film = await call.files.save(content, type === 'video/webm' ? type : 'video/mp4');
-  if (film.bytes === 0) throw withoutVideo();
-  return film;
 }
 
 /** The state of a task that has finished, from the link to its film. */
