@@ -76,7 +76,10 @@ function safeType(type: string): string {
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream';
 }
 
-/** As browsers do (WHATWG HTML, "multipart form data"). */
+/** As browsers do (WHATWG HTML, "multipart form data"), but without control characters, such as NUL, which no header may have. */
 function quoted(text: string): string {
-  return text.replace(/\r?\n|\r/g, '%0A').replaceAll('"', '%22');
+  return text
+    .replace(/\r?\n|\r/g, '%0A')
+    .replaceAll('"', '%22')
+    .replace(/\p{Cc}/gu, '_');
 }

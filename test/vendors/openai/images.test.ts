@@ -311,7 +311,7 @@ describe('images of the OpenAI dialect', () => {
     const single = memoryFiles(uploads);
     await ask({ job: { task: 'edit', images: [upload('one', 'my "otter".png')], parameters }, call: single });
     const several = memoryFiles(uploads);
-    const images = [upload('one'), { ...(upload('odd') as object), type: 'x\r\ny: z' } as never];
+    const images = [upload('one'), { ...(upload('odd', 'o\0d\x7fd.png') as object), type: 'x\r\ny: z' } as never];
     await ask({ job: { task: 'edit', images, mask: upload('cut'), parameters }, call: several });
     const [first, second] = posted().map(({ body, headers, url }) => ({ body, headers, url, parts: partsOf(body) }));
     assert.equal(first?.url, '/v1/images/edits');
@@ -329,7 +329,7 @@ describe('images of the OpenAI dialect', () => {
     ]);
     assert.deepEqual(second?.parts.slice(-3), [
       ['name="image[]"; filename="one.png" image/png', 'IMAGE ONE'],
-      ['name="image[]"; filename="odd.png" application/octet-stream', 'ODD'],
+      ['name="image[]"; filename="o_d_d.png" application/octet-stream', 'ODD'],
       ['name="mask"; filename="cut.png" image/png', 'MASK'],
     ]);
     for (const stream of [...single.opened, ...several.opened]) assert.equal(stream.destroyed, true);
