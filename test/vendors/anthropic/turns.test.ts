@@ -245,6 +245,17 @@ describe('chat messages as Anthropic messages', () => {
     }
   });
 
+  it('an answer of very many texts and thoughts is translated in time in proportion to them', () => {
+    const count = 60_000;
+    const content = Array.from({ length: count }, () => said('a'));
+    const thoughts = Array.from({ length: count }, () => ({ type: 'redacted_thinking', data: 'Emw=' }));
+    for (const offsets of [undefined, thoughts.map((_, index) => index)]) {
+      const message = { role: 'assistant', content, thinking_blocks: thoughts, thinking_offsets: offsets };
+      const [turn] = turnsOf([message]).messages as { content: unknown[] }[];
+      assert.equal(turn?.content.length, 2 * count);
+    }
+  });
+
   it('an answer that Claude shall continue loses the white space at its end, which Anthropic refuses there alone', () => {
     const hello = { role: 'user', content: 'Hello!' };
     const begun = { role: 'assistant', content: 'The answer is: \n' };

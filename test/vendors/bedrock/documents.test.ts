@@ -44,6 +44,13 @@ describe('documents at Bedrock', () => {
     for (const [given, sent] of cases) assert.deepEqual(await turnsFor(given), [{ role: 'user', content: sent }]);
   });
 
+  it('very many documents of one name get names of their own in time in proportion to them', async () => {
+    const count = 30_000;
+    const [{ content } = { content: [] }] = await turnsFor([user(Array.from({ length: count }, () => plain))]);
+    const names = (content as { document?: { name: string } }[]).map(({ document }) => document?.name);
+    assert.deepEqual([names[0], names[1], names[count - 1]], ['b', 'b 2', `b ${count}`]);
+  });
+
   it('a turn that has a text anywhere, or no document, gets no other', async () => {
     const cases: [given: Fields[], sent: Fields[]][] = [
       [

@@ -157,23 +157,22 @@ function assistantBlocks(message: MessageOf<'assistant'>, ids: CallIds, path: st
 function withThoughts(texts: readonly AnthropicBlock[], message: JsonObject): AnthropicBlock[] {
   const [blocks, offsets] = [listOf(message.thinking_blocks), listOf(message.thinking_offsets)];
   const ordered: AnthropicBlock[] = [];
-  const rest = [...texts];
+  // The text that comes next, or what is left of it. None is moved: a request may have a hundred thousand texts and thoughts.
+  let [index, next] = [0, texts[0]];
   let length = 0;
   for (const [position, block] of blocks.entries()) {
-    const offset = Number(offsets[position] ?? 0);
-    for (let next = rest.shift(); next !== undefined; next = rest.shift()) {
-      const [before, after] = splitText(next, offset - length);
-      if (before === undefined) {
-        rest.unshift(next);
-        break;
-      }
+    const offset = offsets[position];
+    while (next !== undefined) {
+      const [before, after] = splitText(next, typeof offset === 'number' ? offset - length : 0);
+      if (before === undefined) break;
       ordered.push(before);
       length += String(before.text).length;
-      if (after !== undefined) rest.unshift(after);
+      if (after === undefined) index += 1;
+      next = after ?? texts[index];
     }
     ordered.push(...signedThought(block));
   }
-  return [...ordered, ...rest];
+  return [...ordered, ...(next === undefined ? [] : [next]), ...texts.slice(index + 1)];
 }
 
 /** The part of a text before a thought, `length` characters at most, and the part behind it, which has the text's mark. */

@@ -159,7 +159,8 @@ function isBlank(text: unknown): boolean {
 /** Writes the blocks of one request. */
 class BlockWriter {
   private readonly family: BedrockModelFamily;
-  private readonly names = new Set<string>();
+  /** The names of documents so far, each with the highest number that was tried behind it. */
+  private readonly names = new Map<string, number>();
 
   constructor(family: BedrockModelFamily) {
     this.family = family;
@@ -218,9 +219,14 @@ class BlockWriter {
   private nameOf({ title }: AnthropicBlock): string {
     const allowed = String(title ?? '').replace(/[^a-zA-Z0-9\s\-()[\]]/g, ' ');
     const name = allowed.replace(/\s+/g, ' ').trim().slice(0, 180) || 'document';
+    let number = this.names.get(name) ?? 1;
     let unique = name;
-    for (let count = 2; this.names.has(unique); count++) unique = `${name} ${count}`;
-    this.names.add(unique);
+    while (this.names.has(unique)) {
+      number += 1;
+      unique = `${name} ${number}`;
+    }
+    this.names.set(name, number);
+    if (unique !== name) this.names.set(unique, 1);
     return unique;
   }
 }
