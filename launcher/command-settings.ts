@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { addToEnvironment, type Config, childEnvironment, readConfig } from '../shared/config/config.ts';
-import { fileReason, unusableFile } from '../shared/config/start-failure.ts';
+import { fileReason, isThere, unusableFile } from '../shared/config/start-failure.ts';
 import { databaseFile } from '../shared/database/database.ts';
 
 /** Beside `package.json`, where `npm start` reads it, too. */
@@ -52,7 +52,7 @@ export function endWithOutput(notice: () => string | undefined = () => undefined
 
 /** Says on stderr that the command makes a new database, which a gateway with other settings does not know. */
 export function warnOfNewDatabase({ databaseUrl, dataDir }: Config): void {
-  if (databaseUrl !== undefined || existsSync(join(dataDir, databaseFile))) return;
+  if (databaseUrl !== undefined || isThere(join(dataDir, databaseFile))) return;
   console.error(
     `There is no database in ${dataDir} yet, so a new one is made: a gateway with another SLUICE_DATA_DIR or DATABASE_URL does not know it.`,
   );

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { codeOf } from '../runtime/error-code.ts';
 import { ConfigError } from './config-error.ts';
 
@@ -40,6 +41,20 @@ export function sqliteReason({ code, message }: SqliteFailure): string {
 /** The error for a file or folder that cannot be used; those of reading and writing do not name it themselves. */
 export function unusableFile(path: string, error: unknown): ConfigError {
   return new ConfigError(`${path} cannot be used: ${fileReason(error)}.`, { cause: error });
+}
+
+/**
+ * Whether there is a file or folder. One that this user may not look for is not missing.
+ * @throws ConfigError when nobody can tell
+ */
+export function isThere(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw unusableFile(path, error);
+  }
 }
 
 /** What a program that cannot start or go on prints: a sentence if the operator can do something about it, else where it failed. */

@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
 import Libsql from 'libsql';
+import { isThere } from '../config/start-failure.ts';
 import { codeOf } from '../runtime/error-code.ts';
 import {
   emptySchema,
@@ -84,7 +84,7 @@ function setWriteAheadLog(file: Libsql.Database): void {
 
 /** Reads what a file says of its schema, and changes nothing. A missing file has none. */
 export function readSqliteSchema(path: string): SchemaState {
-  if (!existsSync(path)) return emptySchema;
+  if (!isThere(path)) return emptySchema;
   const file = new Libsql(path, { timeout: busyTimeoutMs, readonly: true });
   try {
     return readSchema(file);

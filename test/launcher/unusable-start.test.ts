@@ -106,6 +106,22 @@ describe('a start that cannot be', () => {
     loadEnvironmentFile(join(project, 'missing'));
   });
 
+  test('a data folder that cannot be looked into is told by migrate --status, keys and users, which take no database for a missing one', async () => {
+    const dataDir = join(folder, 'file');
+    await writeFile(dataDir, '');
+    for (const command of [
+      ['migrate', '--status'],
+      ['keys', 'list'],
+      ['users', 'list'],
+    ]) {
+      const [name = '', ...args] = command;
+      const line = [join(builtProduct, `launcher/${name}.js`), ...args];
+      const { code, stdout, stderr } = await run(process.execPath, line, { SLUICE_DATA_DIR: dataDir });
+      assert.equal(stderr, `${join(dataDir, 'sluice.db')} cannot be used: it, or a part of its path, is a file.\n`);
+      assert.deepEqual([code, stdout], [1, ''], name);
+    }
+  });
+
   test('a port of the workers or of metrics that is taken ends npm start, which would start their processes for ever', async () => {
     const taken = createServer();
     await listen(taken, 0, { host: '127.0.0.1' });
