@@ -171,7 +171,8 @@ const vendorAlerts: readonly AlertRule[] = [
   },
   {
     alert: 'SluiceRouteOpen',
-    expr: 'max by (route) (sluice_route_breaker_open) == 1',
+    // A breaker stays open until a call succeeds: without failed calls nobody calls the route any more, and nothing is skipped.
+    expr: 'label_replace(max by (route) (sluice_route_breaker_open) == 1, "vendor", "$1", "route", "([^/]+)/.*") and on (vendor) sum by (vendor) (increase(sluice_vendor_calls_total{outcome="failed"}[30m])) > 0',
     for: '5m',
     severity: 'ticket',
     summary: 'A route is skipped, because its calls fail.',

@@ -191,9 +191,19 @@ export const alertCases: Readonly<Record<string, AlertCase>> = {
     },
   },
   SluiceRouteOpen: {
-    fires: steady('sluice_route_breaker_open{route="openai/gpt",instance="a:1"}', 1),
-    labels: { route: 'openai/gpt' },
-    silent: { 'sluice_route_breaker_open{route="openai/gpt",instance="a:1"}': '0 1 1 0.5 1 0 0x40' },
+    fires: {
+      ...steady('sluice_route_breaker_open{route="openai/gpt",instance="a:1"}', 1),
+      // One in ten minutes is enough.
+      'sluice_vendor_calls_total{vendor="openai",outcome="failed"}': '0x9 1x9 2x40',
+    },
+    labels: { route: 'openai/gpt', vendor: 'openai' },
+    silent: {
+      'sluice_route_breaker_open{route="openai/gpt",instance="a:1"}': '0 1 1 0.5 1 0 0x40',
+      'sluice_vendor_calls_total{vendor="openai",outcome="failed"}': '0+1x40',
+      // Nobody calls it any more.
+      ...steady('sluice_route_breaker_open{route="fal/flux/dev",instance="a:1"}', 1),
+      'sluice_vendor_calls_total{vendor="fal",outcome="failed"}': '5x40',
+    },
   },
   SluiceVendorKeyRefused: {
     fires: steady('sluice_vendor_keys_refused{vendor="openai",instance="a:1"}', 1),
