@@ -24,7 +24,15 @@ export const publicUrls = z
   .string()
   .transform((list) => list.split(',').map((url) => url.trim()))
   .pipe(z.array(address))
-  .refine((urls) => urls.every(isPlainAddress), `must be ${plainAddress}`);
+  .refine((urls) => urls.every(isPlainAddress), `must be ${plainAddress}`)
+  .refine((urls) => !urls.some(isEveryAddress), {
+    error: 'must be the address that callers use: 0.0.0.0 and :: are only for HOST, and links with them lead nowhere',
+  });
+
+/** Whether a URL has the address that stands for all those of a machine. */
+function isEveryAddress(url: string): boolean {
+  return URL.canParse(url) && ['0.0.0.0', '[::]'].includes(new URL(url).hostname);
+}
 
 /** `TRUST_PROXY`: `false`, `true`, a number of proxies, or addresses and networks separated by commas. */
 export const trustedProxies = z.string().transform((value, context): TrustedProxies => {

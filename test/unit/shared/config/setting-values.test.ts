@@ -106,6 +106,15 @@ describe('values of settings that are no values', () => {
     }
   });
 
+  test('a base URL of links is no address that only means all those of the machine', () => {
+    const sentence =
+      'PUBLIC_URL must be the address that callers use: 0.0.0.0 and :: are only for HOST, and links with them lead nowhere.';
+    for (const url of ['http://0.0.0.0:8080', 'http://[::]:8080', 'https://b.example, http://0']) {
+      assert.equal(settingsComplaint({ PUBLIC_URL: url }), sentence);
+    }
+    assert.deepEqual(readConfig({ PUBLIC_URL: 'http://10.0.0.0:8080' }).publicUrls, ['http://10.0.0.0:8080']);
+  });
+
   test('a star in the name of an origin, which stands for no other name here, is refused', () => {
     const sentence = 'CORS_ORIGINS must be *, or origins such as https://a.example with commas between them.';
     for (const origins of ['https://*.a.example', 'https://a.example, http://*', 'https://*:3000'])
