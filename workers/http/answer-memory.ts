@@ -6,7 +6,7 @@ const heapShare = 0.125;
 /** Bytes of an answer that count for nothing: nearly all answers are shorter. */
 export const freeBytes = 256 * 1024;
 
-/** How often it is looked whether the first answer comes in while others wait for it, and the fewest bytes of it that must have come. */
+/** How often it is looked whether what others wait for goes on: the first answer, of which the fewest bytes must have come, or a job. */
 const lookMs = 5000;
 const minGrowth = 256 * 1024;
 
@@ -21,13 +21,15 @@ export interface AnswerHolder {
  * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
  * room, before others one whose job holds answers, which it gives back then: so there is always a job that ends. If its vendor sends
- * hardly anything, another one is the first.
+ * hardly anything, another one is the first; and a job that holds answers is not waited for while it gets nothing.
  */
 export class AnswerMemory {
   readonly #bytes: number;
   /** In the order in which they have become long. */
   readonly #growing = new Set<LongAnswer>();
   readonly #held = new Map<AnswerHolder, number>();
+  /** Those that have kept others waiting, and got nothing meanwhile: a call of theirs is silent, or may not be made yet. */
+  readonly #stalled = new Set<AnswerHolder>();
   #total = 0;
   /** Runs while answers wait. */
   #look: NodeJS.Timeout | undefined;
@@ -48,6 +50,7 @@ export class AnswerMemory {
   release(holder: AnswerHolder): void {
     this.#total -= this.#held.get(holder) ?? 0;
     this.#held.delete(holder);
+    this.#stalled.delete(holder);
     holder.holdsAnswer = false;
     this.#resume();
   }
@@ -68,6 +71,7 @@ export class AnswerMemory {
     const { holder, bytes } = answer;
     if (isKept && holder !== undefined) {
       this.#held.set(holder, (this.#held.get(holder) ?? 0) + bytes);
+      this.#stalled.delete(holder);
       holder.holdsAnswer = true;
     } else {
       this.#total -= bytes;
@@ -90,16 +94,26 @@ export class AnswerMemory {
     const first = this.#first;
     if (first === undefined || this.#look !== undefined) return;
     const { bytes } = first;
+    const ending = this.#ending();
     this.#look = setTimeout(() => {
       this.#look = undefined;
-      this.#passOver(first, bytes);
+      this.#passOver(first, bytes, ending);
     }, lookMs);
     this.#look.unref();
   }
 
-  /** Puts the first answer behind the others if they wait for it, and it has hardly grown. @param bytes that it had before */
-  #passOver(answer: LongAnswer, bytes: number): void {
-    if (answer === this.#first && !answer.isWaiting && answer.bytes - bytes < minGrowth) {
+  /**
+   * Puts the first answer behind the others if they wait for it, and it has hardly grown; or passes over the jobs for which it waits, too.
+   * @param bytes that it had before
+   * @param ending the jobs that were expected to end
+   */
+  #passOver(answer: LongAnswer, bytes: number, ending: readonly AnswerHolder[]): void {
+    const first = this.#first;
+    if (first?.isWaiting) {
+      const still = new Set(this.#ending());
+      for (const holder of ending) if (still.has(holder)) this.#stalled.add(holder);
+      this.#resume();
+    } else if (answer === first && answer.bytes - bytes < minGrowth) {
       answer.isSlow = true;
       this.#growing.delete(answer);
       this.#growing.add(answer);
@@ -109,7 +123,7 @@ export class AnswerMemory {
   }
 
   #mayGrow(answer: LongAnswer): boolean {
-    return this.#total <= this.#bytes || (answer === this.#first && !this.#willShrink());
+    return this.#total <= this.#bytes || (answer === this.#first && this.#ending().length === 0);
   }
 
   get #first(): LongAnswer | undefined {
@@ -119,10 +133,10 @@ export class AnswerMemory {
     return ofHolders ?? quick[0] ?? growing[0];
   }
 
-  /** Whether a job holds answers that waits for no more of them: it ends by itself. */
-  #willShrink(): boolean {
+  /** The jobs that hold answers and wait for no more of them: they end by themselves. */
+  #ending(): AnswerHolder[] {
     const waiting = new Set([...this.#growing].map(({ holder }) => holder));
-    return [...this.#held.keys()].some((holder) => !waiting.has(holder));
+    return [...this.#held.keys()].filter((holder) => !waiting.has(holder) && !this.#stalled.has(holder));
   }
 }
 

@@ -123,6 +123,33 @@ test('the first answer is the last one once its vendor sends hardly anything whi
   }
 });
 
+test('a job that holds answers holds up the others no longer once a call of its own gets nothing, and does again when it does', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { memory, resumed, open } = memoryOf100();
+    const holder: AnswerHolder = {};
+    const held = open('held', holder);
+    held.growTo(90);
+    held.end(true);
+    const [next, other] = [open('next'), open('other')];
+    assert.equal(next.growTo(20), false);
+    mock.timers.tick(5000);
+    assert.deepEqual(resumed, ['next']);
+    assert.equal(other.growTo(10), false);
+    assert.equal(next.growTo(30), true);
+    next.end(false);
+    assert.deepEqual(resumed, ['next', 'other']);
+    const further = open('further', holder);
+    further.growTo(10);
+    further.end(true);
+    assert.equal(other.growTo(20), false, 'it has got one, and may end now');
+    memory.release(holder);
+    assert.deepEqual(resumed, ['next', 'other', 'other']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 /** Keeps all that it is sent, as the beginning of an event, or makes a frame of each chunk. */
 class TestStream extends DeltaStream {
   readonly #framesOf: number;
@@ -161,6 +188,8 @@ describe('a vendor whose answers fill the memory', () => {
   const limits = { signal: new AbortController().signal, silenceMs: 60_000 };
   const types = { '/stream': 'text/event-stream', '/image': 'image/png' };
   before(async () => {
+    // However slow the machine is, no job counts as stalled.
+    mock.timers.enable({ apis: ['setTimeout'] });
     vendor = await startFixtureVendor();
     http = createHttpClient({ vendor: 'v', baseUrl: vendor.baseUrl, headers: {}, secret: '' });
     boundAnswers(1024 * 1024);
@@ -175,6 +204,7 @@ describe('a vendor whose answers fill the memory', () => {
     });
   });
   after(async () => {
+    mock.timers.reset();
     boundAnswers(Number.POSITIVE_INFINITY);
     await http.close();
     await vendor.close();
