@@ -64,7 +64,7 @@ export async function leftInFile(
   if (frame.type !== 'end' || files?.isLarge(bytesInBlob(frame)) !== true) return undefined;
   const { blob } = JSON.parse(frame.text) as { readonly blob: string };
   const start = await blobs.part(blob, { first: 0, last: startBytes - 1 });
-  return files.canSend(start) ? new FileFrame(frame, start) : undefined;
+  return files.canSend(frame, start) ? new FileFrame(frame, start) : undefined;
 }
 
 /** The bytes of a frame's data in its blob; 0 if it has none. */

@@ -5,8 +5,8 @@ import type { Frame } from '../../shared/jobs/append.ts';
 export interface FileSender {
   /** Whether one of so many bytes is not to be read into memory as a whole. */
   isLarge(bytes: number): boolean;
-  /** Whether one that begins with these bytes can be sent so. */
-  canSend(start: Buffer): boolean;
+  /** Whether this one, which begins with these bytes, can be sent so. */
+  canSend(end: Pick<Frame, 'seq'>, start: Buffer): boolean;
 }
 
 /** Receives the frames of one answer, in order, each exactly once. */

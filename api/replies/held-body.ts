@@ -22,7 +22,7 @@ export interface HeldBody {
 /** Makes the body of a held answer. The frames are not read again: their memory may be the body's. */
 export function heldBody(view: View, viewed: ViewedJob, frames: readonly Frame[]): HeldBody {
   const end = frames.at(-1)?.bytes;
-  const start = end && view.heldStart?.(viewed, end);
+  const start = frames.length === 1 && end !== undefined ? view.heldStart?.(viewed, end) : undefined;
   const body = start === undefined ? view.held(viewed, frames) : begun(end as Buffer, start);
   if (typeof body !== 'string' && body.buffer === end?.buffer) return { body, memory: end };
   if (end !== undefined) releaseMemory(end);

@@ -90,7 +90,9 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
   const compose = (frames: readonly Frame[]) => heldFile(view, viewed, frames) ?? heldBody(view, viewed, frames);
   const files: FileSender = {
     isLarge: (bytes) => bytes > Math.max(largeAnswer, services.connections.pieceBytes),
-    canSend: (start) => view.heldStart?.(viewed, start) !== undefined,
+    // Behind others it may have only a part of the answer.
+    canSend: ({ seq }, start) =>
+      (seq === 1 || view.heldFromEnd === true) && view.heldStart?.(viewed, start) !== undefined,
   };
   const receiver = new BufferedReply(compose, view.heldFromEnd, false, share, files);
   const finished = async (): Promise<boolean> => {

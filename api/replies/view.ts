@@ -37,6 +37,7 @@ export interface View<ViewOptions extends object = object> {
   held(job: ViewedJob<ViewOptions>, frames: readonly Frame[]): string;
   /**
    * How that body begins if otherwise it is the end frame as it lies in its file, which then is not decoded; undefined if it must be.
+   * Asked only where `held` would get no other frame.
    * @param end bytes of the end frame, the first ones at least
    */
   heldStart?(job: ViewedJob<ViewOptions>, end: Buffer): HeldStart | undefined;

@@ -30,6 +30,7 @@ export const transcriptionView: View<TranscriptionViewOptions> = {
     if (format === 'vtt') return toVtt(transcriptOf(text));
     return text;
   },
+  heldStart: ({ viewOptions }) => (textTypes[viewOptions.format] === undefined ? { text: '', replaces: 0 } : undefined),
   contentType: (job) => textTypes[job.viewOptions.format],
 };
 

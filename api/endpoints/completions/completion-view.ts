@@ -73,6 +73,8 @@ export function completionView({
       const body = frames.length === 1 ? end.text : json(fold(frames));
       return splice(envelope(job, object), body);
     },
+    // Megabytes with log probabilities, sounds or images.
+    heldStart: (job) => ({ text: `${envelope(job, object)},`, replaces: 1 }),
     // All deltas joined to one, and the end unchanged: the one is an event, as each of them was.
     exactFrames: 2,
     final: (frames) => {

@@ -84,8 +84,8 @@ describe('answers that their client does not read', () => {
     assert.ok(JSON.stringify((await read()).result).includes(content));
   });
 
-  it('large answers are not read for more requests at a time than bodies may be sent', {
-    timeout: 60_000,
+  it('large answers are not read for more requests at a time than bodies may be sent, but from their files', {
+    timeout: 180_000,
   }, async () => {
     const api = await gateway.startApi({ SLUICE_BODIES_MIB: '200', SLUICE_UNREAD_SECONDS: '60' });
     const keyed = (): Promise<Response> =>
@@ -114,7 +114,8 @@ describe('answers that their client does not read', () => {
         }),
       );
       const peak = await peakWhile(api, statuses);
-      assert.deepEqual(new Set(await statuses), new Set([200, 429]), name);
+      // A repeat gets what the first one got, which is sent as it lies in its file.
+      assert.deepEqual(new Set(await statuses), new Set(name === 'repeat' ? [200] : [200, 429]), name);
       assert.ok(peak - before < 700 * 1024 * 1024, `${name}: it grew by ${megabytes(peak - before)} MB`);
       const again = await ask();
       await again.arrayBuffer();

@@ -139,6 +139,33 @@ describe('large held answers of clients that read slowly', () => {
     assert.ok(unread.answer().body.length < answer.length);
   });
 
+  it('that are chats arrive whole with the envelope before them, however many come at once', {
+    timeout: 120_000,
+  }, async () => {
+    const key = await makeApiKey(records.gateway, { accountId: 'of chats' });
+    const said = 'x"é'.repeat(3 * mebibyte);
+    const choices = [{ index: 0, message: { role: 'assistant', content: said }, finish_reason: 'stop' }];
+    const ask = (content: string): SlowClient => {
+      const body = { model: 'gpt-4o', messages: [{ role: 'user', content }] };
+      return new SlowClient(records.gateway.url, key, '/v1/chat/completions', body);
+    };
+    const before = await cuts('unsent');
+    const clients = Array.from({ length: 6 }, (_, index) => ask(`slow ${index}`));
+    await eventually(() => assert.equal(asked.length, clients.length));
+    send(Buffer.from(JSON.stringify({ choices, usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })));
+    await Promise.all(clients.map((client) => client.read(undefined, 2)));
+    for (const client of clients) {
+      const { head, body } = client.answer();
+      assert.match(head, /^content-type: application\/json; charset=utf-8$/im);
+      assert.match(head, new RegExp(`^content-length: ${body.length}$`, 'im'));
+      const { id, object, model, choices } = JSON.parse(String(body));
+      assert.match(id, /^chatcmpl-[0-9a-f]{32}$/);
+      assert.deepEqual([object, model], ['chat.completion', 'gpt-4o']);
+      assert.equal(hashOf(choices[0].message.content), hashOf(said));
+    }
+    assert.equal(await cuts('unsent'), before);
+  });
+
   it('end with their connection when their file is gone, and begin no other answer', { timeout: 60_000 }, async () => {
     const client = draw(records.gateway.apiKey, 'of which the rest is lost');
     await eventually(() => assert.equal(asked.length, 1));

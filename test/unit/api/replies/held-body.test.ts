@@ -4,9 +4,12 @@ import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { transcriptionView } from '../../../../api/endpoints/audio/transcription-view.ts';
+import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
 import { imageView } from '../../../../api/endpoints/images/image-view.ts';
 import { BlobFrame } from '../../../../api/replies/blob-frame.ts';
 import { heldBody, releaseOnceSent } from '../../../../api/replies/held-body.ts';
+import type { View } from '../../../../api/replies/view.ts';
 import { formatImageEnd } from '../../../../shared/capabilities/image.ts';
 
 /** More than the buffers of a connection take, so that a part of it waits for its reader. */
@@ -63,12 +66,31 @@ describe('the memory of a held answer', () => {
     });
   }
 
+  const job = { id: '1', model: 'm', createdAt: 0, link: () => '' };
+  const frameOf = (end: string | Buffer) =>
+    new BlobFrame({ seq: 1, type: 'end', text: '', isBlob: true }, Buffer.from(String(end)), 'blob');
+
   it('is the end frame, where the body lies in it', () => {
-    const end = formatImageEnd({ created: 1, data: [{ b64_json: 'QUJD'.repeat(10_000) }] });
-    const frame = new BlobFrame({ seq: 1, type: 'end', text: '', isBlob: true }, Buffer.from(String(end)), 'blob');
-    const job = { id: '1', model: 'm', createdAt: 0, viewOptions: {}, link: () => '' };
-    const { body, memory } = heldBody(imageView('image_generation'), job, [frame]);
-    assert.ok(typeof body !== 'string' && body.buffer === frame.bytes.buffer);
-    assert.equal(memory, frame.bytes);
+    const image = formatImageEnd({ created: 1, data: [{ b64_json: 'QUJD'.repeat(10_000) }] });
+    const transcript = frameOf('{"text":"Hello."}');
+    const json = { ...job, viewOptions: { format: 'json' } };
+    for (const [view, viewed, frame] of [
+      [imageView('image_generation'), { ...job, viewOptions: {} }, frameOf(image)],
+      [transcriptionView as View, json, transcript],
+    ] as const) {
+      const { body, memory } = heldBody(view, viewed, [frame]);
+      assert.ok(typeof body !== 'string' && body.buffer === frame.bytes.buffer);
+      assert.equal(memory, frame.bytes);
+    }
+    assert.equal(String(transcript.bytes), '{"text":"Hello."}');
+  });
+
+  it('is not sent as a whole answer, where the answer has other frames, nor a transcript as text that is JSON', () => {
+    const delta = { seq: 1, type: 'delta' as const, text: '{"choices":[{"index":0,"delta":{"content":"Hi"}}]}' };
+    const streamed = { ...job, viewOptions: { includeUsage: false } };
+    const { body } = heldBody(chatCompletions.view as View, streamed, [delta, frameOf('{"usage":null}')]);
+    assert.match(String(body), /"content":"Hi"/);
+    const text = { ...job, viewOptions: { format: 'text' } };
+    assert.equal(heldBody(transcriptionView as View, text, [frameOf('{"text":"Hello."}')]).body, 'Hello.\n');
   });
 });
