@@ -157,7 +157,10 @@ export class CapabilityQueue {
     return (await removeScript(this.#redis, keys, [id, this.#root, this.#jobs, isGivenUp ? '1' : '0'])) === 1;
   }
 
-  /** Records that BullMQ's Worker has claimed a job with this priority. */
+  /**
+   * Records that BullMQ's Worker has claimed a job, unless that is recorded already.
+   * @param priority 0: none that tells of the queue's virtual time
+   */
   async noteClaimed({ id, account }: Pick<QueuedJob, 'id' | 'account'>, priority: number): Promise<void> {
     const args = [entryIdOf(id), account, priority, this.#root, this.#jobs];
     await noteClaimedScript(this.#redis, [`${this.#root}fairness`], args);

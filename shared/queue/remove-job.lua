@@ -32,6 +32,10 @@ local function removeOther()
   if redis.call('ZREM', KEYS[4], id) == 1 then return true end
   return redis.call('LREM', KEYS[5], 1, id) == 1 or redis.call('LREM', KEYS[6], 1, id) == 1
 end
-if not removeWithPriority() and not removeOther() then return 0 end
+if not removeWithPriority() then
+  if not removeOther() then return 0 end
+  -- It is in its line still if the worker that claimed it died before that was noted.
+  if not lane then leave(root) end
+end
 redis.call('DEL', key)
 return 1

@@ -9,11 +9,12 @@ import type { CapabilityQueue, QueuedJob } from '../../shared/queue/queue.ts';
 export class TaskWorker extends Worker<QueuedJob> {
   constructor(queue: CapabilityQueue, processor: Processor<QueuedJob>, options: WorkerOptions) {
     super(queue.capability, processor, options);
-    // The note goes out on the connection of the claims. Not for stalled jobs: they were claimed before, and their priority may refer
-    // to an outdated base. A lost call leaves the clock behind until the next one.
+    // The note goes out on the connection of the claims. That of a stalled job may have been lost with the worker that claimed it, and
+    // its account's line has no start tag without it; but its priority may refer to an outdated base. Jobs that return have none. A
+    // call that is lost otherwise leaves the clock behind until the next one.
     this.on('active', ({ data, priority, stalledCounter }) => {
-      if (typeof data?.id !== 'string' || priority === 0 || stalledCounter > 0) return;
-      queue.noteClaimed(data, priority).catch(() => undefined);
+      if (typeof data?.id !== 'string' || priority === 0) return;
+      queue.noteClaimed(data, stalledCounter > 0 ? 0 : priority).catch(() => undefined);
     });
   }
 

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { Queue, Worker } from 'bullmq';
+import { type Job, Queue, Worker } from 'bullmq';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
+import type { QueuedJob } from '../../../shared/queue/queue.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noting, QueueFixture } from '../../support/faults/queue-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
 import { startRedisCluster } from '../../support/redis-cluster.ts';
 
 const shared = await loadProduct<typeof import('../../../shared/queue/queue.ts')>('shared/queue/queue');
+const { TaskWorker } =
+  await loadProduct<typeof import('../../../workers/queue/task-worker.ts')>('workers/queue/task-worker');
 const { connectRedis } = await loadProduct<typeof import('../../../shared/redis/redis.ts')>('shared/redis/redis');
 const { createLogger } = await loadProduct<typeof import('../../../shared/runtime/log.ts')>('shared/runtime/log');
 
@@ -186,6 +189,36 @@ describe('fairness clock of a queue', () => {
     await eventually(() => assert.deepEqual(ran, ids));
     assert.deepEqual(await time(), { now: 3, base: 0 });
     assert.equal((await queues.reader.progress()).lines.size, 0);
+  });
+
+  test('an account whose job was claimed by a worker that died before it was noted has its turns once the job returns or is removed', async () => {
+    for (const isRemoved of [false, true]) {
+      queues.newQueue();
+      const options = shared.queueOptions(queues.capability, queues.redis.client, {
+        autorun: false,
+        lockDuration: 100,
+      });
+      const [first = '', ...ours] = await queues.put(3, { account: 'ours', hasPriority: true });
+      const others = await queues.put(6, { account: 'others', hasPriority: true });
+      const dead = queues.closeLater(new Worker<QueuedJob>(queues.capability, null, options));
+      assert.equal((await dead.getNextJob('dead', { block: false }))?.data.id, first);
+      if (isRemoved) await eventually(async () => assert.equal(await queues.queue.remove(first), true));
+      const ran: string[] = [];
+      const run = async ({ data }: Job<QueuedJob>) => {
+        ran.push(data.id);
+        if (isRemoved || ran.length > 1) return;
+        await eventually(async () => assert.equal(await queues.jobs.redis.llen(`${queues.keysPrefix}wait`), 1));
+      };
+      const more = { autorun: true, stalledInterval: 100, maxStalledCount: 9, removeOnComplete: { count: 0 } };
+      queues.closeLater(new TaskWorker(queues.queue, run, { ...options, ...more, lockDuration: 10_000 }));
+      const count = isRemoved ? 8 : 9;
+      await eventually(() => assert.equal(ran.length, count));
+      assert.ok(
+        ran.indexOf(ours[1] as string) < ran.indexOf(others[4] as string),
+        `${ran.map((id) => ours.includes(id))}`,
+      );
+      assert.equal(await queues.jobs.redis.exists(`${queues.root}lines`), 0);
+    }
   });
 
   test('the fairness clock lowers many waiting jobs gradually, a thousand at a time', async (t) => {
