@@ -171,6 +171,11 @@ export class CapabilityQueue {
     return (await this.#redis.exists(this.#jobs + entryIdOf(jobId))) === 1;
   }
 
+  /** The route for whose capacity a claimed job has waited; '' if it has not. */
+  async parkedFor(jobId: string): Promise<string> {
+    return (await this.#redis.hget(this.#jobs + entryIdOf(jobId), 'parked')) ?? '';
+  }
+
   /** The queued data of a waiting or active job; undefined otherwise. */
   async find(jobId: string): Promise<QueuedJob | undefined> {
     const data = await this.#redis.hget(this.#jobs + entryIdOf(jobId), 'data');

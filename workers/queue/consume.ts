@@ -100,14 +100,17 @@ function consumeTasks(
     queue,
     async (job, token) => {
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
-      const run = (): Promise<RunOutcome> => runReadable(context, job.data, token ?? job.data.id);
+      const run = (): Promise<RunOutcome> => runReadable(context, queue, job, token ?? job.data.id);
       const outcome = await slots.run(run).catch((error): RunOutcome => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
       });
       if (outcome === 'done') return;
-      const pauseMs = typeof outcome === 'string' ? 0 : outcome.pauseMs;
-      await requeueAfter(context, job, await waitOutSkew(context, worker, pauseMs), token);
+      // A parked one has left the worker already.
+      if (outcome !== 'parked') {
+        const pauseMs = outcome === 'requeued' ? 0 : outcome.pauseMs;
+        await requeueAfter(context, job, await waitOutSkew(context, worker, pauseMs), token);
+      }
       throw new DelayedError();
     },
     queueOptions(
@@ -142,8 +145,16 @@ async function closeTasks(worker: Worker, slots: Slots): Promise<void> {
 }
 
 /** Runs a job, or leaves one of another version to a worker that can read it. */
-async function runReadable(context: WorkerContext, job: QueuedJob, claim: string): Promise<RunOutcome> {
-  if (isReadable(job.v)) return await runJob(context, { job, token: claim });
+async function runReadable(
+  context: WorkerContext,
+  queue: CapabilityQueue,
+  { data: job, attemptsStarted }: Job<QueuedJob>,
+  token: string,
+): Promise<RunOutcome> {
+  if (isReadable(job.v)) {
+    const parkedFor = attemptsStarted > 1 ? await queue.parkedFor(job.id) : '';
+    return await runJob(context, { job, token, parkedFor });
+  }
   leaveUnread('job');
   return { pauseMs: unreadPauseMs };
 }

@@ -163,7 +163,7 @@ function demandOf(
     inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
     lineOf: (route) => {
-      const line = route === parkedFor || job.capability === 'video' ? undefined : parking(job).lineOf(route);
+      const line = route === parkedFor ? undefined : parking(job).lineOf(route);
       // As many are expected to wait in each shard of its queue.
       return line && { ...line, waiting: line.waiting * (job.shards ?? 1) };
     },

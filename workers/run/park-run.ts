@@ -37,20 +37,13 @@ export async function parkRun(
     return { outcome: 'failed', error };
   }
   if (context.running.isDraining) return 'requeued';
-  // The jobs of its queue may wait for any time.
-  if (job.capability === 'video') {
-    count('parked');
-    return { pauseMs: full.waitMs };
-  }
   const reply = await context.parking(job).park({
     id: entryIdOf(job.id),
     token: run.claim,
     route,
     waitMs: full.isLine ? undefined : full.waitMs,
     intervalMs: full.intervalMs > 0 ? full.intervalMs : undefined,
-    latestMs: Math.min(latestMs, startableMs(job.deadlineAt - context.clock.now(), full)),
-    maxParked: context.config.queueLimit,
-    accountShare: context.config.accountQueueShare,
+    ...(job.capability === 'video' ? forAnyTime : boundsOf(context, job, latestMs, full)),
     lowMs: lowMsOf(context, job),
     shards: job.shards,
     account: job.account,
@@ -60,6 +53,22 @@ export async function parkRun(
   if (reply.verdict === 'late') return { outcome: 'failed', error: error.startingIn(reply.ms) };
   // With a lost claim another worker has it already.
   return 'parked';
+}
+
+/** Bounds of a line in which nobody waits for an answer: a video was accepted without a prediction, and may wait up to its deadline. */
+const forAnyTime = { latestMs: Number.MAX_SAFE_INTEGER, maxParked: Number.MAX_SAFE_INTEGER };
+
+function boundsOf(
+  { clock, config }: WorkerContext,
+  { deadlineAt }: QueuedJob,
+  latestMs: number,
+  full: FullRoute,
+): Pick<ParkCall, 'latestMs' | 'maxParked' | 'accountShare'> {
+  return {
+    latestMs: Math.min(latestMs, startableMs(deadlineAt - clock.now(), full)),
+    maxParked: config.queueLimit,
+    accountShare: config.accountQueueShare,
+  };
 }
 
 /** In which a job must start to be answered in time. Without a better knowledge of it half of the time is for the answer, at most. */
