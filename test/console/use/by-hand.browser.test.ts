@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { BrowserContext } from 'playwright-core';
-import { openJobRow } from '../../../api/ledger/job-rows.ts';
 import { openDatabase } from '../../../shared/database/database.ts';
-import { newJobId } from '../../../shared/ids.ts';
-import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { joinAs, onConsolePage, openPage, TestBrowser, usageRecorded, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
+import { addJobs } from './add-jobs.ts';
 
 let gateway: TestGateway;
 let browser: TestBrowser;
@@ -34,31 +32,58 @@ async function paste(page: WatchedPage, label: string, text: string): Promise<vo
   await page.keyboard.press('Control+v');
 }
 
-/** Puts ended jobs of the first account into the database. */
-async function addJobs(count: number): Promise<void> {
-  const db = await openDatabase(gateway);
-  const rows = Array.from({ length: count }, (_, index) => {
-    const createdAt = Date.now() - 1000 - index;
-    const identity = { account: 'default', apiKeyId: 'key', endpoint: 'chat.completions', capability: 'chat' };
-    const times = { id: newJobId(createdAt), createdAt, retentionMs: 0, stream: false };
-    const job = { ...identity, ...times, model: 'many' } as unknown as JobIdentity;
-    return { ...openJobRow(job), outcome: 'completed' as const, ended_at: createdAt + 10, cost: 5 };
-  });
-  await db.insertInto('jobs').values(rows).execute();
-  await db.destroy();
-}
-
-test('a pasted amount with commas is that amount of dollars', async () => {
+test('an amount with commas is that amount of dollars, typed or pasted, and one that can be meant in two ways is not booked', async () => {
   await onPage('/operator/accounts/default', async (page) => {
-    for (const [pasted, shown] of [
-      ['1,000', '$1,000'],
-      ['$2,500.50', '$2,500.50'],
-      ['12,5', '$12.5'],
-    ] as const) {
-      await page.getByLabel('Dollars').fill('');
-      await paste(page, 'Dollars', pasted);
-      assert.equal(await page.getByLabel('Dollars').inputValue(), shown);
+    const dollars = page.getByLabel('Dollars');
+    const type = (text: string): Promise<void> => dollars.pressSequentially(text);
+    for (const put of [type, (text: string) => paste(page, 'Dollars', text)]) {
+      for (const [written, shown] of [
+        ['1,000', '$1,000'],
+        ['$2,500.50', '$2,500.50'],
+        ['12,50', '$12.50'],
+      ] as const) {
+        await dollars.fill('');
+        await put(written);
+        await dollars.blur();
+        assert.equal(await dollars.inputValue(), shown);
+      }
     }
+    for (const [written, told] of [
+      ['1.000', 'Write 1000 or 1.0000'],
+      ['1e3', 'Write an amount'],
+    ] as const) {
+      await dollars.fill('');
+      await type(written);
+      await dollars.blur();
+      await page.getByText(told).waitFor();
+      assert.equal(await dollars.inputValue(), written);
+      assert.equal(await page.getByRole('button', { name: 'Add credit' }).isEnabled(), false);
+    }
+    await dollars.fill('1,000');
+    await dollars.press('Enter');
+    await page.getByRole('table', { name: 'Credits' }).getByText('$1,000.00', { exact: true }).waitFor();
+    // The next one can be typed at once.
+    await page.locator('input:focus').and(dollars).waitFor();
+  });
+});
+
+test('a key whose limits cannot be read is not made, and others are made as they are typed', async () => {
+  await onPage('/keys?create=true', async (page) => {
+    const form = page.getByRole('dialog', { name: 'Create an API key' });
+    await form.getByLabel('Name').fill('Typed limits');
+    await form.getByLabel('Requests per minute').pressSequentially('1.5');
+    await form.getByRole('textbox', { name: 'Budget', exact: true }).pressSequentially('1.000');
+    const create = form.getByRole('button', { name: 'Create key' });
+    await create.click();
+    await form.getByText('Write a whole number.').waitFor();
+    await form.getByText('Write 1000 or 1.0000').waitFor();
+    await form.getByLabel('Requests per minute').fill('1.000');
+    await form.getByRole('textbox', { name: 'Budget', exact: true }).fill('1,000');
+    await create.click();
+    await page.getByRole('button', { name: 'I have copied it' }).click();
+    const { data } = await (await page.request.get('/console/api/keys')).json();
+    const made = data.find(({ name }: { name: string }) => name === 'Typed limits');
+    assert.deepEqual([made.rpm, made.budget.amount], [1000, 1000]);
   });
 });
 
@@ -159,7 +184,7 @@ test('the times of a span are typed digit by digit', async () => {
 });
 
 test('a list of hundreds of jobs is not read whole every five seconds', async () => {
-  await addJobs(290);
+  await addJobs(gateway, 290);
   await onPage('/jobs?model=many', async (page) => {
     const jobs = page.getByRole('table', { name: 'Jobs', exact: true }).getByRole('row');
     for (const rows of [101, 151, 201, 251, 291]) {

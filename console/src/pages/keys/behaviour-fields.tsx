@@ -1,5 +1,6 @@
-import { NativeSelect, NumberInput, SimpleGrid } from '@mantine/core';
-import type { KeyFieldsProps } from './key-form-values.ts';
+import { NativeSelect, SimpleGrid } from '@mantine/core';
+import { AmountField } from '../../components/amount-field.tsx';
+import { cacheRange, type KeyFieldsProps } from './key-form-values.ts';
 
 const priorities = [
   { value: '', label: 'Normal' },
@@ -73,15 +74,11 @@ export function BehaviourFields({ values, onChange }: KeyFieldsProps) {
           { value: 'on', label: 'Share one call of a vendor' },
         ]}
       />
-      <NumberInput
+      <AmountField
         label="Answers from the cache, seconds"
         description="An identical request gets an answer of up to this age, at no cost"
         placeholder="No cache"
-        min={1}
-        max={604_800}
-        allowDecimal={false}
-        allowNegative={false}
-        thousandSeparator=","
+        range={cacheRange}
         value={values.cacheSeconds}
         onChange={(cacheSeconds) => onChange({ cacheSeconds })}
       />

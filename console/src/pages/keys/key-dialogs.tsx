@@ -18,7 +18,7 @@ export function CreateKeyDialog({
   onClose: () => void;
   onCreated: (key: NewApiKey) => void;
 }) {
-  const { initial, keep, forget } = useKeptForm(`new-key-1 of ${calls.listPath}`, emptyKeyForm);
+  const { initial, keep, forget } = useKeptForm(`new-key-2 of ${calls.listPath}`, emptyKeyForm);
   const create = useMutation({ mutationFn: calls.create, onSuccess: forget });
   const close = (): void => {
     forget();
@@ -45,7 +45,7 @@ export function CreateKeyDialog({
 export function EditKeyDialog({ calls, apiKey, onClose }: { calls: KeyCalls; apiKey: ApiKey; onClose: () => void }) {
   const [before] = useState(() => keyFormOf(apiKey));
   // Typed over other settings, it would take back what was changed in them.
-  const { initial, isKept, keep, forget } = useKeptForm(`edit-key-1 ${apiKey.id} ${JSON.stringify(before)}`, before);
+  const { initial, isKept, keep, forget } = useKeptForm(`edit-key-2 ${apiKey.id} ${JSON.stringify(before)}`, before);
   const close = (): void => {
     forget();
     onClose();

@@ -1,7 +1,8 @@
 import type { ApiKey, BudgetPeriod, KeyValues, Priority } from '../../api/keys.ts';
+import { type AmountRange, amountOf, amountText } from '../../format/amount.ts';
 import { localMinute } from '../../format/time.ts';
 
-/** Values of the form's fields: an empty number field is ''. */
+/** Values of the form's fields: numbers as typed, '' for none. */
 export interface KeyFormValues {
   readonly name: string;
   /** Chosen at creation, by operators only. */
@@ -12,10 +13,10 @@ export interface KeyFormValues {
   readonly expiresOn: string;
   readonly capabilities: readonly string[];
   readonly models: readonly string[];
-  readonly rpm: number | string;
-  readonly tpm: number | string;
-  readonly concurrency: number | string;
-  readonly budget: number | string;
+  readonly rpm: string;
+  readonly tpm: string;
+  readonly concurrency: string;
+  readonly budget: string;
   readonly budgetPeriod: BudgetPeriod;
   readonly modelLimits: readonly ModelLimit[];
   readonly onDisconnect: string;
@@ -24,7 +25,7 @@ export interface KeyFormValues {
   readonly priority: string;
   readonly maxPriority: string;
   readonly singleFlight: string;
-  readonly cacheSeconds: number | string;
+  readonly cacheSeconds: string;
 }
 
 /** What a group of the form's fields gets. */
@@ -38,9 +39,15 @@ export interface ModelLimit {
   /** Identifies the line while it is edited. */
   readonly line: number;
   readonly model: string;
-  readonly rpm: number | string;
-  readonly tpm: number | string;
+  readonly rpm: string;
+  readonly tpm: string;
 }
+
+/** A limit; the gateway has the highest ones. */
+export const limitRange: AmountRange = { decimals: 0, min: 1 };
+/** Dollars, as exactly as the amount is kept. */
+export const budgetRange: AmountRange = { decimals: 9, min: 0, max: 1_000_000 };
+export const cacheRange: AmountRange = { decimals: 0, min: 1, max: 604_800 };
 
 export const emptyKeyForm: KeyFormValues = {
   name: '',
@@ -64,6 +71,8 @@ export const emptyKeyForm: KeyFormValues = {
   cacheSeconds: '',
 };
 
+const limitText = (limit: number | null | undefined): string => (typeof limit === 'number' ? amountText(limit, 0) : '');
+
 const dayMs = 86_400_000;
 
 /** The form of an existing key. */
@@ -75,16 +84,16 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     expiresOn: key.expires_at === null ? '' : localMinute(key.expires_at),
     capabilities: key.capabilities ?? [],
     models: key.models ?? [],
-    rpm: key.rpm ?? '',
-    tpm: key.tpm ?? '',
-    concurrency: key.concurrency ?? '',
-    budget: key.budget?.amount ?? '',
+    rpm: limitText(key.rpm),
+    tpm: limitText(key.tpm),
+    concurrency: limitText(key.concurrency),
+    budget: key.budget === null ? '' : `$${amountText(key.budget.amount, budgetRange.decimals)}`,
     budgetPeriod: key.budget?.period ?? 'month',
     modelLimits: Object.entries(key.model_limits ?? {}).map(([model, limit], line) => ({
       line,
       model,
-      rpm: limit.rpm ?? '',
-      tpm: limit.tpm ?? '',
+      rpm: limitText(limit.rpm),
+      tpm: limitText(limit.tpm),
     })),
     onDisconnect: key.on_disconnect ?? '',
     unsupportedParameters: key.unsupported_parameters ?? '',
@@ -92,11 +101,9 @@ export function keyFormOf(key: ApiKey): KeyFormValues {
     priority: key.priority ?? '',
     maxPriority: key.max_priority ?? '',
     singleFlight: key.single_flight === true ? 'on' : '',
-    cacheSeconds: key.cache_seconds ?? '',
+    cacheSeconds: limitText(key.cache_seconds),
   };
 }
-
-const numberOf = (value: number | string): number | null => (value === '' ? null : Number(value));
 
 function expiryOf(form: KeyFormValues, now: number): number | null {
   if (form.expiry === 'never') return null;
@@ -107,26 +114,24 @@ function expiryOf(form: KeyFormValues, now: number): number | null {
 
 function modelLimitsOf(lines: readonly ModelLimit[]): KeyValues['model_limits'] {
   const limits = lines
-    .filter(({ model, rpm, tpm }) => model.trim() !== '' && (rpm !== '' || tpm !== ''))
-    .map(({ model, rpm, tpm }) => [
-      model.trim(),
-      { ...(rpm === '' ? {} : { rpm: Number(rpm) }), ...(tpm === '' ? {} : { tpm: Number(tpm) }) },
-    ]);
+    .map(({ model, rpm, tpm }) => ({ model, rpm: amountOf(rpm, limitRange), tpm: amountOf(tpm, limitRange) }))
+    .filter(({ model, rpm, tpm }) => model.trim() !== '' && (rpm !== null || tpm !== null))
+    .map(({ model, rpm, tpm }) => [model.trim(), { ...(rpm !== null && { rpm }), ...(tpm !== null && { tpm }) }]);
   return limits.length === 0 ? null : Object.fromEntries(limits);
 }
 
 /** The values to send for a form: null removes a limit. */
 export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
-  const budget = numberOf(form.budget);
+  const budget = amountOf(form.budget, budgetRange);
   return {
     name: form.name.trim(),
     ...(form.kind === 'operator' && { kind: form.kind }),
     expires_at: expiryOf(form, now),
     capabilities: form.capabilities.length === 0 ? null : form.capabilities,
     models: form.models.length === 0 ? null : form.models,
-    rpm: numberOf(form.rpm),
-    tpm: numberOf(form.tpm),
-    concurrency: numberOf(form.concurrency),
+    rpm: amountOf(form.rpm, limitRange),
+    tpm: amountOf(form.tpm, limitRange),
+    concurrency: amountOf(form.concurrency, limitRange),
     model_limits: modelLimitsOf(form.modelLimits),
     budget: budget === null ? null : { amount: budget, period: form.budgetPeriod },
     on_disconnect: form.onDisconnect === '' ? null : (form.onDisconnect as 'cancel' | 'continue'),
@@ -136,7 +141,7 @@ export function keyValuesOf(form: KeyFormValues, now = Date.now()): KeyValues {
     priority: form.priority === '' ? null : (form.priority as Priority),
     max_priority: form.maxPriority === '' ? null : (form.maxPriority as Priority),
     single_flight: form.singleFlight === '' ? null : true,
-    cache_seconds: numberOf(form.cacheSeconds),
+    cache_seconds: amountOf(form.cacheSeconds, cacheRange),
   };
 }
 

@@ -5,7 +5,6 @@ import {
   Group,
   Input,
   NativeSelect,
-  NumberInput,
   SimpleGrid,
   Stack,
   TagsInput,
@@ -14,9 +13,10 @@ import {
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useRef, useState } from 'react';
 import { allModelsQuery } from '../../api/models.ts';
+import { AmountField } from '../../components/amount-field.tsx';
 import { FormError } from '../../components/error-panel.tsx';
 import { BehaviourFields } from './behaviour-fields.tsx';
-import type { KeyFieldsProps, KeyFormValues } from './key-form-values.ts';
+import { budgetRange, type KeyFieldsProps, type KeyFormValues, limitRange } from './key-form-values.ts';
 import { ModelLimits } from './model-limits.tsx';
 
 /** All settings of a key. Empty fields mean no limit. */
@@ -186,46 +186,35 @@ function ScopeFields({ values, onChange }: KeyFieldsProps) {
   );
 }
 
-const limitProps = {
-  min: 1,
-  allowDecimal: false,
-  allowNegative: false,
-  thousandSeparator: ',',
-  placeholder: 'No limit',
-};
+const limitProps = { range: limitRange, placeholder: 'No limit' };
 
 function LimitFields({ values, onChange }: KeyFieldsProps) {
   return (
     <>
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
-        <NumberInput
+        <AmountField
           label="Requests per minute"
           {...limitProps}
           value={values.rpm}
           onChange={(rpm) => onChange({ rpm })}
         />
-        <NumberInput
+        <AmountField
           label="Tokens per minute"
           {...limitProps}
           value={values.tpm}
           onChange={(tpm) => onChange({ tpm })}
         />
-        <NumberInput
+        <AmountField
           label="Requests at once"
           {...limitProps}
           value={values.concurrency}
           onChange={(concurrency) => onChange({ concurrency })}
         />
-        <NumberInput
+        <AmountField
           label="Budget"
           placeholder="No limit"
           prefix="$"
-          min={0}
-          max={1_000_000}
-          allowNegative={false}
-          // As the amount is kept: a smaller one would be shown, and sent again, as another.
-          decimalScale={9}
-          thousandSeparator=","
+          range={budgetRange}
           value={values.budget}
           onChange={(budget) => onChange({ budget })}
         />

@@ -1,14 +1,9 @@
-import { ActionIcon, Box, Button, Group, NumberInput, Stack, TextInput } from '@mantine/core';
+import { ActionIcon, Box, Button, Group, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
-import type { ModelLimit } from './key-form-values.ts';
+import { AmountField } from '../../components/amount-field.tsx';
+import { limitRange, type ModelLimit } from './key-form-values.ts';
 
-const limitProps = {
-  min: 1,
-  allowDecimal: false,
-  allowNegative: false,
-  thousandSeparator: ',',
-  placeholder: 'No limit',
-};
+const limitProps = { range: limitRange, placeholder: 'No limit' };
 
 /** Limits of single models, one line each. */
 export function ModelLimits({
@@ -35,14 +30,14 @@ export function ModelLimits({
             flex="2 1 10rem"
             onChange={(event) => change(line, { model: event.currentTarget.value })}
           />
-          <NumberInput
+          <AmountField
             label="Requests/min"
             {...limitProps}
             flex="1 1 6rem"
             value={rpm}
             onChange={(value) => change(line, { rpm: value })}
           />
-          <NumberInput
+          <AmountField
             label="Tokens/min"
             {...limitProps}
             flex="1 1 6rem"

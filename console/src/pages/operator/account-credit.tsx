@@ -2,14 +2,15 @@ import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCoin } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
-import type { FormEvent } from 'react';
+import { type FormEvent, useRef } from 'react';
 import { useList } from '../../api/lists.ts';
+import { AmountField } from '../../components/amount-field.tsx';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
 import { EmptyState } from '../../components/empty-state.tsx';
 import { FormError } from '../../components/error-panel.tsx';
-import { NumberField } from '../../components/number-field.tsx';
 import { useKeptValues } from '../../components/use-kept-form.ts';
+import { type AmountRange, readAmount } from '../../format/amount.ts';
 import { money } from '../../format/money.ts';
 import { time } from '../../format/time.ts';
 import { type Account, addCredit, type Credit } from './operator-api.ts';
@@ -53,13 +54,17 @@ export function AccountCredit({ account }: { account: Account }) {
 
 /** The fields of the form. */
 interface CreditValues {
-  readonly amount: number | '';
+  /** As typed. */
+  readonly amount: string;
   readonly note: string;
   /** A failed attempt may have been booked all the same: until it succeeds, the same credit is a repeat of it. */
   readonly attempt: { readonly id: string; readonly of: string } | undefined;
 }
 
 const noCredit: CreditValues = { amount: '', note: '', attempt: undefined };
+
+/** Dollars and cents; below zero takes credit off. */
+const creditRange: AmountRange = { decimals: 2 };
 
 /** Not `randomUUID`: plain HTTP has none. */
 function randomId(): string {
@@ -68,8 +73,10 @@ function randomId(): string {
 
 /** What is typed, and its attempt, stay over a reload and the end of a session: else a repeat would be booked twice. */
 function CreditForm({ account }: { account: Account }) {
-  const { values, change, clear } = useKeptValues(`credit-1 of ${account.id}`, noCredit);
+  const { values, change, clear } = useKeptValues(`credit-2 of ${account.id}`, noCredit);
   const { amount, note, attempt } = values;
+  const { value: dollars = 0 } = readAmount(amount, creditRange);
+  const form = useRef<HTMLFormElement>(null);
   const attemptOf = (credit: object): string => {
     const of = JSON.stringify(credit);
     const next = attempt?.of === of ? attempt : { id: randomId(), of };
@@ -77,33 +84,33 @@ function CreditForm({ account }: { account: Account }) {
     return next.id;
   };
   const add = useMutation({
-    mutationFn: (dollars: number) => {
-      const credit = { amount: dollars, note: note.trim() };
+    mutationFn: (booked: number) => {
+      const credit = { amount: booked, note: note.trim() };
       return addCredit(account.id, attemptOf(credit), credit);
     },
-    onSuccess: (_, dollars) => {
+    onSuccess: (_, booked) => {
       clear();
-      notifications.show({ color: 'green', title: 'Credit booked', message: `${money(dollars)} on ${account.name}` });
+      // The button is off now, and keeps no focus.
+      form.current?.querySelector('input')?.focus({ preventScroll: true });
+      notifications.show({ color: 'green', title: 'Credit booked', message: `${money(booked)} on ${account.name}` });
     },
   });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (amount !== '' && amount !== 0) add.mutate(amount);
+    if (dollars !== 0) add.mutate(dollars);
   };
   return (
-    <form onSubmit={submit}>
+    <form ref={form} onSubmit={submit}>
       <Group align="flex-end" gap="xs">
-        <NumberField
+        <AmountField
           label="Dollars"
           description="Below zero: off"
           placeholder="25"
           prefix="$"
-          decimalScale={2}
-          // So that a pasted "1,000" is a thousand, not one.
-          thousandSeparator=","
+          range={creditRange}
           value={amount}
-          onChange={(dollars) => change({ amount: dollars })}
-          w={110}
+          onChange={(text) => change({ amount: text })}
+          w={130}
         />
         <TextInput
           label="Note"
@@ -113,7 +120,7 @@ function CreditForm({ account }: { account: Account }) {
           onChange={(event) => change({ note: event.currentTarget.value })}
           flex="1 1 10rem"
         />
-        <Button type="submit" disabled={amount === '' || amount === 0} loading={add.isPending}>
+        <Button type="submit" disabled={dollars === 0} loading={add.isPending}>
           Add credit
         </Button>
       </Group>

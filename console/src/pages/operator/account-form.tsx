@@ -1,16 +1,21 @@
-import { Button, Code, Group, NumberInput, Stack, Switch, Text, TextInput } from '@mantine/core';
+import { Button, Code, Group, Stack, Switch, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
+import { AmountField } from '../../components/amount-field.tsx';
 import { Card } from '../../components/card.tsx';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { FormError } from '../../components/error-panel.tsx';
+import { type AmountRange, readAmount } from '../../format/amount.ts';
 import { type Account, changeAccount } from './operator-api.ts';
+
+const weightRange: AmountRange = { decimals: 0, min: 1, max: 100 };
 
 /** Renames an account, makes it unlimited or prepaid, or suspends it. */
 export function AccountForm({ account }: { account: Account }) {
   const { id, suspended } = account;
   const [name, setName] = useState(account.name);
-  const [weight, setWeight] = useState<string | number>(account.queue_weight);
+  const [weight, setWeight] = useState(String(account.queue_weight));
+  const { value: readWeight } = readAmount(weight, weightRange);
   const [isSuspending, setIsSuspending] = useState(false);
   const change = useMutation({
     mutationFn: (values: Parameters<typeof changeAccount>[1]) => changeAccount(id, values),
@@ -21,7 +26,7 @@ export function AccountForm({ account }: { account: Account }) {
   };
   const weigh = (event: FormEvent): void => {
     event.preventDefault();
-    change.mutate({ queue_weight: Number(weight) });
+    if (readWeight !== undefined) change.mutate({ queue_weight: readWeight });
   };
   return (
     <Card title="Account">
@@ -36,15 +41,19 @@ export function AccountForm({ account }: { account: Account }) {
         </form>
         <form onSubmit={weigh}>
           <Group align="flex-end" gap="xs" wrap="nowrap">
-            <NumberInput
+            <AmountField
               label="Weight in queues"
               description="Its share beside other accounts whose requests wait, against their weights."
               value={weight}
               onChange={setWeight}
-              {...{ min: 1, max: 100, allowDecimal: false, clampBehavior: 'strict' }}
+              range={weightRange}
               flex={1}
             />
-            <Button type="submit" variant="default" disabled={weight === '' || weight === account.queue_weight}>
+            <Button
+              type="submit"
+              variant="default"
+              disabled={readWeight === undefined || readWeight === account.queue_weight}
+            >
               Set
             </Button>
           </Group>
