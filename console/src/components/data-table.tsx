@@ -32,7 +32,7 @@ export interface DataTableProps<Row> {
 export function DataTable<Row>({ label, columns, rows, total, rowKey, onRowClick }: DataTableProps<Row>) {
   return (
     // Focusable: only so can a wide table be scrolled by keyboard.
-    <Box className={classes.scroller} style={{ overflowX: 'auto' }} tabIndex={0} role="region" aria-label={label}>
+    <Box className={classes.scroller} tabIndex={0} role="region" aria-label={label}>
       {/* Explicit roles: a table displayed as blocks is no longer a table to a screen reader. */}
       <Table className={classes.table} role="table" aria-label={label} highlightOnHover={onRowClick !== undefined}>
         <Table.Thead role="rowgroup">

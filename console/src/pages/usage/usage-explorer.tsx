@@ -102,6 +102,8 @@ function UsageView({ usage, scope, search, group, span, measure, setMeasure }: U
           onChange={(value) => setMeasure(value as MeasureName)}
           data={measureNames.map((value) => ({ value, label: measures[value].label }))}
           size="xs"
+          // Onto a second line in a narrow window, where its end was cut off.
+          styles={{ root: { flexWrap: 'wrap' } }}
         />
       </Group>
       <UsageChart usage={usage} group={group} span={span} measure={measure} />
