@@ -8,11 +8,13 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
 import { router } from './router.tsx';
+import { keepFocus } from './shell/keep-focus.ts';
 import { Themed } from './shell/themed.tsx';
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('The page has no #root.');
 
+keepFocus();
 createRoot(root).render(
   <StrictMode>
     <Themed>

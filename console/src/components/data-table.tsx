@@ -1,8 +1,9 @@
-import { Box, Button, Center, Skeleton, Stack, Table, Text, UnstyledButton } from '@mantine/core';
+import { Box, Skeleton, Stack, Table, Text, UnstyledButton } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { List } from '../api/lists.ts';
 import classes from './data-table.module.css';
 import { ErrorPanel, errorText } from './error-panel.tsx';
+import { ShowMore } from './show-more.tsx';
 
 export interface Column<Row> {
   /** Shown in the column header; on a phone before each value. */
@@ -118,13 +119,7 @@ export function ListTable<Row>({
         </Text>
       )}
       {list.rows.length === 0 ? empty : <DataTable rows={list.rows} {...table} />}
-      {list.hasMore && (
-        <Center>
-          <Button variant="default" size="xs" loading={list.isLoadingMore} onClick={list.loadMore}>
-            Show more
-          </Button>
-        </Center>
-      )}
+      {list.hasMore && <ShowMore isLoading={list.isLoadingMore} onClick={list.loadMore} />}
     </Stack>
   );
 }

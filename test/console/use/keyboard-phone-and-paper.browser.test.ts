@@ -5,6 +5,7 @@ import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { onConsolePage, settled, TestBrowser, usageRecorded, type WatchedPage } from '../browser.ts';
 import { operatorSession, operatorSettings } from '../operator-session.ts';
+import { addJobs } from './add-jobs.ts';
 
 let gateway: TestGateway;
 let browser: TestBrowser;
@@ -27,11 +28,35 @@ function onPage(path: string, work: (page: WatchedPage) => Promise<void>): Promi
   return onConsolePage(context, path, work);
 }
 
+async function assertFocused(control: Locator): Promise<void> {
+  await control.and(control.page().locator(':focus')).waitFor();
+}
+
 async function rightEdge(part: Locator): Promise<number> {
   const box = await part.boundingBox();
   assert.ok(box !== null, 'it is not shown');
   return box.x + box.width;
 }
+
+test('a keyboard goes on where it was after more rows are shown, after the last ones, and after a switch is set', async () => {
+  await addJobs(gateway, 120);
+  await onPage('/jobs?model=many', async (page) => {
+    const table = page.getByRole('table', { name: 'Jobs', exact: true });
+    const more = page.getByRole('button', { name: 'Show more' });
+    await more.press('Enter');
+    await eventually(async () => assert.equal(await table.getByRole('row').count(), 101));
+    await assertFocused(more);
+    await page.keyboard.press('Enter');
+    await eventually(async () => assert.equal(await table.getByRole('row').count(), 121));
+    await assertFocused(page.getByRole('region', { name: 'Jobs', exact: true }));
+  });
+  await onPage('/operator/accounts/default', async (page) => {
+    const priority = page.getByRole('switch', { name: 'High priority' });
+    await priority.press('Space');
+    await page.getByRole('switch', { name: 'High priority', checked: true }).waitFor();
+    await assertFocused(priority);
+  });
+});
 
 test('a printed report of usage has all its columns, as a table, and nothing but the page', async () => {
   await onPage('/usage?group=model', async (page) => {

@@ -1,7 +1,8 @@
-import { Button, Center, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Usage, UsageRow } from '../../api/usage.ts';
 import { type Column, DataTable } from '../../components/data-table.tsx';
+import { ShowMore } from '../../components/show-more.tsx';
 import { TextLink } from '../../components/text-link.tsx';
 import { money } from '../../format/money.ts';
 import { count, percent } from '../../format/number.ts';
@@ -78,13 +79,7 @@ export function UsageTable({
         rowKey={(row) => String(row.group)}
         columns={columns}
       />
-      {rows.length > shown && (
-        <Center>
-          <Button variant="default" size="xs" onClick={() => setShown(shown + pageSize)}>
-            Show more
-          </Button>
-        </Center>
-      )}
+      {rows.length > shown && <ShowMore onClick={() => setShown(shown + pageSize)} />}
       {usage.has_more && (
         <Text size="sm" c="dimmed">
           These are the {count(rows.length)} that cost most; the total and the exported table have all.
