@@ -1,3 +1,4 @@
+import { contains } from '../database/contains.ts';
 import type { Database } from '../database/database.ts';
 import type { ApiKey, KeyKind } from './api-key.ts';
 import { apiKeyOf } from './api-key-row.ts';
@@ -15,14 +16,25 @@ export async function findApiKey(db: Database, range: KeyRange, id: string): Pro
   return row && apiKeyOf(row);
 }
 
-/** Returns up to `limit` keys after the key `after`, newest first. */
+/** Selects a page of keys. */
+export interface KeyPageFilter {
+  readonly limit: number;
+  /** The key to start after. */
+  readonly after: ApiKey | undefined;
+  /** Part of the name or of the shown prefix, case-insensitive, or an id. */
+  readonly search?: string | undefined;
+}
+
+/** Lists keys, newest first. */
 export async function listKeyPage(
   db: Database,
   range: KeyRange,
-  after: ApiKey | undefined,
-  limit: number,
+  { limit, after, search }: KeyPageFilter,
 ): Promise<ApiKey[]> {
   let query = keysOf(db, range).orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit);
+  if (search !== undefined) {
+    query = query.where((is) => is.or([contains('name', search), contains('prefix', search), is('id', '=', search)]));
+  }
   if (after !== undefined) {
     const { createdAt, id } = after;
     query = query.where((is) =>

@@ -175,6 +175,30 @@ describe('API keys over HTTP', () => {
     assert.deepEqual([...names].sort(), ['0', '1', '2', '3', '4']);
   });
 
+  it('API keys over HTTP are found by a part of the name or of what is shown of the key, or by id, in the account alone', async () => {
+    await makeApiKey(gateway, { accountId: 'searched', name: 'First' });
+    await makeApiKey(gateway, { accountId: 'searched-not', name: 'First' });
+    for (const name of ['Nightly 100%', 'nightly report', 'Other']) await keys.create({ name }, 'searched');
+    const other = await keys.create({ name: 'Nightly, too' }, 'searched-not');
+    const found = async (search: string): Promise<string[]> => {
+      const path = `/accounts/searched/keys?limit=1&search=${encodeURIComponent(search)}`;
+      const first = await keys.answer(200, 'GET', path);
+      const rest = first.has_more ? await keys.answer(200, 'GET', `${path}&after=${first.next}`) : { data: [] };
+      return [...first.data, ...rest.data].map(({ name }: KeyAnswer) => name).sort();
+    };
+    assert.deepEqual(await found('NIGHTLY'), ['Nightly 100%', 'nightly report']);
+    assert.deepEqual(await found('0%'), ['Nightly 100%']);
+    const { data } = await keys.answer(200, 'GET', '/accounts/searched/keys?search=other');
+    assert.deepEqual(await found(data[0].id), ['Other']);
+    assert.deepEqual(await found(data[0].prefix), ['Other']);
+    assert.deepEqual(await found(other.id), []);
+    await assertErrorAnswer(
+      await keys.ask('GET', '/accounts/searched/keys?search=a&search=b'),
+      400,
+      'invalid_request_error',
+    );
+  });
+
   it('API keys over HTTP are changed for every process at once, also for one that remembers the key', async () => {
     const { id, key } = await keys.create();
     for (const url of [gateway.url, other.url]) {

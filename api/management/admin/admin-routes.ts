@@ -66,7 +66,7 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   router.patch('/admin/v1/users/:id', operator, none, users.change);
   router.delete('/admin/v1/users/:id', operator, none, users.remove);
   router.post('/admin/v1/users/:id/password-reset', operator, none, users.resetPassword);
-  router.get('/admin/v1/accounts/:id/keys', operator, takesOnly(...page), fairly, keys.list);
+  router.get('/admin/v1/accounts/:id/keys', operator, takesOnly('search', ...page), fairly, keys.list);
   router.post('/admin/v1/accounts/:id/keys', operator, none, keys.create);
   router.patch('/admin/v1/keys/:id', operator, none, keys.change);
   router.delete('/admin/v1/keys/:id', operator, none, keys.revoke);

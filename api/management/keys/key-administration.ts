@@ -14,6 +14,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
 import { readPageQuery } from '../../http/page.ts';
+import { readText } from '../../http/read-query.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { type KeyObject, keyObject } from './key-object.ts';
 
@@ -46,16 +47,17 @@ export class KeyAdministration {
     this.#redis = redis;
   }
 
-  /** Lists a page by `limit` and `after`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
+  /** Lists a page by `limit`, `after` and `search`. @throws ApiError 400 that names the parameter, 404 for an unknown account, 503. */
   async list(range: KeyRange, query: ParsedUrlQuery): Promise<KeyPage> {
     const { limit, after } = readPageQuery(query, pageLimits);
+    const search = readText(query, 'search');
     return await this.#waits.read(async () => {
       await this.#assertAccount(range.account);
       const last = after === undefined ? undefined : await findApiKey(this.#db, range, after);
       if (after !== undefined && last === undefined) {
         throw invalidParameter('after', "Invalid 'after': there is no key with this id.");
       }
-      const keys = await listKeyPage(this.#db, range, last, limit + 1);
+      const keys = await listKeyPage(this.#db, range, { limit: limit + 1, after: last, search });
       const data = await Promise.all(keys.slice(0, limit).map((key) => keyObject(this.#redis, this.#db, key)));
       const hasMore = keys.length > limit;
       return { object: 'list', data, has_more: hasMore, next: hasMore ? (data.at(-1)?.id ?? null) : null };

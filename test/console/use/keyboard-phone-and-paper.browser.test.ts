@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { BrowserContext, Locator } from 'playwright-core';
+import { AdminKeys } from '../../support/admin-keys.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { onConsolePage, settled, TestBrowser, usageRecorded, type WatchedPage } from '../browser.ts';
@@ -101,5 +102,30 @@ test('everything that a chart of usage can show is in sight in the narrowest win
         assert.ok((await rightEdge(labels.nth(index))) <= edge, `${await labels.nth(index).textContent()} at ${width}`);
       }
     }
+  });
+});
+
+test('a key is found by its name, or pasted, and no more of it is sent than lists show', async () => {
+  const keys = await AdminKeys.open(gateway);
+  const { key } = await keys.create({ name: 'Nightly report' });
+  await keys.create({ name: 'Daily report' });
+  await onPage('/keys', async (page) => {
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    const table = page.getByRole('table', { name: 'API keys' });
+    const search = page.getByLabel('Search keys');
+    for (const text of ['nightly', ` ${key} `]) {
+      await search.fill(text);
+      await table.getByText('Daily report').waitFor({ state: 'detached' });
+      await table.getByText('Nightly report').waitFor();
+      await search.fill('');
+      await table.getByText('Daily report').waitFor();
+    }
+    assert.deepEqual(
+      asked.filter((url) => url.includes(key)),
+      [],
+    );
+    await search.fill('none is called so');
+    await page.getByText('No key matches').waitFor();
   });
 });
