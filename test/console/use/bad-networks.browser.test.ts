@@ -106,6 +106,18 @@ test('what is typed in the console stays while the gateway is away, and the page
   await traveller.close();
 });
 
+test('nobody is told that nothing is running while the gateway is away', async () => {
+  await onConsolePage(context, '/jobs', async (page) => {
+    const none = page.getByText('Nothing is running');
+    await none.waitFor();
+    await page.route('**/jobs/live*', (route) => route.abort());
+    await page.getByText('The gateway cannot be reached').waitFor();
+    assert.equal(await none.count(), 0);
+    await page.unroute('**/jobs/live*');
+    await none.waitFor();
+  });
+});
+
 test('a video in the playground is waited for while the gateway does not answer', async () => {
   await onConsolePage(context, '/playground?tab=video', async (page) => {
     await page.getByLabel('Prompt').fill('A paper boat');

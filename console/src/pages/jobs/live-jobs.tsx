@@ -46,7 +46,7 @@ export function LiveJobs({ scope = ownScope, columns = liveJobColumns, filter = 
     <Card title="Live">
       {jobs.isPending && <TableSkeleton rows={2} />}
       {jobs.isError && <ErrorPanel error={jobs.error} onRetry={() => void jobs.refetch()} />}
-      {jobs.data !== undefined && rows.length === 0 && (
+      {jobs.isSuccess && rows.length === 0 && (
         <Text size="sm" c="dimmed">
           Nothing is running{isFiltered && ' that the filters leave'}. Requests that wait or are being answered appear
           here within two seconds.
