@@ -164,6 +164,16 @@ describe('the chat fields of Anthropic', () => {
     }
   });
 
+  it('the refusal of a temperature that the caller may not have chosen says how to get an answer', async () => {
+    const call = sentFor({ temperature: 0.1 }, 'claude-sonnet-5');
+    await assert.rejects(
+      call,
+      /takes only its default, 1\. Leave it out, or use an API key with 'unsupported_parameters'/,
+    );
+    await assert.rejects(sentFor({ top_k: 4 }, 'claude-sonnet-5'), /takes only its default\. Leave it out/);
+    assert.equal((await sentFor({ temperature: 1 }, 'claude-sonnet-5')).temperature, undefined);
+  });
+
   it('of temperature and top_p, models of Claude that refuse both get the temperature alone', async () => {
     const both = { temperature: 0.2, top_p: 0.9 };
     for (const model of ['claude-opus-4-1-20250805', 'claude-sonnet-4-5', 'claude-haiku-4-5@20251001', oldModel]) {

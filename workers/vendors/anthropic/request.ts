@@ -145,8 +145,14 @@ export function anthropicSampling(chat: ChatRequest, { samples }: AnthropicModel
   if (topP != null && topP !== 1 && isTaken) sent.top_p = topP;
   if (topK != null) sent.top_k = topK;
   const [refused] = samples === 'by_defaults' ? Object.keys(sent) : [];
-  if (refused !== undefined) throw unsupportedField(refused, 'the model takes only its default');
+  if (refused !== undefined) throw unsupportedField(refused, onlyDefault(refused));
   return sent;
+}
+
+/** Names the ways out: several frameworks set a temperature of their own with every request, which their users have not chosen. */
+function onlyDefault(field: string): string {
+  const given = field === 'top_k' ? 'its default' : 'its default, 1';
+  return `the model takes only ${given}. Leave it out, or use an API key with 'unsupported_parameters' set to 'drop'`;
 }
 
 /** The texts that end an answer, without empty ones, which end nothing and which vendors refuse; undefined if there are none. */
