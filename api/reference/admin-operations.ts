@@ -42,7 +42,8 @@ const accounts: Operations = {
 
 const keys: Operations = {
   'GET /admin/v1/accounts/:id/keys': operators({
-    ...{ id: 'listKeys', summary: 'List the API keys of an account', query: page, answer: { json: 'KeyPage' } },
+    ...{ id: 'listKeys', summary: 'List the API keys of an account', answer: { json: 'KeyPage' } },
+    query: { ...page, search: z.string().describe('A part of the name or of the beginning that is shown, or an id.') },
   }),
   'POST /admin/v1/accounts/:id/keys': operators({
     ...{ id: 'createKey', summary: 'Create an API key or an operator key', json: 'OperatorKeyFields' },
