@@ -1,14 +1,19 @@
 /** The thread that reads the settings again. Started by read-config-aside.ts, and ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ConfigError, readConfig } from './config.ts';
-import type { SettingsRead } from './read-config-aside.ts';
+import type { SettingsRead, ThreadData } from './read-config-aside.ts';
+
+const { defaults, isOver } = workerData as ThreadData;
 
 function read(): SettingsRead {
   try {
-    return { config: readConfig(undefined, workerData as Readonly<Record<string, string>>, true) };
+    return { config: readConfig(undefined, defaults, true) };
   } catch (error) {
     if (error instanceof ConfigError) return { refusal: error.message };
     throw error;
+  } finally {
+    Atomics.store(isOver, 0, 1);
+    Atomics.notify(isOver, 0);
   }
 }
 

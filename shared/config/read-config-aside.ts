@@ -6,8 +6,17 @@ import { type Config, ConfigError } from './config.ts';
 /** The thread's answer: the settings, or what a ConfigError says. */
 export type SettingsRead = { readonly config: Config } | { readonly refusal: string };
 
+/** What the thread is given. */
+export interface ThreadData {
+  /** Of this program, which replace the usual settings. */
+  readonly defaults: Readonly<Record<string, string>>;
+  /** Becomes 1 once the reading is over. */
+  readonly isOver: Int32Array;
+}
+
 /** A file system that hangs may never answer. A file of 5,000 models takes two seconds. */
 const limitMs = 60_000;
+const exitMs = 5000;
 
 /**
  * As `readConfig`, but in a thread: a configuration file with thousands of models takes seconds to parse, for which all streams of
@@ -16,16 +25,20 @@ const limitMs = 60_000;
  * @throws ConfigError naming the setting, or the line of the file, and its requirement.
  */
 export async function readConfigAside(defaults: Readonly<Record<string, string>> = {}): Promise<Config> {
-  const thread = new Worker(threadFile('./config-thread', import.meta.url), { execArgv: [], workerData: defaults });
+  const isOver = new Int32Array(new SharedArrayBuffer(4));
+  const workerData: ThreadData = { defaults, isOver };
+  const thread = new Worker(threadFile('./config-thread', import.meta.url), { execArgv: [], workerData });
   // The exit of the process would wait for the thread, for ever if it hangs in the file system.
-  const killProcess = (): void => void process.kill(process.pid, 'SIGKILL');
-  process.on('exit', killProcess);
+  const endThread = (): void => {
+    if (Atomics.wait(isOver, 0, 0, exitMs) === 'timed-out') process.kill(process.pid, 'SIGKILL');
+  };
+  process.on('exit', endThread);
   const over = new Promise<SettingsRead>((resolve, reject) => {
     thread.once('message', resolve);
     thread.once('error', reject);
     // Follows the others, which have settled it then.
     thread.once('exit', (code) => reject(new Error(`the thread that reads the settings ended with ${code}`)));
-  }).finally(() => process.off('exit', killProcess));
+  }).finally(() => process.off('exit', endThread));
   const read = await withTimeout(over, limitMs);
   if (read === undefined) {
     // What comes of it later is of no use.

@@ -10,7 +10,7 @@ import { type GatewayProcess, TestGateway } from '../../support/gateway.ts';
 
 /** Has what waits for a minute wait for a second, as an option of Node. */
 const shortMinute = `--import=data:text/javascript,${encodeURIComponent(`const wait = globalThis.setTimeout;
-  globalThis.setTimeout = Object.assign((run, ms, ...more) => wait(run, ms === 60_000 ? 1000 : ms, ...more), wait);`)}`;
+  globalThis.setTimeout = Object.assign((run, ms, ...more) => wait(run, ms === 60_000 ? 6000 : ms, ...more), wait);`)}`;
 
 describe('a configuration file whose file system hangs', () => {
   let gateway: TestGateway;
