@@ -8,8 +8,16 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { releaseMemory } from '../../shared/runtime/collections.ts';
 import type { Pause } from '../execute/execution.ts';
 import { isCallersFault } from '../routing/failure.ts';
-import { type Charge, chargeFor, chargeForAnswered, countCharge, nothing, unknown } from '../usage/charge.ts';
-import { hasTokens, isChargedWhenCut, isCounted, withEstimate } from '../usage/estimate-usage.ts';
+import {
+  type Charge,
+  chargeFor,
+  chargeForAnswered,
+  countCharge,
+  isCounted,
+  nothing,
+  unknown,
+} from '../usage/charge.ts';
+import { hasTokens, isChargedWhenCut, withEstimate } from '../usage/estimate-usage.ts';
 import type { JobAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import type { FrameWriter, LastFrames } from './frame-writer.ts';

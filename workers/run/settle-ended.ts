@@ -13,11 +13,12 @@ import {
   chargeForInterrupted,
   chargeForLate,
   countCharge,
+  isCounted,
   nothing,
   routeServed,
 } from '../usage/charge.ts';
 import { cutMedia, isCutByCaller } from '../usage/estimate-media.ts';
-import { estimateInterrupted, isChargedWhenCut, isCounted, tierInLog } from '../usage/estimate-usage.ts';
+import { estimateInterrupted, isChargedWhenCut, tierInLog } from '../usage/estimate-usage.ts';
 import type { JobAnswer, OpenAnswer } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { type JobRun, vendorLabel } from './job-run.ts';

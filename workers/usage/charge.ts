@@ -8,7 +8,7 @@ import {
   tierName,
   tiersToCharge,
 } from '../../shared/money/service-tier.ts';
-import { readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
+import { hasCounts, readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
@@ -41,6 +41,14 @@ export const unknown: Charge = { usage: undefined, cost: undefined, tokens: unde
 
 /** What a charge takes of a model by the route that served it. */
 type ChargedRow = Pick<RoutedModel, 'prices'> & Partial<Pick<RoutedModel, 'chat' | 'vendorRow' | 'legacyCompletions'>>;
+
+/** Whether an answer's usage can be charged by; false: the gateway counts its tokens in the vendor's place. */
+export function isCounted(
+  job: Pick<QueuedJob, 'capability' | 'endpoint'>,
+  { usage }: Pick<JobAnswer, 'usage'>,
+): boolean {
+  return (usage !== null && hasCounts(usage, job.capability === 'embedding')) || !hasTokens(job);
+}
 
 /**
  * The charge for an answer.

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import { framesInLog, readLog } from '../../shared/jobs/answer-log.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
-import { hasCounts, hasImpossibleAmount } from '../../shared/money/token-counts.ts';
+import { hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { graceMs } from '../../shared/runtime/shutdown.ts';
 import { Slots } from '../../shared/runtime/slots.ts';
@@ -35,14 +35,6 @@ type EstimatedContext = Pick<WorkerContext, 'redis' | 'blobs' | 'log'>;
 /** Whether a job's vendor counts tokens, so that the gateway counts them if the vendor does not. */
 export function hasTokens({ capability, endpoint }: Pick<QueuedJob, 'capability' | 'endpoint'>): boolean {
   return capability === 'embedding' || (capability === 'chat' && endpoint !== 'messages.count_tokens');
-}
-
-/** Whether an answer's usage can be charged by; false: the gateway counts its tokens in the vendor's place. */
-export function isCounted(
-  job: Pick<QueuedJob, 'capability' | 'endpoint'>,
-  { usage }: Pick<JobAnswer, 'usage'>,
-): boolean {
-  return !hasTokens(job) || (usage !== null && hasCounts(usage, job.capability === 'embedding'));
 }
 
 /** Whether a job's answer is media that begin before their end: if its caller ends it, what came before is charged by an estimate. */

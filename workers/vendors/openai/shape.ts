@@ -23,7 +23,8 @@ export interface ChunkShape {
 
 /** The state of a choice in a streamed answer. */
 interface GrowingChoice {
-  readonly calls: GrowingCalls;
+  /** Once it has one. */
+  calls?: GrowingCalls;
   isFinished: boolean;
 }
 
@@ -86,14 +87,14 @@ class ChatChunks implements ChunkShape {
   end(): JsonObject[] | undefined {
     const open = [...this.#choices].filter(([, { isFinished }]) => !isFinished);
     if (open.length === 0) return undefined;
-    const ends = open.map(([index, { calls }]) => ({ index, delta: {}, finish_reason: endOf(calls.size) }));
+    const ends = open.map(([index, { calls }]) => ({ index, delta: {}, finish_reason: endOf(calls?.size ?? 0) }));
     this.take({ choices: ends });
     return ends;
   }
 
   #shape(choice: JsonObject): void {
     const known = this.#choices.get(choice.index);
-    const growing = known ?? { calls: new GrowingCalls(), isFinished: false };
+    const growing: GrowingChoice = known ?? { isFinished: false };
     if (known === undefined) this.#choices.set(choice.index, growing);
     if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
     let delta = deltaOf(choice, known === undefined);
@@ -101,12 +102,16 @@ class ChatChunks implements ChunkShape {
     shapeContent(delta);
     if (known === undefined && !isText(delta.role)) delta = { ...delta, role: 'assistant' };
     keepObjects(delta);
-    if (Array.isArray(delta.tool_calls)) shapePieces(delta.tool_calls, growing.calls);
+    if (Array.isArray(delta.tool_calls)) {
+      growing.calls ??= new GrowingCalls();
+      shapePieces(delta.tool_calls, growing.calls);
+    }
+    const { calls } = growing;
     if (isText(choice.finish_reason)) {
       growing.isFinished = true;
-      if (growing.calls.size > 0) endCalls(delta, growing.calls, choice.finish_reason);
+      if (calls !== undefined) endCalls(delta, calls, choice.finish_reason);
     }
-    if (this.#isOneCall) keepFirstCall(delta, growing.calls);
+    if (this.#isOneCall && calls !== undefined) keepFirstCall(delta, calls);
     choice.delta = delta;
   }
 }
