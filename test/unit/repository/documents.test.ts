@@ -87,6 +87,32 @@ describe('the documentation', () => {
     }
   });
 
+  test('docs/operations.md sizes by the figures of the newest benchmark results', () => {
+    const results = readFileSync(join(root, 'test/bench/RESULTS.md'), 'utf8');
+    const sizing = readFileSync(join(root, 'docs/operations.md'), 'utf8').replaceAll(/\s+/g, ' ');
+    const caseOf = (heading: string): string => results.split(`\n## ${heading}`)[1]?.split('\n## ')[0] ?? '';
+    const shares = (heading: string): string[] => {
+      const [, ...figures] = /^\| sluice .*api ([\d.]+), worker ([\d.]+), redis ([\d.]+)/m.exec(caseOf(heading)) ?? [];
+      return figures.map((figure) => Number(figure).toFixed(0));
+    };
+    const [api, worker, redis] = shares('Held JSON, 64 connections');
+    const [apiToken, workerToken, redisToken] = shares('500 open streams');
+    const perStream = (process: string): string => {
+      const row = new RegExp(`^\\| sluice +\\| +${process} .*`, 'm').exec(caseOf('5,000 open slow streams'));
+      return Number(row?.[0].split('|').at(-3)).toFixed(0);
+    };
+    for (const figures of [
+      `${api} µs of an api's CPU, ${worker} µs of a worker's and ${redis} µs of Redis's`,
+      `a streamed token ${apiToken}, ${workerToken} and ${redisToken} µs`,
+      `requests a second × ${redis} µs and tokens a second × ${redisToken} µs`,
+      `${perStream('api')} KB of memory for each open stream; beyond`,
+      `${perStream('worker')} KB for each open stream; one process`,
+      `${perStream('redis')} KB for each open stream. Memory`,
+    ]) {
+      assert.ok(sizing.includes(figures), figures);
+    }
+  });
+
   test('the documentation names no source file that does not exist', () => {
     const named = pages
       .filter((page) => page.startsWith('docs/') && !page.startsWith('docs/decisions/'))
