@@ -26,6 +26,14 @@ export function publishCommand(isCluster: boolean): 'PUBLISH' | 'SPUBLISH' {
   return isCluster ? 'SPUBLISH' : 'PUBLISH';
 }
 
+/** What readers have got of the lines of a call before it. */
+export interface PublishedLines {
+  /** Sequence number of the first line that they have not got. */
+  readonly firstSeq: number;
+  /** Bytes of the lines before that. */
+  readonly bytes: number;
+}
+
 /** Frames to append: `lines` is newline-separated, see `Batch`. */
 export interface AppendCall {
   readonly jobId: string;
@@ -39,8 +47,7 @@ export interface AppendCall {
   /** Lifetime of the log if the job is never ended, in ms. */
   readonly lifetimeMs: number;
   readonly isCluster: boolean;
-  /** Set if the first of the frames were published before: sequence number of the first other, and bytes of the lines before it. */
-  readonly published?: { readonly firstSeq: number; readonly bytes: number } | undefined;
+  readonly published?: PublishedLines | undefined;
   /** Where in its journal the caller will write what follows, if it will. */
   readonly journal?: string | undefined;
 }

@@ -3,7 +3,7 @@ import { jobKeys } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { inBatches, loadScript, readVerdict, refusalScript, shareNode, untilAccepted } from '../redis/script.ts';
 import { isOtherVersion } from '../runtime/wire-version.ts';
-import { errorLine, type Ownership, publishCommand } from './append.ts';
+import { errorLine, type Ownership, type PublishedLines, publishCommand } from './append.ts';
 import { leaseMs, leaseScript, type Outcome } from './job-state.ts';
 import { journaledScript } from './journal/write-journal.ts';
 import { errorDetails } from './settlement/error-details.ts';
@@ -182,8 +182,7 @@ export interface FinishCall {
   readonly lineCount: number;
   /** Sequence number of the first line, if earlier frames must already be in the log; left out: the next free one. */
   readonly firstSeq?: number | undefined;
-  /** Set if the first of the lines were published before: sequence number of the first other, and bytes of the lines before it. */
-  readonly published?: { readonly firstSeq: number; readonly bytes: number } | undefined;
+  readonly published?: PublishedLines | undefined;
   /** How long the job's answer stays readable; 0 for plain jobs. */
   readonly retentionMs: number;
   readonly isCluster: boolean;

@@ -7,6 +7,7 @@ import {
   isBlobLine,
   type Journaling,
   oneLine,
+  type PublishedLines,
 } from '../../shared/jobs/append.ts';
 import { maxUnlogged } from '../../shared/jobs/journal/write-journal.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
@@ -33,8 +34,7 @@ export interface UnloggedLines {
   readonly lines: readonly string[];
   /** Sequence number of the first of them and of those that follow. */
   readonly firstSeq: number;
-  /** Set if readers have got them already. */
-  readonly published: { readonly firstSeq: number; readonly bytes: number } | undefined;
+  readonly published: PublishedLines | undefined;
 }
 
 /** What becomes of an append. `written`: readers have it, and the log gets it within a moment. */
@@ -125,7 +125,7 @@ export class FrameLog {
     return isNamed && this.#unloggedSize + text.length <= maxUnlogged && !lines.some(isBlobLine);
   }
 
-  get #published(): UnloggedLines['published'] {
+  get #published(): PublishedLines | undefined {
     if (!this.lacksFrames) return undefined;
     const bytes = this.#unlogged.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0);
     return { firstSeq: this.#publishedSeq + 1, bytes };
@@ -171,7 +171,7 @@ export class FrameLog {
   }
 
   /** Readers that have all get the last line once more: new ones learn from it that the log has what they lack. */
-  get #lastPublished(): UnloggedLines['published'] {
+  get #lastPublished(): PublishedLines | undefined {
     const last = this.#unlogged.at(-1) ?? '';
     const bytes = (this.#published?.bytes ?? 0) - Buffer.byteLength(last) - 1;
     return { firstSeq: this.#publishedSeq, bytes };

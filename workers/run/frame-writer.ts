@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type AccountBandwidth, AccountPace, freeCharacters } from '../../shared/fairness/account-bandwidth.ts';
-import { errorLine, type FrameType, maxFrames, type Ownership } from '../../shared/jobs/append.ts';
+import { errorLine, type FrameType, maxFrames, type Ownership, type PublishedLines } from '../../shared/jobs/append.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { AnswerBody, FrameSink, VendorFrame } from '../vendors/vendor.ts';
 import type { Lacking } from './answer-journal.ts';
@@ -14,7 +14,6 @@ import {
   lineOf,
   resolveLines,
   sizeOf,
-  type UnloggedLines,
   type WriteVerdict,
 } from './frame-log.ts';
 
@@ -40,8 +39,7 @@ export interface LastFrames {
   readonly lineCount: number;
   /** Sequence number of the first; undefined: the next number of the log, which lacks frames before it. */
   readonly firstSeq: number | undefined;
-  /** Set if readers have got the first of them already. */
-  readonly published?: UnloggedLines['published'];
+  readonly published?: PublishedLines | undefined;
 }
 
 /** The job whose frames are written, and callbacks about their outcome. */
