@@ -67,16 +67,11 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
   fail(error: ApiError): void {
     if (this.isEnded) return;
     const rest = this.#takePending();
-    this.#settle(error);
+    this.markEnded(error);
     if (!this.isOpen) return;
     // Earlier bytes are the client's: the connection closes once they are sent.
     if (rest.length > 0) this.#response.write(rest, () => this.#response.destroy());
     else this.#response.destroy();
-  }
-
-  /** Abandons the client: it has disconnected, or gets another response. */
-  abandon(): void {
-    if (!this.isEnded) this.#settle(new ApiError('cancelled', 'The caller left.'));
   }
 
   #open(headers: Record<string, number>): void {
@@ -137,11 +132,6 @@ export class ByteReply extends StreamedReply implements FrameReceiver {
     this.#response.setTimeout(stalledMs, () => this.#response.destroy());
     await pipeline(content, this.#response);
     this.bytes = bytes;
-    this.#settle(undefined);
-  }
-
-  #settle(error: ApiError | undefined): void {
-    this.#pending = [];
-    this.markEnded(error);
+    this.markEnded(undefined);
   }
 }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { SocketConnection } from './socket-connection.ts';
@@ -56,7 +56,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
       const data = eventData(event);
       if (data.startsWith('{')) this.#messages.push(withStreamId(data, this.#options.streamId));
     }
-    if (frame.type === 'end' || error !== undefined) this.#end(error);
+    if (frame.type === 'end' || error !== undefined) this.markEnded(error);
   }
 
   flush(): boolean {
@@ -73,13 +73,8 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
   fail(error: ApiError): void {
     if (this.isEnded) return;
     if (this.isOpen) this.#messages.push(errorMessage(error, this.#options.streamId));
-    this.#end(error);
+    this.markEnded(error);
     this.flush();
-  }
-
-  /** Abandons a client that has disconnected. */
-  abandon(): void {
-    if (!this.isEnded) this.#end(new ApiError('cancelled', 'The caller left.'));
   }
 
   #keep(frame: Frame): void {
@@ -93,9 +88,9 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
     this.#kept.push(frame);
   }
 
-  #end(error: ApiError | undefined): void {
+  protected override markEnded(error: ApiError | undefined): void {
     this.#stopListening();
-    this.markEnded(error);
+    super.markEnded(error);
   }
 }
 

@@ -176,11 +176,6 @@ export class SseReply extends StreamedReply implements FrameReceiver {
     this.#end(error);
   }
 
-  /** Abandons a client that has disconnected. */
-  abandon(): void {
-    if (!this.isEnded) this.markEnded(new ApiError('cancelled', 'The caller left.'));
-  }
-
   /** Returns the number of the frame's events. */
   #fold(frame: Frame): number {
     this.#open();

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
+import { callerLeft } from './try-to-end.ts';
 
 /** The common part of all streamed answers: their start, their end, and their counters. */
 export abstract class StreamedReply {
@@ -102,6 +103,11 @@ export abstract class StreamedReply {
       this.missingBytes = Math.max(0, this.bytes - written);
       this.markEnded(error);
     });
+  }
+
+  /** Abandons the client: it has disconnected, or gets another response. */
+  abandon(): void {
+    if (!this.#isEnded) this.markEnded(callerLeft());
   }
 
   /** @param error why it ended; required if the answer never started */
