@@ -2,6 +2,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 import type { SocketConnection } from './socket-connection.ts';
+import { readSseEvent } from './sse-event.ts';
 import type { StreamDress } from './sse-reply.ts';
 import { StreamedReply } from './streamed-reply.ts';
 
@@ -53,7 +54,7 @@ export class ResponseSocketReply extends StreamedReply implements FrameReceiver 
     this.markOpen();
     this.#keep(frame);
     for (const event of this.#options.events(frame)) {
-      const data = eventData(event);
+      const { data } = readSseEvent(event);
       if (data.startsWith('{')) this.#messages.push(withStreamId(data, this.#options.streamId));
     }
     if (frame.type === 'end' || error !== undefined) this.markEnded(error);
@@ -107,12 +108,6 @@ export function errorMessage(error: ApiError, streamId?: string): string {
     ...(Object.keys(headers).length > 0 && { headers }),
   };
   return withStreamId(JSON.stringify(message), streamId);
-}
-
-/** The data of an SSE event. */
-function eventData(event: string): string {
-  const lines = event.split('\n').filter((line) => line.startsWith('data: '));
-  return lines.map((line) => line.slice('data: '.length)).join('\n');
 }
 
 /** Adds the lane to a message without parsing its JSON. */

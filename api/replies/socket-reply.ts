@@ -4,6 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
+import { readSseEvent } from './sse-event.ts';
 import {
   beyondEnd,
   type EventPosition,
@@ -217,14 +218,8 @@ export class SocketReply implements FrameReceiver {
 }
 
 function toMessage(event: string, id: string | null): string {
-  let name: string | null = null;
-  const lines: string[] = [];
-  for (const line of event.split('\n')) {
-    if (line.startsWith('data: ')) lines.push(line.slice('data: '.length));
-    else if (line.startsWith('event: ')) name = line.slice('event: '.length);
-  }
-  const text = lines.join('\n');
+  const { name, data } = readSseEvent(event);
   // Views write whole JSON objects, so text that starts like one need not be parsed.
-  const data = text.startsWith('{') ? text : JSON.stringify(text);
-  return `{"id":${JSON.stringify(id)},"event":${JSON.stringify(name)},"data":${data}}`;
+  const json = data.startsWith('{') ? data : JSON.stringify(data);
+  return `{"id":${JSON.stringify(id)},"event":${JSON.stringify(name)},"data":${json}}`;
 }
