@@ -103,6 +103,12 @@ export async function discardUploads(
   await deleteRequest(blobs, { account, uploads: recordsOf(uploads) }).catch(() => undefined);
 }
 
+/** Lets go of a request that is queued, or has the job of an equal one: nobody who waits for an answer keeps 20 MiB in memory. */
+export function releaseRequest(submission: Submission): void {
+  submission.parsed = undefined;
+  submission.share?.close();
+}
+
 /** @throws Error for anything that was not made by the reader of forms. */
 function recordsOf(uploads: readonly Upload[]): UploadRecord[] {
   return uploads.map((upload) => {
@@ -159,8 +165,7 @@ async function admitAndQueue(
   services.load.added(submission.job);
   if (waitsForDatabase(submission)) await recordAccepted(services, submission);
   if (!reply.isQueued) await enqueue(services, submission, reply, giveUpAt);
-  submission.parsed = undefined;
-  submission.share?.close();
+  releaseRequest(submission);
   return { jobId: job.id, isReplay: false, limits: limitsOf(admission, services.config) };
 }
 

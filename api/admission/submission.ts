@@ -9,7 +9,7 @@ export interface Submission {
   /** Replaced if another account has its idempotency key, see own-binding.ts. */
   job: JobIdentity;
   readonly caller: Caller;
-  /** Released once it is queued: a caller who waits for its answer must not keep 20 MiB in memory. */
+  /** Undefined once it is released, see `releaseRequest`. */
   parsed: ParsedRequest | undefined;
   /** Location of a request that is stored already. */
   placed?: StoredRequest;
@@ -36,6 +36,6 @@ export interface Submission {
   readonly affinity?: string | undefined;
   /** The request's span, if it is traced. */
   readonly trace?: TraceContext | undefined;
-  /** The request's share of memory, if it is counted: closed once it is queued. */
+  /** The request's share of memory, if it is counted. */
   readonly share?: BodyShare | undefined;
 }

@@ -2,7 +2,13 @@ import { ApiError } from '../../shared/errors.ts';
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { sharedPrefix } from '../../shared/jobs/settlement/settle.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
-import { type AdmitJobDependencies, admitAndEnqueue, queueingMs, type Submitted } from '../admission/admit-job.ts';
+import {
+  type AdmitJobDependencies,
+  admitAndEnqueue,
+  queueingMs,
+  releaseRequest,
+  type Submitted,
+} from '../admission/admit-job.ts';
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { cacheMsOf, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
@@ -133,8 +139,7 @@ async function submitOrJoin(call: SharedCall): Promise<{ job: JobIdentity; isJoi
       showSingleFlight(ctx, 'joined');
       ctx.state.isFree = true;
       const { stream, viewOptions } = submission.job;
-      submission.parsed = undefined;
-      submission.share?.close();
+      releaseRequest(submission);
       return { job: { ...running, stream, viewOptions }, isJoined: true };
     }
     // It has ended, or Redis has lost it: the request is a new one.

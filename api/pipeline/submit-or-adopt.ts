@@ -1,5 +1,5 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
-import { type AdmitJobDependencies, admitAndEnqueue } from '../admission/admit-job.ts';
+import { type AdmitJobDependencies, admitAndEnqueue, releaseRequest } from '../admission/admit-job.ts';
 import type { Submission } from '../admission/submission.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import { type AdoptJobDependencies, adoptJob } from '../replies/adopt-job.ts';
@@ -57,7 +57,6 @@ async function adopt({ ctx, services, submission }: RetryCall, jobId: string): P
   if (first === undefined || !(await adoptJob(services, jobId, job.id))) return undefined;
   nameJob(ctx, jobId);
   ctx.set('idempotent-replayed', 'true');
-  submission.parsed = undefined;
-  submission.share?.close();
+  releaseRequest(submission);
   return first;
 }
