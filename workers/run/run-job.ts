@@ -134,7 +134,7 @@ async function beginWhenFree(
 
 type NotRunning = Exclude<BeginVerdict['verdict'], 'run' | 'poll' | 'wait' | 'other_version'>;
 
-const errorOf: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string]> = {
+const endErrors: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string]> = {
   overdue: ['timeout', 'The request was not answered within its deadline.'],
   interrupted: ['stream_interrupted', 'The answer broke off: the process that produced it was lost.'],
   unknown: ['outcome_unknown', 'The process that ran this request was lost, and it must not be run twice.'],
@@ -154,7 +154,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     await settleEnded(context, job);
     return;
   }
-  const [code, message] = errorOf[verdict];
+  const [code, message] = endErrors[verdict];
   const error = new ApiError(code, message);
   const reply =
     verdict === 'interrupted'
