@@ -10,8 +10,9 @@ const cutMs = 1000;
 
 /** Close codes (RFC 6455, section 7.4.1). */
 export const closeCodes = {
+  /** All is sent, an error perhaps as the last of it. */
   finished: 1000,
-  /** The client exceeded its limits. */
+  /** The client exceeded its limits, or sent a message where none is taken. */
   policyViolation: 1008,
   /** This side is shutting down: the client may reconnect. */
   goingAway: 1001,

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
-import { WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import { ApiError } from '../../shared/errors.ts';
 import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
+import { closeCodes, SocketConnection } from './socket-connection.ts';
 import { readSseEvent } from './sse-event.ts';
 import {
   beyondEnd,
@@ -13,24 +14,8 @@ import {
   isBeyondEnd,
   isDelivered,
   isErrorEvent,
-  pingMs,
   type StreamDress,
 } from './sse-reply.ts';
-
-/** Time without a response to pings after which a client is considered gone. */
-const silentMs = 90_000;
-
-/** Close codes (RFC 6455, section 7.4.1). */
-const closeCodes = {
-  /** The job's last event, possibly an error, has been sent. */
-  finished: 1000,
-  /** This process is shutting down: the same path resumes on another one. */
-  goingAway: 1001,
-  /** The client sent a message. */
-  policyViolation: 1008,
-  /** The events cannot be read further. */
-  failed: 1011,
-} as const;
 
 /** Options of an answer over a WebSocket. */
 export interface SocketReplyOptions {
@@ -65,18 +50,13 @@ export class SocketReply implements FrameReceiver {
   /** The position to resume after: the client's initial one, then the last event sent. */
   position: string | undefined;
   readonly #options: SocketReplyOptions;
-  #webSocket: WebSocket | undefined;
-  #socket: Socket | undefined;
+  #connection: SocketConnection | undefined;
   #messages: string[] = [];
   #closeCode: number | undefined;
-  #isFull = true;
   /** Number of the fold's events, including those that the client has already. */
   #folded = 0;
-  /** Checks since the client was heard, or had to read. Counted, as the clock of the host may be put right meanwhile. */
-  #unheardChecks = 0;
   /** Bytes that are counted for what is not sent yet. */
   #unsent = 0;
-  #pings: NodeJS.Timeout | undefined;
   #resolveBegun: () => void = () => undefined;
   #rejectBegun: (error: ApiError) => void = () => undefined;
   #resolveClosed: () => void = () => undefined;
@@ -98,21 +78,16 @@ export class SocketReply implements FrameReceiver {
 
   /** Takes over the connection, and closes it in the end. */
   open(webSocket: WebSocket, socket: Socket): void {
-    this.#webSocket = webSocket;
-    this.#socket = socket;
-    this.#unheardChecks = 0;
-    this.#pings = setInterval(() => this.#checkAlive(), pingMs);
-    webSocket.on('pong', () => {
-      this.#unheardChecks = 0;
+    this.#connection = new SocketConnection(webSocket, socket);
+    this.#connection.onDrain(() => this.#drained());
+    void this.#connection.closed.then(this.#resolveClosed);
+    webSocket.on('message', () => {
+      if (this.#closeCode !== undefined) return;
+      const error = new ApiError('invalid_request_error', 'This socket takes no messages. DELETE cancels the job.');
+      this.fail(error, closeCodes.policyViolation);
+      // Also if it reads nothing.
+      webSocket.close(closeCodes.policyViolation);
     });
-    webSocket.on('message', () => this.#refuseMessage());
-    // An error closes the connection; it has no other receiver.
-    webSocket.on('error', () => undefined);
-    webSocket.once('close', () => {
-      clearInterval(this.#pings);
-      this.#resolveClosed();
-    });
-    socket.on('drain', () => this.#drained());
     this.#drained();
   }
 
@@ -143,8 +118,7 @@ export class SocketReply implements FrameReceiver {
 
   flush(): boolean {
     this.#resolveBegun();
-    this.#send();
-    return !this.#isFull;
+    return this.#send();
   }
 
   tick(): void {
@@ -172,48 +146,20 @@ export class SocketReply implements FrameReceiver {
     this.#messages.push(toMessage(text, text === endMark ? null : this.position));
   }
 
-  /** Sends all pending messages in one write; the close follows once the client has read them. */
-  #send(): void {
-    const [webSocket, socket] = [this.#webSocket, this.#socket];
-    if (webSocket === undefined || socket === undefined) return;
+  /** Sends all pending messages in one write; the close follows once the client has read them. Returns whether it accepts more for now. */
+  #send(): boolean {
+    if (this.#connection === undefined) return false;
     const messages = this.#messages;
     this.#messages = [];
-    socket.cork();
-    for (const message of messages) webSocket.send(message);
-    socket.uncork();
-    this.#isFull = socket.writableNeedDrain;
-    if (this.#isFull) {
-      this.#unheardChecks = 0;
-      return;
-    }
+    if (!this.#connection.send(messages)) return false;
     if (this.#unsent > 0) this.#options.share?.shrink(this.#unsent);
     this.#unsent = 0;
-    if (this.#closeCode !== undefined) this.#close();
+    if (this.#closeCode !== undefined) this.#connection.close(this.#closeCode, '');
+    return true;
   }
 
   #drained(): void {
-    this.#unheardChecks = 0;
-    this.#isFull = false;
-    this.#send();
-    if (!this.#isFull && this.#closeCode === undefined) this.onDrain?.();
-  }
-
-  #close(): void {
-    this.#webSocket?.close(this.#closeCode);
-  }
-
-  #checkAlive(): void {
-    // A full connection gets no pings, so it sends no responses either.
-    if (this.#isFull) return;
-    if (++this.#unheardChecks * pingMs > silentMs) this.#webSocket?.terminate();
-    else if (this.#webSocket?.readyState === WebSocket.OPEN) this.#webSocket.ping();
-  }
-
-  #refuseMessage(): void {
-    if (this.#closeCode !== undefined) return;
-    const error = new ApiError('invalid_request_error', 'This socket takes no messages. DELETE cancels the job.');
-    this.fail(error, closeCodes.policyViolation);
-    this.#close();
+    if (this.#send() && this.#closeCode === undefined) this.onDrain?.();
   }
 }
 

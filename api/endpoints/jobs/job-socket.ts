@@ -15,7 +15,7 @@ import { type ViewJobDependencies, viewEvents } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
 import { type FindJobDependencies, findEndpoint, readPosition, withJob } from './jobs.ts';
 
-/** Dependencies of `/v1/jobs/{id}/socket`. */
+/** Dependencies of `/v1/jobs/{id}/ws`. */
 export interface JobSocketDependencies extends FindJobDependencies, AttachDependencies, ViewJobDependencies {
   readonly sockets: SocketShares;
   readonly baseUrls: BaseUrls;
