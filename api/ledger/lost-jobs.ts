@@ -1,6 +1,7 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { errorFrame } from '../../shared/jobs/append.ts';
+import { lostBeforeRun } from '../../shared/jobs/end-errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
@@ -111,7 +112,7 @@ export class LostJobs {
     // A job in its queue without a worker has not started, and without a state it never will.
     const neverBegan = (await waiting.has(job.id)) && (await waiting.remove(job.id));
     const error = neverBegan
-      ? new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.', { reason: 'lost' })
+      ? lostBeforeRun()
       : new ApiError('outcome_unknown', 'The gateway lost this request. It may or may not have run.');
     await db.transaction().execute(async (transaction) => {
       const ended = await transaction

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type JobIdentity, startedTooLate } from '../../shared/jobs/job-state.ts';
+import { overdue, startedTooLate } from '../../shared/jobs/end-errors.ts';
+import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
@@ -146,10 +147,6 @@ function late(): ApiError {
     reason: 'queue_unavailable',
     retryAfterMs: 2000,
   });
-}
-
-function overdue(): ApiError {
-  return new ApiError('timeout', 'The request was not answered within its deadline.');
 }
 
 /** Dependencies of `WaitLimits`. */

@@ -1,5 +1,5 @@
 import type { Capability } from '../capabilities/capability.ts';
-import { ApiError, type ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../errors.ts';
 import { jobKeys, shardOfJob } from '../redis/keys.ts';
 import type { RedisClient } from '../redis/redis.ts';
 import { loadScript, untilAccepted } from '../redis/script.ts';
@@ -111,11 +111,6 @@ const unsettledMs = 3_600_000;
 export function storedField({ request, requestBlob }: StoredRequest = {}): [name: string, value: string] {
   if (request !== undefined) return ['request', request];
   return requestBlob === undefined ? ['', ''] : ['requestBlob', requestBlob];
-}
-
-/** The error of a job that no vendor was called for by `startBy`. */
-export function startedTooLate(): ApiError {
-  return new ApiError('timeout', 'The request did not start within the time that X-Sluice-Start-By allows.');
 }
 
 /** Maximum lifetime of a new job's state, in ms. */

@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type FinishReply, finish, releaseLease, withdrawAttempt } from '../../shared/jobs/attempt.ts';
+import { overdue } from '../../shared/jobs/end-errors.ts';
 import { type Outcome, withCost } from '../../shared/jobs/job-state.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import { type JobRecord, recordText } from '../../shared/jobs/settlement/outbox.ts';
@@ -286,7 +287,7 @@ async function counted(
 
 /** The error of a job whose run was stopped, else the vendor's. */
 function stopError(reason: JobRun['stopReason'], vendorError: ApiError): ApiError {
-  if (reason === 'overdue') return new ApiError('timeout', 'The request was not answered within its deadline.');
+  if (reason === 'overdue') return overdue();
   if (reason === 'requeued') return new ApiError('stream_interrupted', 'The answer broke off: its worker was stopped.');
   return reason instanceof ApiError ? reason : vendorError;
 }

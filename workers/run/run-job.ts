@@ -1,6 +1,7 @@
 import { repeatable } from '../../shared/capabilities/capability.ts';
-import { ApiError, type ErrorCode } from '../../shared/errors.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { type BeginVerdict, begin, releaseLease } from '../../shared/jobs/attempt.ts';
+import { interrupted, overdue } from '../../shared/jobs/end-errors.ts';
 import { endJob } from '../../shared/jobs/settlement/end-job.ts';
 import { callsFor } from '../../shared/jobs/vendor-task.ts';
 import { deleteRequest, type QueuedJob } from '../../shared/queue/queue.ts';
@@ -134,13 +135,15 @@ async function beginWhenFree(
 
 type NotRunning = Exclude<BeginVerdict['verdict'], 'run' | 'poll' | 'wait' | 'other_version'>;
 
-const endErrors: Record<Exclude<NotRunning, 'drop' | 'settle'>, [ErrorCode, string]> = {
-  overdue: ['timeout', 'The request was not answered within its deadline.'],
-  interrupted: ['stream_interrupted', 'The answer broke off: the process that produced it was lost.'],
-  unknown: ['outcome_unknown', 'The process that ran this request was lost, and it must not be run twice.'],
-  lost: ['outcome_unknown', 'The processes that asked after this request were lost, one after the other.'],
-  unreadable: ['server_error', 'The state of this request cannot be read.'],
-  exhausted: ['server_error', 'The request was tried several times without success.'],
+const endErrors: Record<Exclude<NotRunning, 'drop' | 'settle'>, () => ApiError> = {
+  overdue,
+  interrupted,
+  unknown: () =>
+    new ApiError('outcome_unknown', 'The process that ran this request was lost, and it must not be run twice.'),
+  lost: () =>
+    new ApiError('outcome_unknown', 'The processes that asked after this request were lost, one after the other.'),
+  unreadable: () => new ApiError('server_error', 'The state of this request cannot be read.'),
+  exhausted: () => new ApiError('server_error', 'The request was tried several times without success.'),
 };
 
 /** Whether the job may be ended only while no attempt holds its lease. The lease of an unreadable one may be this worker's own. */
@@ -154,8 +157,7 @@ async function endWithoutRunning(context: WorkerContext, job: QueuedJob, verdict
     await settleEnded(context, job);
     return;
   }
-  const [code, message] = endErrors[verdict];
-  const error = new ApiError(code, message);
+  const error = endErrors[verdict]();
   const reply =
     verdict === 'interrupted'
       ? await endInterrupted(context, job, error)

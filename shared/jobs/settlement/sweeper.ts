@@ -5,7 +5,8 @@ import type { RedisClient } from '../../redis/redis.ts';
 import { loadScript } from '../../redis/script.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isOtherVersion } from '../../runtime/wire-version.ts';
-import { type JobState, readJobState, startedTooLate } from '../job-state.ts';
+import { interrupted, lostBeforeRun, overdue, startedTooLate } from '../end-errors.ts';
+import { type JobState, readJobState } from '../job-state.ts';
 import { readJobProgress } from '../leases/leases.ts';
 import { type EndJobContext, endJob } from './end-job.ts';
 import { countedByWorkersMs, readHoldMember, settledByWorkerMs, settlementOf, settleNow } from './settle.ts';
@@ -135,14 +136,12 @@ export class Sweeper {
 
   /** Why the sweeper must end an unfinished job; undefined while a worker runs it, or will. */
   async #reasonToEnd(state: JobState, now: number): Promise<ApiError | undefined> {
-    if (now >= state.deadlineAt) return new ApiError('timeout', 'The request was not answered within its deadline.');
+    if (now >= state.deadlineAt) return overdue();
     if (state.leaseUntil > now) return undefined;
     const isAbandoned = await this.#isAbandoned(state, now);
     // Not in its queue: the process that should have enqueued it died first, or the queue dropped it.
     if (!isAbandoned && (await this.#context.queue(state).has(state.id))) return undefined;
-    if (state.hasDelta) {
-      return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');
-    }
+    if (state.hasDelta) return interrupted();
     if (state.task !== undefined) {
       // The vendor's task continues. Polling it needs no more than the state contains, and enqueuing twice has no further effect.
       await this.#context.queue(state).enqueue(queuedJobOf(state));
@@ -150,7 +149,7 @@ export class Sweeper {
       return undefined;
     }
     if (state.attempt > 0) return new ApiError('outcome_unknown', 'The process that ran this request was lost.');
-    return new ApiError('service_unavailable', 'The request was lost before it ran. Retry it.', { reason: 'lost' });
+    return lostBeforeRun();
   }
 
   /** Whether a begun job has lost its worker for good. One without output may still be run while it waits in its queue. */
