@@ -12,7 +12,15 @@ import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts
 import type { Form } from '../../pipeline/parsed-request.ts';
 import { discardBody } from './discard-body.ts';
 import { type PartHead, type PartHeaders, readBoundary, readPartHead } from './form-parts.ts';
-import { type BodyPace, type BodyWatch, encodingOf, isTooSlow, usualPace } from './read-body.ts';
+import {
+  type BodyPace,
+  type BodyWatch,
+  bodyTooLate,
+  encodingOf,
+  isTooSlow,
+  leftEarly,
+  usualPace,
+} from './read-body.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -122,9 +130,9 @@ function receive(
     };
     const leave = (): void => {
       // A complete request closes too, possibly before its last file is stored.
-      if (!req.complete) settle(new ApiError('cancelled', 'The client left before its request was complete.'));
+      if (!req.complete) settle(leftEarly());
     };
-    const late = (): void => settle(new ApiError('timeout', 'The request body did not arrive in time.'));
+    const late = (): void => settle(bodyTooLate());
     const timer = setTimeout(late, bounds.silenceMs);
     const heard = (chunk: Buffer): void => {
       received += chunk.length;

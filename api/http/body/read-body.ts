@@ -156,6 +156,16 @@ function isJson(type: string): boolean {
   return parameters.every((parameter) => !/^\s*charset=/.test(parameter) || /=\s*"?utf-?8"?\s*$/.test(parameter));
 }
 
+/** The error of a request whose client has disconnected before all of it was read. */
+export function leftEarly(): ApiError {
+  return new ApiError('cancelled', 'The client left before its request was complete.');
+}
+
+/** The error of a request whose body stalls, or comes too slowly. */
+export function bodyTooLate(): ApiError {
+  return new ApiError('timeout', 'The request body did not arrive in time.');
+}
+
 function tooLarge(maxBytes: number): ApiError {
   const kibibytes = maxBytes / 1024;
   const limit = kibibytes < 1024 ? `${kibibytes} KiB` : `${kibibytes / 1024} MiB`;
@@ -224,7 +234,7 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
     const leave = (): void => {
       // A request that was read to its end also closes, possibly before all of it is unpacked.
       if (unpacker !== undefined && req.readableEnded) return;
-      fail(new ApiError('cancelled', 'The client left before its request was complete.'));
+      fail(leftEarly());
     };
     const broken = (): void => {
       fail(
@@ -234,11 +244,11 @@ function collect(req: IncomingMessage, { silenceMs, maxBytes, pace, watch }: Who
         ),
       );
     };
-    const late = (): void => fail(new ApiError('timeout', 'The request body did not arrive in time.'));
+    const late = (): void => fail(bodyTooLate());
     const timer = setTimeout(late, silenceMs);
     // It disconnected during the key's look-up, so no event will follow.
     if (req.destroyed) {
-      fail(new ApiError('cancelled', 'The client left before its request was complete.'));
+      fail(leftEarly());
       return;
     }
     req.on('close', leave).on('error', leave);

@@ -6,6 +6,7 @@ import { threadFile, threadLimits } from '../../../shared/runtime/thread-file.ts
 import { yieldToEventLoop } from '../../../shared/runtime/yield-to-event-loop.ts';
 import type { EditedItems, ItemsTask } from '../../endpoints/responses/edit-items.ts';
 import { exceededLimit } from '../../http/body/parse-json.ts';
+import { leftEarly } from '../../http/body/read-body.ts';
 import type { Parse, ParsedRequest } from '../parsed-request.ts';
 import { requestBytes } from '../request-text.ts';
 
@@ -122,7 +123,7 @@ export class LargeBodies {
     account: string,
     signal: AbortSignal | undefined,
   ): Promise<Exclude<LargeBodyAnswer, { error: ErrorData }>> {
-    if (signal?.aborted) throw callerLeft();
+    if (signal?.aborted) throw leftEarly();
     if (this.#closed) throw crowded();
     let giveUp = (): void => undefined;
     try {
@@ -158,7 +159,7 @@ export class LargeBodies {
   #giveUp(task: PendingTask): void {
     // A body in a thread is parsed to its end, and its result discarded.
     this.#waiting.remove(task);
-    task.reject(callerLeft());
+    task.reject(leftEarly());
   }
 
   #isRunning(account: string): boolean {
@@ -242,10 +243,6 @@ class LargeBodyThread {
     settle(task);
     this.#onFinished(task, performance.now() - this.#runningSince);
   }
-}
-
-function callerLeft(): ApiError {
-  return new ApiError('cancelled', 'The client left before its request was complete.');
 }
 
 function crowded(): ApiError {
