@@ -10,14 +10,12 @@ import { isAhead } from '../../shared/redis/script.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import type { Caller } from '../auth/caller.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { limitHeaders } from '../http/request-report.ts';
 import { accountSuspended } from '../management/sign-in/account-suspended.ts';
 import type { AccountLoader } from './account-loader.ts';
 import { bindingKeys } from './own-binding.ts';
 import { rateLimitReached, untilReleased } from './refusal.ts';
-
-/** Timeout for reading an account from Redis. */
-const readMs = 5000;
 
 /** Dependencies of the gate. */
 export interface BodyGateParts {

@@ -1,6 +1,8 @@
 import { ApiError, type RefusalReason } from '../../shared/errors.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 
+/** How long Redis, the database and the blobs may take to show or change what a caller waits for, who gets a 503 then. */
+export const readMs = 5000;
 /** Late reads in flight at which further ones are refused at once. */
 const maxLate = 16;
 

@@ -5,6 +5,7 @@ import { admitAndEnqueue, discardUploads } from '../admission/admit-job.ts';
 import { type Preferences, readPreferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
 import { shareOfReads } from '../bounds/body-shares.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { type JobObjectDependencies, jobObject } from '../endpoints/jobs/job-object.ts';
 import { nameJob, showLimits, showServed } from '../http/request-report.ts';
 import type { CacheHits } from '../ledger/usage/cache-hits.ts';
@@ -38,9 +39,6 @@ export interface HandleRequestDependencies
   readonly handover: Handover;
   readonly cacheHits: Pick<CacheHits, 'add'>;
 }
-
-/** How long Redis or the database may take to show a job. */
-const readMs = 5000;
 
 /** A request on its way through an endpoint. */
 interface EndpointCall {

@@ -10,6 +10,7 @@ import { maximumCost } from '../admission/ask-admission.ts';
 import type { LoadGauge } from '../admission/load-gauge.ts';
 import type { Preferences } from '../admission/preferences.ts';
 import { shareOfReads } from '../bounds/body-shares.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { ClientConnection } from '../replies/client-connection.ts';
 import type { Context } from '../state.ts';
 import { laneOf } from './describe-job.ts';
@@ -46,9 +47,6 @@ export interface Quote {
 /** Its own media type, so that the OpenAPI document can tell it from the endpoint's answer. */
 export const quoteType = 'application/vnd.sluice.quote+json';
 
-/** How long Redis and the database may take to show the key, or the lines of vendors. */
-const keyMs = 5000;
-
 /**
  * Handles `Prefer: quote`: parses and validates a request as usual, tells what it may cost and how long it would wait, and
  * leaves nothing of it. It counts against no limit, and tells nothing of whether the caller's balance suffices.
@@ -66,10 +64,10 @@ export async function replyWithQuote(
     const valid = await validateRequest(ctx, services, endpoint, parsed, reads);
     ctx.state.facts.model = valid.model;
     // Admission, which usually refuses a revoked key, is not asked.
-    ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
+    ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), readMs);
     const lane = await laneOf(services, ctx.state.caller, endpoint, valid, preferences);
     const quote = quoteOf(services, endpoint, valid, { account: ctx.state.caller.account, lane });
-    const body = await connection.wait(quote, keyMs);
+    const body = await connection.wait(quote, readMs);
     ctx.set('preference-applied', 'quote');
     ctx.type = quoteType;
     ctx.body = body;

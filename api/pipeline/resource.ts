@@ -3,6 +3,7 @@ import { errorOf, type Frame } from '../../shared/jobs/append.ts';
 import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { type BodyShare, type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { jobStatus } from '../endpoints/jobs/job-object.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
@@ -11,9 +12,6 @@ import type { ClientConnection } from '../replies/client-connection.ts';
 import { type ResourceState, type View, type ViewedJob, type ViewJobDependencies, viewJob } from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import { type AttachDependencies, attachTo } from './follow-job.ts';
-
-/** How long Redis and the blobs may take to show an answer. */
-const readMs = 5000;
 
 /** Dependencies of reading a job's whole answer. */
 export interface ResourceDependencies extends AttachDependencies, ViewJobDependencies {

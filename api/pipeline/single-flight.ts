@@ -12,6 +12,7 @@ import {
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { cacheMsOf, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
 import { patienceMs } from '../replies/left-jobs.ts';
@@ -30,8 +31,6 @@ export interface SingleFlightDependencies extends AdmitJobDependencies, FollowJo
   readonly sharedJobs: SharedJobs;
 }
 
-/** How long Redis may take to show a job, or to let a request join it. */
-const readMs = 5000;
 /** How long a request that leaves waits until its job knows; that goes on after it. */
 const leaveMs = 1000;
 

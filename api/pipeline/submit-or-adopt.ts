@@ -1,6 +1,7 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, releaseRequest } from '../admission/admit-job.ts';
 import type { Submission } from '../admission/submission.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import { type AdoptJobDependencies, adoptJob } from '../replies/adopt-job.ts';
 import { cancelAbandoned, type LeaveJobDependencies } from '../replies/cancel-job.ts';
@@ -9,9 +10,6 @@ import type { Context } from '../state.ts';
 
 /** Dependencies of retries. */
 export interface SubmitOrAdoptDependencies extends AdmitJobDependencies, AdoptJobDependencies, LeaveJobDependencies {}
-
-/** How long Redis may take to show a job. */
-const readMs = 5000;
 
 /** A retry to submit, and its client. */
 interface RetryCall {

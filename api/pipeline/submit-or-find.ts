@@ -4,6 +4,7 @@ import { type AdmitJobDependencies, admitAndEnqueue, discardUploads } from '../a
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { ownBinding } from '../admission/own-binding.ts';
 import type { Submission } from '../admission/submission.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
@@ -16,9 +17,6 @@ import { keyReused } from './request-fields.ts';
 export interface SubmitOrFindDependencies extends AdmitJobDependencies {
   readonly storedJobs: StoredJobs;
 }
-
-/** How long Redis or the database may take to show a job. */
-const readMs = 5000;
 
 /** A request to submit, and its client. */
 interface SubmissionCall {

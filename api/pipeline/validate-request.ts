@@ -5,6 +5,7 @@ import { pricesAt, tierName } from '../../shared/money/service-tier.ts';
 import type { Dialect } from '../../shared/vendors/vendors.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
 import { assertInScope, type Caller } from '../auth/caller.ts';
+import { readMs } from '../bounds/bounded-reads.ts';
 import { serverName } from '../http/request-report.ts';
 import { ClientConnection, type Handover } from '../replies/client-connection.ts';
 import type { Context, State } from '../state.ts';
@@ -20,9 +21,6 @@ export interface ValidateRequestDependencies extends ResolveDependencies {
   readonly callers: CallerDirectory;
   readonly handover: Handover;
 }
-
-/** How long Redis and the database may take to show a key. */
-const keyMs = 5000;
 
 /**
  * Resolves a parsed request's references (its model, other jobs), and validates it against its model and the caller's key.
@@ -95,7 +93,7 @@ async function resolve(
       connection,
       share,
       assertActive: async () => {
-        ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), keyMs);
+        ctx.state.caller = await connection.wait(services.callers.assertActive(ctx.state.caller), readMs);
       },
     });
   } finally {

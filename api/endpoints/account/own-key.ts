@@ -4,13 +4,10 @@ import { findApiKey } from '../../../shared/accounts/list-keys.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { type KeyObject, keyObject } from '../../management/keys/key-object.ts';
 import { readBalance } from '../../management/sign-in/read-balance.ts';
 import type { State } from '../../state.ts';
-
-/** Timeout for database and Redis together. */
-const readMs = 5000;
 
 /** `GET /v1/key`: what the calling key is and may spend, and what its account has left. Never the key itself. */
 export function readOwnKey({ redis }: { readonly redis: RedisClient }, db: Database): Middleware<State> {

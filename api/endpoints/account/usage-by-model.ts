@@ -2,14 +2,12 @@ import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
 import { toDollars } from '../../../shared/money/cost.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { invalidQuery, readText, readWord } from '../../http/read-query.ts';
 import { dayMs, hourMs } from '../../ledger/usage/usage-hours.ts';
 import { type ModelUsageRow, readUsageByModel } from '../../ledger/usage/usage-report.ts';
 import type { State } from '../../state.ts';
 
-/** Timeout for reading a report from the database. */
-const readMs = 5000;
 /** Maximum rows of a report, one per model and bucket. Larger ones have to be requested in shorter spans. */
 const maxRows = 20_000;
 /** The end of the year 9999, in seconds. */

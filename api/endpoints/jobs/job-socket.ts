@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import { ApiError } from '../../../shared/errors.ts';
 import type { ApiMetrics } from '../../../shared/runtime/metrics.ts';
 import { type BodyShares, shareOfReply } from '../../bounds/body-shares.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import type { SocketShares } from '../../bounds/socket-shares.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
 import { acceptSocket, requireHandshake } from '../../http/websocket-upgrades.ts';
@@ -23,9 +24,6 @@ export interface JobSocketDependencies extends FindJobDependencies, AttachDepend
   readonly bodies: BodyShares;
   readonly metrics: ApiMetrics;
 }
-
-/** How long Redis may take to show the first frames of a job that has ended. */
-const readMs = 5000;
 
 /** Maximum size of a client's message: only control frames are expected. */
 const maxPayload = 1024;

@@ -5,6 +5,7 @@ import type { Frame } from '../../../shared/jobs/append.ts';
 import { type JobState, readJobState } from '../../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../../shared/jobs/settlement/end-job.ts';
 import { shareOfReply } from '../../bounds/body-shares.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import { WrittenJson } from '../../http/compress-json.ts';
 import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
@@ -29,9 +30,6 @@ export interface JobRoutesDependencies
     ResourceDependencies,
     FollowJobDependencies,
     JobObjectDependencies {}
-
-/** How long Redis may take to show a job. */
-const readMs = 5000;
 
 /** The routes of jobs, the same for every capability: read, follow, cancel. Their ids may have any view's prefix. */
 export interface JobRoutes {

@@ -3,7 +3,7 @@ import type { Database } from '../../../shared/database/database.ts';
 import type { ErrorCode } from '../../../shared/errors.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import { readText, readWord } from '../../http/read-query.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
@@ -13,9 +13,6 @@ import { jobStatuses, readAfter } from '../../management/console/jobs.ts';
 import { readProgress } from '../../management/console/live-jobs.ts';
 import type { State } from '../../state.ts';
 import { describeError, type JobObject, jobUrls } from './job-object.ts';
-
-/** Timeout for reads from the database and Redis. */
-const readMs = 5000;
 
 /** A job in a list: as in `GET /v1/jobs/{id}`, without its result and its queue position. */
 type ListedJob = Omit<JobObject, 'result' | 'queue_position' | 'expected_wait_seconds'> & {

@@ -4,6 +4,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { groupBy } from '../../../shared/runtime/group-by.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import { largestBody } from '../../http/body/read-body.ts';
 import type { Resolve, ResolveContext } from '../../pipeline/endpoint.ts';
 import { isLargeBody } from '../../pipeline/large-bodies/large-bodies.ts';
@@ -20,9 +21,6 @@ import { prependItems } from './prepend-items.ts';
 
 /** A mark for the prompt cache in compact JSON. In a string of it, the quotes would be escaped. */
 const cacheMark = /"cache_control":(?!null)/;
-
-/** Timeout for reading an earlier turn from the store. */
-const readMs = 5000;
 
 /** A parsed request for a response. */
 export type ParsedResponse = ParsedRequest<ResponseRequirements, ResponseViewOptions>;

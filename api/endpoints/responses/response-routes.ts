@@ -6,6 +6,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
 import { shareOfReply } from '../../bounds/body-shares.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveDependencies } from '../../pipeline/endpoint.ts';
 import { type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
@@ -25,9 +26,6 @@ import { isBackground, withoutUnasked } from './response-view.ts';
 export interface ResponseRoutesDependencies extends ResolveDependencies, FollowJobDependencies {
   readonly handover: Handover;
 }
-
-/** How long Redis and the database may take. */
-const readMs = 5000;
 
 /** The routes of stored responses (https://platform.openai.com/docs/api-reference/responses). */
 export interface ResponseRoutes {

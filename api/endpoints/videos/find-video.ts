@@ -2,13 +2,11 @@ import type { VideoEnd } from '../../../shared/capabilities/video.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { JobState } from '../../../shared/jobs/job-state.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import type { ResolveContext } from '../../pipeline/endpoint.ts';
 import { shownId } from '../../pipeline/missing.ts';
 import { readFrames } from '../../pipeline/resource.ts';
 import { readVideoEnd, videoView } from './video-view.ts';
-
-/** Timeout for reads from Redis and the database. */
-const readMs = 5000;
 
 /** The endpoints that make videos. */
 export const videoEndpoints: readonly string[] = ['videos', 'videos.remix'];

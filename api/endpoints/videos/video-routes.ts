@@ -4,6 +4,7 @@ import { type VideoVariant, videoVariants } from '../../../shared/capabilities/v
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
+import { readMs } from '../../bounds/bounded-reads.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveContext, ResolveDependencies } from '../../pipeline/endpoint.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
@@ -20,9 +21,6 @@ import { videoView } from './video-view.ts';
 export interface VideoRoutesDependencies extends ResolveDependencies, EndJobContext {
   readonly handover: Handover;
 }
-
-/** How long Redis and the database may take. */
-const readMs = 5000;
 
 /** The routes of videos (https://platform.openai.com/docs/api-reference/videos). */
 export interface VideoRoutes {

@@ -1,12 +1,9 @@
 import type { Middleware } from 'koa';
 import type { Capability } from '../../../shared/capabilities/capability.ts';
 import type { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
-
-/** Timeout for reading the queues from Redis. */
-const readMs = 5000;
 
 /** `GET /admin/v1/queues`: how many jobs of each capability wait, run, and are put aside until their next poll. */
 export function listQueues({ queues }: { readonly queues: ReadonlyMap<Capability, ShardedQueue> }): Middleware<State> {

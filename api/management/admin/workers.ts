@@ -1,12 +1,9 @@
 import type { Middleware } from 'koa';
 import { listWorkers, type RouteHealth, type WorkerReport } from '../../../shared/queue/worker-registry.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { wholeList } from './whole-list.ts';
-
-/** Timeout for reading the workers from Redis. */
-const readMs = 5000;
 
 /** Reads the running workers. @throws ApiError 503 when Redis does not respond in time. */
 export type ReadWorkers = () => Promise<WorkerReport[]>;

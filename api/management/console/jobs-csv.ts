@@ -5,7 +5,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { readErrorDetails } from '../../../shared/jobs/settlement/error-details.ts';
 import { formatDollars } from '../../../shared/money/cost.ts';
 import { recordedTier } from '../../../shared/money/service-tier.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { askingAccount, type FairReads } from '../../bounds/fair-reads.ts';
 import { csvLine } from '../../http/csv-line.ts';
 import { type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
@@ -13,8 +13,7 @@ import { ClientConnection, type Handover, stalledMs } from '../../replies/client
 import type { State } from '../../state.ts';
 import { type AccountOf, readJobFilter } from './jobs.ts';
 
-/** Timeout for reading a page from the database, and jobs per page. */
-const readMs = 5000;
+/** Jobs of a page that is read from the database. */
 const pageJobs = 500;
 
 const time = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

@@ -6,7 +6,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
 import { readJobState } from '../../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { FindJobDependencies } from '../../endpoints/jobs/jobs.ts';
 import { cancelJob, withJob } from '../../endpoints/jobs/jobs.ts';
 import { readPageQuery } from '../../http/page.ts';
@@ -20,8 +20,6 @@ import { readTag } from './read-tag.ts';
 /** Dependencies of the console's routes of jobs. */
 export interface JobsDependencies extends FindJobDependencies, EndJobContext {}
 
-/** How long database and Redis may take. */
-const readMs = 5000;
 const pageLimits = { usual: 50, most: 100 };
 const maxLive = 200;
 

@@ -2,12 +2,9 @@ import type { Middleware } from 'koa';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import type { Database } from '../../../shared/database/database.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
 import { readBalance } from '../sign-in/read-balance.ts';
-
-/** Timeout for reading the account from the database. */
-const readMs = 5000;
 
 /** `GET /console/api/session`: who is signed in, and the account, its balance in dollars. */
 export function readSession(services: { readonly redis: RedisClient }, db: Database): Middleware<State> {

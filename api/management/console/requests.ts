@@ -2,7 +2,7 @@ import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { jobIdFromWire } from '../../../shared/ids.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { RefusedRequest, RefusedRequests } from '../../refused-requests/refused-requests.ts';
 import type { State } from '../../state.ts';
 import { keyNames } from './console-job.ts';
@@ -13,9 +13,6 @@ import { type AccountOf, findRow } from './jobs.ts';
 export interface RequestsDependencies extends JobsDependencies {
   readonly refused: RefusedRequests;
 }
-
-/** How long database and Redis may take. */
-const readMs = 5000;
 
 /**
  * `GET …/requests/{id}`: the outcome of a request, by its own id (`req_…`) or that of anything it made (`job_…`, `resp_…`,

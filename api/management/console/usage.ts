@@ -2,7 +2,7 @@ import type { ParsedUrlQuery } from 'node:querystring';
 import type { Middleware } from 'koa';
 import type { Database } from '../../../shared/database/database.ts';
 import { formatDollars, toDollars } from '../../../shared/money/cost.ts';
-import { BoundedReads } from '../../bounds/bounded-reads.ts';
+import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { csvLine } from '../../http/csv-line.ts';
 import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
 import { readLatency } from '../../ledger/usage/latency.ts';
@@ -12,8 +12,6 @@ import type { State } from '../../state.ts';
 import type { AccountOf } from './jobs.ts';
 import { readTag } from './read-tag.ts';
 
-/** Timeout for reading a report from the database. */
-const readMs = 5000;
 const usualDays = 30;
 /** Maximum spans: of all, by hour, and for a tag, which is read job by job. */
 const maxDays = 3660;

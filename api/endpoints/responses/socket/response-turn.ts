@@ -3,6 +3,7 @@ import type { JobIdentity } from '../../../../shared/jobs/job-state.ts';
 import { admitAndEnqueue } from '../../../admission/admit-job.ts';
 import type { Submission } from '../../../admission/submission.ts';
 import { type BodyShare, shareOfReads } from '../../../bounds/body-shares.ts';
+import { readMs } from '../../../bounds/bounded-reads.ts';
 import { largestBody } from '../../../http/body/read-body.ts';
 import { logFault } from '../../../http/errors.ts';
 import { recordRequest, showServed } from '../../../http/request-report.ts';
@@ -250,9 +251,6 @@ export class ResponseTurn {
     cache.keep(this.#envelope.streamId, { ...response, hasMedia, media, affinity });
   }
 }
-
-/** Timeout for reading a key from Redis or the database. */
-const readMs = 5000;
 
 function cancelled(): ApiError {
   return new ApiError('cancelled', 'The response was cancelled by its owner.');
