@@ -10,6 +10,9 @@ export const freeBytes = 256 * 1024;
 const lookMs = 5000;
 const minGrowth = 256 * 1024;
 
+/** Up to how many times the bound jobs are passed over: where a slow store takes their answers, each one would let another one in. */
+const maxPassedOver = 2;
+
 /** Keeps what its calls return, until it releases it. */
 export interface AnswerHolder {
   /** Whether it has any of it. */
@@ -21,7 +24,8 @@ export interface AnswerHolder {
  * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
  * room, before others one whose job holds answers, which it gives back then: so there is always a job that ends. If its vendor sends
- * hardly anything, another one is the first; and a job that holds answers is not waited for while it gets nothing.
+ * hardly anything, another one is the first; and a job that holds answers is not waited for while it gets nothing, unless all that is
+ * held is far beyond the bound.
  */
 export class AnswerMemory {
   readonly #bytes: number;
@@ -136,7 +140,9 @@ export class AnswerMemory {
   /** The jobs that hold answers and wait for no more of them: they end by themselves. */
   #ending(): AnswerHolder[] {
     const waiting = new Set([...this.#growing].map(({ holder }) => holder));
-    return [...this.#held.keys()].filter((holder) => !waiting.has(holder) && !this.#stalled.has(holder));
+    const isPassedOver = (holder: AnswerHolder): boolean =>
+      this.#stalled.has(holder) && this.#total <= maxPassedOver * this.#bytes;
+    return [...this.#held.keys()].filter((holder) => !waiting.has(holder) && !isPassedOver(holder));
   }
 }
 

@@ -150,6 +150,29 @@ test('a job that holds answers holds up the others no longer once a call of its 
   }
 });
 
+test('jobs that hold answers for long, as while a slow store takes them, do not let in answers without bound', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { memory, resumed, open } = memoryOf100();
+    const holders: AnswerHolder[] = Array.from({ length: 10 }, () => ({}));
+    let taken = 0;
+    for (const [index, holder] of holders.entries()) {
+      const answer = open(`answer ${index}`, holder);
+      if (!answer.growTo(50)) {
+        mock.timers.tick(5000);
+        if (resumed.at(-1) !== `answer ${index}`) break;
+      }
+      answer.end(true);
+      taken += 50;
+    }
+    assert.equal(taken, 200);
+    memory.release(holders[0] as AnswerHolder);
+    assert.deepEqual(resumed.slice(-1), ['answer 4']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 /** Keeps all that it is sent, as the beginning of an event, or makes a frame of each chunk. */
 class TestStream extends DeltaStream {
   readonly #framesOf: number;
