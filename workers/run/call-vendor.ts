@@ -89,6 +89,7 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     const { routes, account } = wantedRoutes(context, run, request);
     this.routes = routes;
     this.account = account;
+    run.needsItsKey = account !== undefined && routes.some(({ route }) => context.vendors.keysOf(route.vendor) > 1);
     this.affinity = job.affinity === undefined ? undefined : `${job.account} ${job.affinity}`;
     // The router uses this host's clock.
     this.deadlineAt = Date.now() + job.deadlineAt - context.clock.now();
@@ -154,17 +155,20 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
 /** Characters of a token, roughly. */
 const charactersOfToken = 4;
 
-/** What a job needs of its vendor. One that has waited for a route already is not behind those that still wait for it. */
+/**
+ * What a job needs of its vendor. One that has waited for a route already is not behind those that still wait for it, and one that
+ * needs a certain key is in no line.
+ */
 function demandOf(
   { parking }: WorkerContext,
-  { job, parkedFor }: JobRun,
+  { job, parkedFor, needsItsKey }: JobRun,
   request: RequestBody,
 ): Omit<CallDemand, 'maxRetryAfterMs'> {
   return {
     inputTokens: job.inputTokens ?? Math.ceil(request.length / charactersOfToken),
     maxOutput: job.outputLimit,
     lineOf: (route) => {
-      const line = route === parkedFor ? undefined : parking(job).lineOf(route);
+      const line = route === parkedFor || needsItsKey ? undefined : parking(job).lineOf(route);
       // As many are expected to wait in each shard of its queue.
       return line && { ...line, waiting: line.waiting * (job.shards ?? 1) };
     },

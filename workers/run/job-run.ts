@@ -54,6 +54,8 @@ export class JobRun implements JobItem<JobRun>, MemoryHolder {
   routed: RoutedModel | undefined;
   /** The model that replaces the requested one, by the last call; undefined: none does. */
   servedModel: string | undefined;
+  /** Whether only one of its vendor's keys may serve it, that of the video that it remixes. */
+  needsItsKey = false;
   /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
   /** The answer of the last call while it comes in, of vendors that count it meanwhile. */

@@ -37,6 +37,11 @@ export async function parkRun(
     return { outcome: 'failed', error };
   }
   if (context.running.isDraining) return 'requeued';
+  // In the line of its route all others would wait for its key, which they do not need.
+  if (run.needsItsKey) {
+    count('parked');
+    return { pauseMs: full.waitMs };
+  }
   const reply = await context.parking(job).park({
     id: entryIdOf(job.id),
     token: run.claim,
