@@ -1,9 +1,9 @@
 /** The thread that reads the settings again. Started by read-config-aside.ts, and ends with its answer. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { ConfigError, readConfig } from './config.ts';
-import type { SettingsRead, ThreadData } from './read-config-aside.ts';
+import type { SettingsRead, ThreadSettings } from './read-config-aside.ts';
 
-const { defaults, isOver } = workerData as ThreadData;
+const { defaults, isRead } = workerData as ThreadSettings;
 
 function read(): SettingsRead {
   try {
@@ -12,8 +12,8 @@ function read(): SettingsRead {
     if (error instanceof ConfigError) return { refusal: error.message };
     throw error;
   } finally {
-    Atomics.store(isOver, 0, 1);
-    Atomics.notify(isOver, 0);
+    Atomics.store(isRead, 0, 1);
+    Atomics.notify(isRead, 0);
   }
 }
 
