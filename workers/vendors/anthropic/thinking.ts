@@ -34,7 +34,8 @@ const minBudget = 1024;
  * - a choice of tools that forces a call leaves thinking out: Anthropic refuses both together;
  * - `none` turns thinking off, or becomes the lowest effort if that is impossible.
  *
- * `thinking` and `output_config.effort`, Anthropic's own fields, are passed unchanged and override an effort.
+ * `thinking` and `output_config.effort`, Anthropic's own fields, are passed unchanged and override an effort. Only a budget is left
+ * out after results of calls that no thought preceded, as when another vendor's model has made them.
  * @throws ApiError 400 for an unknown effort.
  */
 export function toAnthropicThinking(
@@ -44,8 +45,10 @@ export function toAnthropicThinking(
 ): AnthropicThinking {
   const { reasoning_effort: asked, thinking, output_config: config } = request;
   const effort = isObject(config) ? config.effort : undefined;
-  if (thinking != null || effort != null)
-    return { ...(thinking != null && { thinking }), ...(effort != null && { effort }) };
+  if (thinking != null || effort != null) {
+    const isRefused = answer.followsThoughtlessCalls && isObject(thinking) && thinking.type === 'enabled';
+    return { ...(thinking != null && !isRefused && { thinking }), ...(effort != null && { effort }) };
+  }
   if (asked == null) return {};
   if (traits.thinking === 'none') {
     if (asked === 'none') return {};
