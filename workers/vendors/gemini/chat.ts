@@ -5,10 +5,10 @@ import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestInPlace } from '../support/delta-stream.ts';
 import type { JsonObject } from '../support/json-object.ts';
-import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
 import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './candidate.ts';
+import { requestAfterRefusal } from './refusals.ts';
 import { modelPath, readChatRequest, toGeminiInput, toGeminiRequest } from './request.ts';
 import { GeminiStream } from './stream.ts';
 
@@ -37,7 +37,7 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
       if (text !== null) events.readEvent(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, withUserAtEnd);
+      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
       return await chat({ ...call, request: next }, sink);
     }
   };
