@@ -190,22 +190,33 @@ export const openAiCompatible: readonly VendorDescription[] = [
     },
   }),
   // https://platform.minimax.io/docs/api-reference/text-openai-api; https://docs.camel-ai.org/reference/camel.configs.minimax_config (n);
-  // https://java.agentscope.io/v2/en/integration/model/minimax (the limit)
+  // https://java.agentscope.io/v2/en/integration/model/minimax (the limit; what thinks: M2 always does, also told not to)
   hosted('minimax', 'https://api.minimax.io/v1', {
     documentation: { checkedBy: 'documents, some second-hand' },
-    chat: { renamed: { max_tokens: 'max_completion_tokens' }, developerRole: false, fields: each('rejected', 'n') },
+    chat: {
+      renamed: { max_tokens: 'max_completion_tokens' },
+      developerRole: false,
+      disablesThinking: /^minimax-m(?:[3-9]|\d\d)/i,
+      fields: each('rejected', 'n'),
+    },
   }),
-  // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams)
+  // https://help.aliyun.com/en/model-studio/deep-thinking (usage and reasoning of its streams; its switch)
   hosted('dashscope', 'https://dashscope-intl.aliyuncs.com/compatible-mode/v1', {
     documentation: { checkedBy: 'documents' },
     // Both names of the limit stay: only the newer one limits the reasoning, too, and older models lack it.
-    chat: { developerRole: false, reasoningBudget: qwen },
+    chat: { developerRole: false, reasoningBudget: qwen, disablesThinking: /^/, thinkingSwitch: 'enable_thinking' },
   }),
   // https://docs.siliconflow.com/en/api-reference/chat-completions/chat-completions, and
   // https://docs.siliconflow.com/en/userguide/capabilities/reasoning (what limits the reasoning)
   hosted('siliconflow', 'https://api.siliconflow.com/v1', {
     documentation: { checkedBy: 'documents' },
-    chat: { renamed: olderLimit, developerRole: false, reasoningBudget: qwen },
+    chat: {
+      renamed: olderLimit,
+      developerRole: false,
+      reasoningBudget: qwen,
+      disablesThinking: /^/,
+      thinkingSwitch: 'enable_thinking',
+    },
   }),
   // https://docs.api.nvidia.com/nim/reference/llm-apis
   // Its list of models asks for no key.

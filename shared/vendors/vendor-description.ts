@@ -35,8 +35,10 @@ export interface ChatDeviations {
    * may drop it, so a placeholder stands for it. Left out: none.
    */
   readonly needsReasoning?: 'of_calls' | 'with_tools';
-  /** The models, by the vendor's names, that are told not to think by `thinking`, of the type `disabled`, as they have no effort `none`. */
+  /** The models, by the vendor's names, that are told not to think by a switch of the vendor's own, as they have no effort `none`. */
   readonly disablesThinking?: RegExp;
+  /** That switch, where it is `enable_thinking`, of the value `false`; left out: `thinking`, of the type `disabled`. */
+  readonly thinkingSwitch?: 'enable_thinking';
   /**
    * Its limit of output tokens does not count the reasoning. That has a limit of its own, `thinking_budget`, with these models, by
    * the vendor's names; others may pass over it.

@@ -229,7 +229,10 @@ describe('the chat fields of Bedrock', () => {
     for (const model of [claude, nova2, gpt, gptOss]) {
       await refuses({ reasoning_effort: 'constructor' }, 'reasoning_effort', model);
     }
-    for (const model of [nova, llama]) await refuses({ reasoning_effort: 'low' }, 'reasoning_effort', model);
+    for (const model of [nova, llama]) {
+      await refuses({ reasoning_effort: 'low' }, 'reasoning_effort', model);
+      assert.deepEqual(await sentFor({ reasoning_effort: 'none' }, model), await sentFor({}, model), model);
+    }
     for (const model of [nova, nova2, gpt, gptOss, llama]) {
       await refuses({ thinking: { type: 'adaptive' } }, 'thinking', model);
       await refuses({ output_config: { effort: 'low' } }, 'output_config', model);

@@ -106,7 +106,7 @@ describe('vendors that refuse answers without their reasoning', () => {
     }
   });
 
-  it('no effort is no thinking at DeepSeek, Moonshot and Zhipu, unless the caller says otherwise in its own field', async () => {
+  it('no effort is no thinking at DeepSeek, Moonshot, Zhipu and MiniMax, unless the caller says otherwise in its own field', async () => {
     const messages = [turns[0]];
     for (const [fields, expected] of [
       [{ reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
@@ -120,6 +120,7 @@ describe('vendors that refuse answers without their reasoning', () => {
         ['moonshot', 'kimi-k2.6'],
         ['zhipu', 'glm-4.7'],
         ['zhipu', 'glm-5-turbo'],
+        ['minimax', 'MiniMax-M3'],
       ] as const) {
         const { model: _, messages: __, ...sent } = await sentTo(name, request, 'chat', model);
         assert.deepEqual(sent, expected, model);
@@ -129,6 +130,7 @@ describe('vendors that refuse answers without their reasoning', () => {
     for (const [name, model] of [
       ['zhipu', 'glm-5.2'],
       ['moonshot', 'kimi-k2.7-code'],
+      ['minimax', 'MiniMax-M2.7'],
     ] as const) {
       const { reasoning_effort: effort, thinking } = await sentTo(
         name,
@@ -162,6 +164,52 @@ describe('vendors that refuse answers without their reasoning', () => {
         assert.equal(JSON.parse(server.requests[1]?.body ?? '').reasoning_effort, 'low', model);
         // The caller's own word for it is left to the vendor.
         await assert.rejects(ask({ thinking: { type: 'disabled' } }), { code: 'invalid_request_error' });
+        assert.equal(server.requests.length, 3);
+        await vendor.close();
+        await server.close();
+      }
+    }
+  });
+
+  it('no effort is no thinking by the switch of DashScope and SiliconFlow, in chats and messages', async () => {
+    const body = { model: 'm', max_tokens: 100, messages: [turns[0]], thinking: { type: 'disabled' } };
+    const message = textOf((await parseMessages(Buffer.from(JSON.stringify(body)))).request);
+    for (const name of ['dashscope', 'siliconflow']) {
+      for (const [fields, expected] of [
+        [{ reasoning_effort: 'none' }, { enable_thinking: false }],
+        [{ reasoning_effort: 'none', enable_thinking: true }, { enable_thinking: true }],
+        [{ reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
+        [{}, {}],
+      ]) {
+        const request = JSON.stringify({ messages: [turns[0]], ...fields });
+        const { model: _, messages: __, ...sent } = await sentTo(name, request, 'chat', 'qwen3.8-max');
+        assert.deepEqual(sent, expected, name);
+      }
+      const sent = await sentTo(name, message, 'messages', 'qwen3.8-max');
+      assert.deepEqual([sent.enable_thinking, sent.reasoning_effort, sent.thinking], [false, undefined, undefined]);
+    }
+  });
+
+  it('a model that has not the switch is left to itself, streamed and not', async () => {
+    for (const [name, message] of [
+      ['dashscope', 'The value of the enable_thinking parameter is restricted to True.'],
+      ['siliconflow', 'Value error, current model does not support parameter `enable_thinking`.'],
+    ] as const) {
+      for (const stream of [false, true]) {
+        const server = await startFixtureVendor();
+        const vendor = createVendor(name, vendorSettings(name, server.baseUrl, apiKey), apiKey);
+        server.answer((response, { body }) => {
+          if (body.includes('enable_thinking')) sendJson(response, 400, errorBody(message, null, ''));
+          else sendJson(response, 200, JSON.stringify(completion));
+        });
+        const ask = (fields: Fields): Promise<unknown> => {
+          const request = JSON.stringify({ messages: [turns[0]], ...fields });
+          return vendor.chat?.(callOf({ model: 'qwq-32b', stream, request }), collect()) ?? assert.fail();
+        };
+        await ask({ reasoning_effort: 'none' });
+        assert.doesNotMatch(server.requests[1]?.body ?? '', /enable_thinking|reasoning_effort/);
+        // The caller's own word for it is left to the vendor.
+        await assert.rejects(ask({ enable_thinking: false }), { code: 'invalid_request_error' });
         assert.equal(server.requests.length, 3);
         await vendor.close();
         await server.close();

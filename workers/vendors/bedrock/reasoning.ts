@@ -83,6 +83,8 @@ function effortOf(asked: string, family: BedrockModelFamily): JsonObject {
       return { reasoningConfig: isOff ? { type: 'disabled' } : { type: 'enabled', maxReasoningEffort: effort } };
     }
     default:
+      // Who wants none gets what the model does by itself.
+      if (asked === 'none') return {};
       throw unsupportedField('reasoning_effort', 'the model does not have it');
   }
 }

@@ -21,6 +21,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string, mod
     reasoning,
     needsReasoning,
     disablesThinking,
+    thinkingSwitch,
     signatures,
   } = deviations;
   const dropped = Object.keys(fields).filter((field) => fields[field] === 'ignored' || fields[field] === 'rejected');
@@ -47,7 +48,7 @@ export function adaptRequest(deviations: ChatDeviations): ((request: string, mod
     refuse(chat, fields);
     for (const field of unknown) delete chat[field];
     for (const [field, name] of Object.entries(renamed)) rename(chat, field, name);
-    if (disablesThinking?.test(model)) disableThinking(chat);
+    if (disablesThinking?.test(model)) disableThinking(chat, thinkingSwitch);
     if (needsReasoning !== undefined) addReasoning(chat, needsReasoning);
     if (Array.isArray(chat.messages)) {
       const messages = chat.messages.map((message) => adaptMessage(message, deviations));
@@ -88,10 +89,11 @@ function rename(chat: JsonObject, field: string, name: string): void {
 }
 
 /** A setting of the vendor's own is the caller's. */
-function disableThinking(chat: JsonObject): void {
+function disableThinking(chat: JsonObject, thinkingSwitch: ChatDeviations['thinkingSwitch']): void {
   if (chat.reasoning_effort !== 'none') return;
   delete chat.reasoning_effort;
-  chat.thinking ??= { type: 'disabled' };
+  if (thinkingSwitch === undefined) chat.thinking ??= { type: 'disabled' };
+  else chat[thinkingSwitch] ??= false;
 }
 
 /** Stands for reasoning that a client has dropped: an empty text would count as none. */
@@ -184,6 +186,14 @@ export function withoutEffort(request: string, isTranslated: boolean): string | 
   if (!isObject(chat) || chat.reasoning_effort === 'none') return undefined;
   if (chat.reasoning_effort != null && !isTranslated) return undefined;
   return stringifyExact({ ...chat, reasoning_effort: 'none' });
+}
+
+/** A request that leaves the reasoning to the model in place of one for none; undefined if it is for some. */
+export function withoutNone(request: string): string | undefined {
+  const chat = parseExact(request);
+  if (!isObject(chat) || chat.reasoning_effort !== 'none') return undefined;
+  const { reasoning_effort: _, ...rest } = chat;
+  return stringifyExact(rest);
 }
 
 /** A request for the least reasoning in place of one for none; undefined if it is for some. */

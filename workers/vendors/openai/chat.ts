@@ -7,7 +7,7 @@ import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
-import { adaptRequest, withLowestEffort, withoutEffort, withoutLongIds } from './chat-request.ts';
+import { adaptRequest, withLowestEffort, withoutEffort, withoutLongIds, withoutNone } from './chat-request.ts';
 import { type CompletionKind, completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
@@ -42,6 +42,9 @@ function shapeFor(deviations: ChatDeviations): CompletionKind['shapeFor'] {
  */
 const alwaysThinks = /不支持关闭思考|\bonly type=enabled is allowed for this model\b/;
 
+/** The words by which DashScope and SiliconFlow refuse their own switch: with models that always think, or never. */
+const hasNoSwitch = /enable_thinking parameter is restricted to True|does not support parameter `?enable_thinking/;
+
 /**
  * The request that a vendor takes in place of one that it refuses for what the caller has not asked for, for its effort `none`, or for
  * ending with an answer.
@@ -52,6 +55,7 @@ function requestAfterRefusal(error: unknown, call: VendorCall): string | undefin
   // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
   if (isOfLongId(error)) return withoutLongIds(requestText(request));
   if (alwaysThinks.test(error.message)) return withLowestEffort(requestText(request));
+  if (hasNoSwitch.test(error.message)) return withoutNone(requestText(request));
   // Some of OpenAI's models take tools only if they do not reason, which they do unasked.
   if (isOfEffort(error)) return withoutEffort(requestText(request), isEffortTranslated === true);
   return withUserAtEnd(error, call);
