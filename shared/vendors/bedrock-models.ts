@@ -33,6 +33,14 @@ export function hasCachePoints(family: BedrockModelFamily): boolean {
   return family === 'claude' || family === 'nova' || family === 'nova-2';
 }
 
+/**
+ * Whether such a mark may stand behind tools, calls, their results and files, and not behind texts alone. Nova refuses it there
+ * (https://github.com/zeroclaw-labs/zeroclaw/issues/8720).
+ */
+export function hasCachePointsAnywhere(family: BedrockModelFamily): boolean {
+  return family === 'claude';
+}
+
 /** Claude Haiku, Sonnet and Opus 4.5 and 4.6. */
 const strictClaude = /anthropic\.claude-(haiku|sonnet|opus)-4-[56](?!\d)/;
 

@@ -21,7 +21,7 @@ describe('tools of a chat at Bedrock', () => {
     return bench.posted as Fields;
   }
 
-  it('Bedrock tools keep their description, and their cache mark when the model has a cache', async () => {
+  it('Bedrock tools keep their description, and their cache mark when the model takes one there', async () => {
     const { name, parameters } = { name: 'f', parameters: { type: 'object', properties: { a: { type: 'string' } } } };
     const full = {
       type: 'function',
@@ -35,13 +35,56 @@ describe('tools of a chat at Bedrock', () => {
     ];
     const points: [string, Fields[]][] = [
       [claude, [{ cachePoint: { type: 'default', ttl: '1h' } }]],
-      [nova, [{ cachePoint: { type: 'default' } }]],
+      [nova, []],
       [llama, []],
     ];
     for (const [model, point] of points) {
       const { toolConfig } = await sentFor({ tools: [full, blank] }, model);
       assert.deepEqual(toolConfig, { tools: [specs[0], ...point, specs[1]] });
     }
+  });
+
+  it('schemas of tools go to Nova with their definitions in place of the references to them, and to others as they are', async () => {
+    const schemaSent = async (parameters: Fields, model: string): Promise<unknown> => {
+      const { toolConfig } = await sentFor(
+        { tools: [{ type: 'function', function: { name: 'f', parameters } }] },
+        model,
+      );
+      return (toolConfig as { tools: { toolSpec: { inputSchema: { json: unknown } } }[] }).tools[0]?.toolSpec
+        .inputSchema.json;
+    };
+    const place = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const node = { type: 'object', description: 'A node.', properties: { next: { $ref: '#/$defs/node' } } };
+    const parameters = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: {
+        from: { $ref: '#/$defs/place', description: 'Where it begins.' },
+        via: { type: 'array', items: { anyOf: [{ $ref: '#/definitions/a~1b' }, { type: 'null' }] } },
+        list: { $ref: '#/$defs/node' },
+        odd: { $ref: '#/$defs/missing' },
+        $ref: { type: 'string' },
+      },
+      required: ['from'],
+      additionalProperties: false,
+      $defs: { place, node },
+      definitions: { 'a/b': { $ref: '#/$defs/place' } },
+    };
+    const inlined = {
+      type: 'object',
+      properties: {
+        from: { ...place, description: 'Where it begins.' },
+        via: { type: 'array', items: { anyOf: [place, { type: 'null' }] } },
+        list: { ...node, properties: { next: { type: 'object', description: 'A node.' } } },
+        odd: { $ref: '#/$defs/missing' },
+        $ref: { type: 'string' },
+      },
+      required: ['from'],
+      additionalProperties: false,
+    };
+    for (const model of [nova, 'us.amazon.nova-2-lite-v1:0'])
+      assert.deepEqual(await schemaSent(parameters, model), inlined);
+    for (const model of [claude, llama]) assert.deepEqual(await schemaSent(parameters, model), parameters);
   });
 
   it('Bedrock tools are strict only for models that take the field, and are never told false, which the others refuse', async () => {

@@ -176,6 +176,26 @@ describe('chat messages as Bedrock messages', () => {
     }
   });
 
+  it('Nova gets cache points behind texts alone, which it refuses behind calls, their results and files', async () => {
+    const pdf = { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0=' } };
+    const turns = [
+      { role: 'system', content: [{ type: 'text', text: 'Be brief.', ...mark }] },
+      user([
+        { type: 'text', text: 'Hello!', ...mark },
+        { ...pdf, ...mark },
+      ]),
+      assistant(null, { tool_calls: [{ ...call('call_1', '{}'), ...mark }] }),
+      { role: 'tool', tool_call_id: 'call_1', content: [{ type: 'text', text: 'Sunny.', ...mark }] },
+    ];
+    const pointsOf = async (model: string): Promise<unknown[]> => {
+      const { system, messages } = await sentFor(turns, { model, tools: [{ ...tools[0], ...mark }] });
+      const contents = (messages as { content: Fields[] }[]).map(({ content }) => content);
+      return [system as Fields[], ...contents].map((blocks) => blocks.filter(({ cachePoint }) => cachePoint).length);
+    };
+    assert.deepEqual(await pointsOf(claude), [1, 2, 1, 1]);
+    for (const model of [nova, 'us.amazon.nova-2-lite-v1:0']) assert.deepEqual(await pointsOf(model), [1, 1, 0, 0]);
+  });
+
   it('earlier tool calls and results become text for Bedrock when the request offers no tools', async () => {
     const turns = [
       user('And the weather?'),

@@ -1,5 +1,10 @@
-import { type BedrockModelFamily, hasStrictTools } from '../../../shared/vendors/bedrock-models.ts';
+import {
+  type BedrockModelFamily,
+  hasCachePointsAnywhere,
+  hasStrictTools,
+} from '../../../shared/vendors/bedrock-models.ts';
 import { type ToolFields, toAnthropicTools } from '../anthropic/tools.ts';
+import { withoutReferences } from '../schema-references.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { cachePoint } from './turns.ts';
 
@@ -29,19 +34,27 @@ export function toConverseTools(
   const toolChoice = type === 'tool' ? { tool: { name } } : { any: {} };
   return {
     toolConfig: {
-      tools: tools.flatMap((tool: JsonObject) => [{ toolSpec: toToolSpec(tool) }, ...cachePoint(tool, family)]),
+      tools: tools.flatMap((tool: JsonObject) => [
+        { toolSpec: toToolSpec(tool, family) },
+        ...(hasCachePointsAnywhere(family) ? cachePoint(tool, family) : []),
+      ]),
       ...(isForced && { toolChoice }),
     },
     additional: isToldOneByOne ? { tool_choice: { ...(!isForced && { type }), disable_parallel_tool_use: true } } : {},
   };
 }
 
-function toToolSpec({ name, description, input_schema: json, strict }: JsonObject): JsonObject {
+function toToolSpec(
+  { name, description, input_schema: schema, strict }: JsonObject,
+  family: BedrockModelFamily,
+): JsonObject {
+  // Nova refuses definitions (https://github.com/zed-industries/zed/issues/28521).
+  const isNovas = family === 'nova' || family === 'nova-2';
   return {
     name,
     // Converse refuses an empty one.
     ...(typeof description === 'string' && description.trim() !== '' && { description }),
-    inputSchema: { json },
+    inputSchema: { json: isNovas && isObject(schema) ? withoutReferences(schema) : schema },
     ...(strict === true && { strict }),
   };
 }

@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
-import { type BedrockModelFamily, hasCachePoints, hasResultStatus } from '../../../shared/vendors/bedrock-models.ts';
+import {
+  type BedrockModelFamily,
+  hasCachePoints,
+  hasCachePointsAnywhere,
+  hasResultStatus,
+} from '../../../shared/vendors/bedrock-models.ts';
 import type { AnthropicBlock } from '../anthropic/content.ts';
 import {
   type AnthropicTurn,
@@ -169,7 +174,8 @@ class BlockWriter {
   write(block: AnthropicBlock): JsonObject[] {
     const content = this.contentOf(block);
     if (content === undefined) return [];
-    return mayPrecedePoint(content) ? [content, ...cachePoint(block, this.family)] : [content];
+    const mayHavePoint = hasCachePointsAnywhere(this.family) ? mayPrecedePoint(content) : content.text !== undefined;
+    return mayHavePoint ? [content, ...cachePoint(block, this.family)] : [content];
   }
 
   /** @returns undefined for a block that is left out. */
