@@ -26,6 +26,8 @@ interface CandidateContext {
   readonly maxCalls: number;
   /** Basis of ids for calls without one. */
   readonly responseId: string;
+  /** The caller's names of tools by Gemini's, where these differ. */
+  readonly names: ReadonlyMap<string, string>;
 }
 
 /**
@@ -35,7 +37,7 @@ interface CandidateContext {
  */
 export function readCandidate(
   candidate: unknown,
-  { callsBefore, maxCalls, responseId }: CandidateContext,
+  { callsBefore, maxCalls, responseId, names }: CandidateContext,
   partial = new PartialCall(),
 ): CandidateFields {
   if (!isObject(candidate)) throw unusable();
@@ -49,7 +51,8 @@ export function readCandidate(
     if (isObject(part.functionCall)) {
       const whole = partial.take(part);
       const number = callsBefore + calls.length;
-      if (whole !== undefined && number < maxCalls) calls.push(toToolCall(whole, `${responseId}_${index}_${number}`));
+      const ownId = `${responseId}_${index}_${number}`;
+      if (whole !== undefined && number < maxCalls) calls.push(toToolCall(whole, ownId, names));
       continue;
     }
     signature = part.thoughtSignature ?? signature;
@@ -72,11 +75,15 @@ function unusable(): ApiError {
   return new ApiError('server_error', "The model's vendor answered with a candidate of an unknown shape.");
 }
 
-function toToolCall({ call: { id, name, args }, signature }: WholeCall, ownId: string): JsonObject {
+function toToolCall(
+  { call: { id, name, args }, signature }: WholeCall,
+  ownId: string,
+  names: CandidateContext['names'],
+): JsonObject {
   return {
     id: typeof id === 'string' && id !== '' ? id : `call_${ownId}`,
     type: 'function',
-    function: { name: String(name), arguments: stringifyExact(args ?? {}) },
+    function: { name: names.get(String(name)) ?? String(name), arguments: stringifyExact(args ?? {}) },
     ...signed(signature),
   };
 }

@@ -11,6 +11,7 @@ import { isBlocked, readCandidate, toFinishReason, toTier, toUsage } from './can
 import { requestAfterRefusal } from './refusals.ts';
 import { modelPath, readChatRequest, toGeminiInput, toGeminiRequest } from './request.ts';
 import { GeminiStream } from './stream.ts';
+import { callersNames } from './tools.ts';
 
 /**
  * Chats (https://ai.google.dev/api/generate-content), translated both ways. A prompt that Gemini blocks yields an empty answer
@@ -23,13 +24,14 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
     const body = stringifyExact(await toGeminiRequest(request, call, download));
     // Gemini cannot be told to make one call at a time. Another one it makes once the first has its result.
     const maxCalls = request.parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY;
+    const names = callersNames(request);
     let stream: GeminiStream | undefined;
     try {
       if (!call.stream) {
         const text = await http.post({ path: modelPath(model, 'generateContent'), body, signal, silenceMs, holder });
-        return toCompletion(reader.answer(text ?? ''), maxCalls);
+        return toCompletion(reader.answer(text ?? ''), { maxCalls, names });
       }
-      const events = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts });
+      const events = new GeminiStream(reader, sink, { maxCalls, beginsWithCounts, names });
       stream = events;
       if (call.run) call.run.openAnswer = events;
       const path = `${modelPath(model, 'streamGenerateContent')}?alt=sse`;
@@ -59,11 +61,17 @@ export function geminiTokenCount(http: HttpClient, reader: GeminiAnswerReader, d
   };
 }
 
+/** The calls that a choice may have, and the caller's names of their tools by Gemini's. */
+interface WantedCalls {
+  readonly maxCalls: number;
+  readonly names: ReadonlyMap<string, string>;
+}
+
 /** A whole answer as a completion. */
-function toCompletion(answer: JsonObject, maxCalls: number): VendorAnswer {
+function toCompletion(answer: JsonObject, wanted: WantedCalls): VendorAnswer {
   const candidates = Array.isArray(answer.candidates) ? answer.candidates : [];
   const responseId = typeof answer.responseId === 'string' ? answer.responseId : randomUUID();
-  const choices = candidates.map((candidate) => toChoice(candidate, responseId, maxCalls));
+  const choices = candidates.map((candidate) => toChoice(candidate, responseId, wanted));
   if (choices.length === 0) {
     if (!isBlocked(answer)) throw new ApiError('server_error', "The model's vendor answered without candidates.");
     choices.push(wholeChoice(0, {}, null, 'content_filter'));
@@ -77,8 +85,12 @@ function toCompletion(answer: JsonObject, maxCalls: number): VendorAnswer {
   };
 }
 
-function toChoice(candidate: unknown, responseId: string, maxCalls: number): JsonObject {
-  const { index, fields, calls, logprobs, finish } = readCandidate(candidate, { callsBefore: 0, maxCalls, responseId });
+function toChoice(candidate: unknown, responseId: string, wanted: WantedCalls): JsonObject {
+  const { index, fields, calls, logprobs, finish } = readCandidate(candidate, {
+    callsBefore: 0,
+    responseId,
+    ...wanted,
+  });
   if (finish === null) {
     throw new ApiError('server_error', "The model's vendor ended its answer before it was whole.");
   }

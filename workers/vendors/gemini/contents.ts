@@ -6,6 +6,7 @@ import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { GeminiMedia } from './media.ts';
 import { needsSignatures } from './thinking.ts';
+import { geminiName } from './tools.ts';
 
 /** A turn of Gemini's (https://ai.google.dev/api/caching#Content). */
 interface GeminiContent {
@@ -170,10 +171,11 @@ class ConversationBuilder {
     if (call.type !== 'function')
       throw unsupportedField(`${path}.type`, 'only functions are supported with this model');
     const { name, arguments: text } = call.function;
-    this.calls.set(call.id, name);
+    const own = geminiName(name);
+    this.calls.set(call.id, own);
     const signature = readExtraContent(call);
     return {
-      functionCall: { id: call.id, name, args: toolInput(text) },
+      functionCall: { id: call.id, name: own, args: toolInput(text) },
       ...(signature !== undefined && { thoughtSignature: signature }),
     };
   }

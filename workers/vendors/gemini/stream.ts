@@ -22,6 +22,8 @@ interface GeminiStreamOptions {
   readonly maxCalls?: number | undefined;
   /** Whether the first frame has the counts so far. */
   readonly beginsWithCounts?: boolean | undefined;
+  /** The caller's names of tools by Gemini's, where these differ. */
+  readonly names?: ReadonlyMap<string, string>;
 }
 
 /**
@@ -32,6 +34,7 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
   private readonly reader: GeminiAnswerReader;
   private readonly maxCalls: number;
   private readonly beginsWithCounts: boolean;
+  private readonly names: ReadonlyMap<string, string>;
   private readonly events = new SseReader((data) => this.readEvent(data));
   private readonly choices = new Map<number, GrowingChoice>();
   private responseId: string | undefined;
@@ -44,12 +47,13 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
   constructor(
     reader: GeminiAnswerReader,
     sink: FrameSink,
-    { maxCalls = Number.POSITIVE_INFINITY, beginsWithCounts = false }: GeminiStreamOptions = {},
+    { maxCalls = Number.POSITIVE_INFINITY, beginsWithCounts = false, names = new Map() }: GeminiStreamOptions = {},
   ) {
     super(sink);
     this.reader = reader;
     this.maxCalls = maxCalls;
     this.beginsWithCounts = beginsWithCounts;
+    this.names = names;
   }
 
   /** Takes an event's text, or that of a whole answer, which counts as a single event. */
@@ -138,7 +142,8 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
     const previous = this.choices.get(index);
     const choice = previous ?? { calls: 0, isFinished: false, partial: new PartialCall() };
     this.responseId ??= randomUUID();
-    const context = { callsBefore: choice.calls, maxCalls: this.maxCalls, responseId: this.responseId };
+    const { maxCalls, responseId, names } = this;
+    const context = { callsBefore: choice.calls, maxCalls, responseId, names };
     const { fields, calls, logprobs, finish } = readCandidate(candidate, context, choice.partial);
     if (finish === null && logprobs === null && Object.keys(fields).length === 0) {
       if (choice.partial.isOpen) this.choices.set(index, choice);

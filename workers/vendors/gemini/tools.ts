@@ -1,7 +1,23 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import type { ApiError } from '../../../shared/errors.ts';
+import { withLoneReferences } from '../schema-references.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
+
+/** The names that Gemini takes for functions: unlike OpenAI's they begin with no digit and no dash. */
+const ownName = /^[a-zA-Z_][\w.:-]{0,63}$/;
+
+/** A function's name as Gemini takes it, such as that of a tool of an MCP server: `_21st_magic_component_builder`. */
+export function geminiName(name: string): string {
+  return ownName.test(name) ? name : flatToolName(undefined, `_${name}`);
+}
+
+/** The caller's names of tools by those that Gemini knows them under, where these differ. */
+export function callersNames({ tools = [] }: Pick<ChatRequest, 'tools'>): ReadonlyMap<string, string> {
+  const names = tools.flatMap((tool) => (tool.type === 'function' ? [tool.function.name] : []));
+  return new Map(names.map((name) => [geminiName(name), name] as const).filter(([own, name]) => own !== name));
+}
 
 type Tools = Pick<ChatRequest, 'tools' | 'tool_choice'>;
 type Choice = Exclude<NonNullable<Tools['tool_choice']>, string>;
@@ -17,10 +33,12 @@ export function toGeminiTools({ tools = [], tool_choice: choice }: Tools): JsonO
     if (tool.type !== 'function') throw notAFunction(`tools[${index}].type`);
     const { name, description, parameters } = tool.function;
     return {
-      name,
+      name: geminiName(name),
       ...(description !== undefined && { description }),
       // The type, which OpenAI makes optional, is required.
-      ...(parameters !== undefined && { parametersJsonSchema: { type: 'object', ...parameters } }),
+      ...(parameters !== undefined && {
+        parametersJsonSchema: withLoneReferences({ type: 'object', ...parameters }),
+      }),
     };
   });
   const isStrict = tools.some((tool) => tool.type === 'function' && tool.function.strict === true);
@@ -49,7 +67,7 @@ function callingConfig(choice: Tools['tool_choice'], isStrict: boolean): JsonObj
 function chosenConfig(choice: Choice): JsonObject {
   switch (choice.type) {
     case 'function':
-      return { mode: 'ANY', allowedFunctionNames: [choice.function.name] };
+      return { mode: 'ANY', allowedFunctionNames: [geminiName(choice.function.name)] };
     case 'custom':
       throw notAFunction('tool_choice.type');
     case 'allowed_tools': {
@@ -57,7 +75,7 @@ function chosenConfig(choice: Choice): JsonObject {
       const names = tools.map(({ function: named }, index) => {
         const name = (named as { name?: unknown } | undefined)?.name;
         if (typeof name !== 'string') throw notAFunction(`tool_choice.allowed_tools.tools[${index}]`);
-        return name;
+        return geminiName(name);
       });
       // An empty list would allow all.
       if (names.length === 0) return { mode: 'NONE' };
