@@ -131,4 +131,21 @@ describe('ids of calls at Anthropic', () => {
       ['a', 'a_1', 'a', 'a_1'],
     );
   });
+
+  it('a call of a tool that there is not, by a name that Anthropic and Bedrock refuse, has another name there', async () => {
+    const call = (name: string): Fields => ({
+      id: `of_${name.length}`,
+      type: 'function',
+      function: { name, arguments: '{}' },
+    });
+    const named = ['functions.search', '', 'search<|channel|>commentary', 'look_up', 'x'.repeat(128)];
+    const request = JSON.stringify({
+      messages: [user, { role: 'assistant', content: null, tool_calls: named.map(call) }],
+    });
+    const sent = JSON.parse(toMessageRequest({ model: 'claude-opus-5-5', stream: false, request }));
+    const names: string[] = sent.messages[1].content.map(({ name }: Fields) => name);
+    for (const name of names) assert.match(name, /^[a-zA-Z0-9_-]{1,128}$/);
+    assert.equal(new Set(names).size, named.length);
+    assert.deepEqual(names.slice(3), named.slice(3));
+  });
 });

@@ -447,6 +447,34 @@ describe('the OpenAI dialect', () => {
     assert.equal(bench.posts.length, 1);
   });
 
+  it('a chat whose calls have names that OpenAI does not take is asked for again with others', async () => {
+    const call = (name: string) => ({ id: name, type: 'function', function: { name, arguments: '{}' } });
+    const messages = [
+      { role: 'user', content: 'Go.' },
+      { role: 'assistant', content: null, tool_calls: [call('functions.search'), call('look_up')] },
+      { role: 'tool', tool_call_id: 'functions.search', content: 'There is no such tool.' },
+      { role: 'tool', tool_call_id: 'look_up', content: 'b' },
+    ];
+    const param = 'messages[1].tool_calls[0].function.name';
+    const message = `Invalid '${param}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`;
+    const error = { message, type: 'invalid_request_error', param, code: 'invalid_value' };
+    bench.server.answer((response, { body }) => {
+      if (body.includes('"name":"functions.search"')) sendJson(response, 400, JSON.stringify({ error }));
+      else sendStream(response, [events(plain)]);
+    });
+    bench.server.requests.length = 0;
+    await bench.vendor.chat(callOf({ request: JSON.stringify({ messages }) }), collect());
+    const [, calling] = (bench.posted as { messages: { tool_calls: ReturnType<typeof call>[] }[] }).messages;
+    const names = calling?.tool_calls.map((each) => each.function.name) ?? [];
+    assert.match(String(names[0]), /^functions_search_[0-9a-f]{8}$/);
+    assert.equal(names[1], 'look_up');
+    assert.equal(bench.posts.length, 2);
+    // Whose names are all right is told the refusal.
+    bench.server.answer((response) => sendJson(response, 400, JSON.stringify({ error })));
+    await assert.rejects(bench.vendor.chat(callOf(), collect()), { code: 'invalid_request_error' });
+    assert.equal(bench.posts.length, 3);
+  });
+
   it('the OpenAI dialect reuses its connections for consecutive calls', async () => {
     const fresh = await startFixtureVendor();
     const own = createOpenAiDialect({ name: 'openai', baseUrl: `${fresh.baseUrl}/`, apiKey });

@@ -1,6 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
 import type { AnthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
@@ -145,9 +146,22 @@ function assistantBlocks(message: MessageOf<'assistant'>, ids: CallIds, path: st
         throw unsupportedField(`${path}.tool_calls[${index}]`, 'the model takes functions only');
       }
       const { name, arguments: text } = call.function;
-      return { type: 'tool_use', id: ids.ofCall(call.id), name, input: toolInput(text), ...cacheMark(call) };
+      return {
+        type: 'tool_use',
+        id: ids.ofCall(call.id),
+        name: calledName(name),
+        input: toolInput(text),
+        ...cacheMark(call),
+      };
     }),
   ];
+}
+
+/** The names that Anthropic and Converse take for tools: a model may call others, such as `functions.search`, which its client refuses. */
+const toolName = /^[a-zA-Z0-9_-]{1,128}$/;
+
+function calledName(name: string): string {
+  return toolName.test(name) ? name : flatToolName(undefined, name);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
@@ -175,6 +176,25 @@ export function withoutLongIds(request: string): string | undefined {
   };
   const messages = chat.messages.map((message) => (isObject(message) ? withIds(message, toId) : message));
   return isLong ? stringifyExact({ ...chat, messages }) : undefined;
+}
+
+/** A request whose calls have names that OpenAI takes, as its tools have; undefined if it has no others. */
+export function withoutOddNames(request: string): string | undefined {
+  const chat = parseExact(request);
+  if (!isObject(chat) || !Array.isArray(chat.messages)) return undefined;
+  let isOdd = false;
+  const withName = (call: unknown): unknown => {
+    if (!isObject(call) || !isObject(call.function) || typeof call.function.name !== 'string') return call;
+    const name = flatToolName(undefined, call.function.name);
+    isOdd ||= name !== call.function.name;
+    return { ...call, function: { ...call.function, name } };
+  };
+  const messages = chat.messages.map((message) =>
+    isObject(message) && Array.isArray(message.tool_calls)
+      ? { ...message, tool_calls: message.tool_calls.map(withName) }
+      : message,
+  );
+  return isOdd ? stringifyExact({ ...chat, messages }) : undefined;
 }
 
 /**

@@ -7,7 +7,14 @@ import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall, VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { adaptAnswer } from './chat-answer.ts';
-import { adaptRequest, withLowestEffort, withoutEffort, withoutLongIds, withoutNone } from './chat-request.ts';
+import {
+  adaptRequest,
+  withLowestEffort,
+  withoutEffort,
+  withoutLongIds,
+  withoutNone,
+  withoutOddNames,
+} from './chat-request.ts';
 import { type CompletionKind, completionMethod } from './completion-method.ts';
 import { chatShape } from './shape.ts';
 
@@ -52,8 +59,9 @@ const hasNoSwitch = /enable_thinking parameter is restricted to True|does not su
 function requestAfterRefusal(error: unknown, call: VendorCall): string | undefined {
   const { request, isEffortTranslated } = call;
   if (!(error instanceof ApiError)) return undefined;
-  // OpenAI refuses some of the ids by which other vendors have named a conversation's calls.
+  // OpenAI refuses some of the ids by which other vendors have named a conversation's calls, and of the names by which models call tools.
   if (isOfLongId(error)) return withoutLongIds(requestText(request));
+  if (isOfName(error)) return withoutOddNames(requestText(request));
   if (alwaysThinks.test(error.message)) return withLowestEffort(requestText(request));
   if (hasNoSwitch.test(error.message)) return withoutNone(requestText(request));
   // Some of OpenAI's models take tools only if they do not reason, which they do unasked.
@@ -64,6 +72,10 @@ function requestAfterRefusal(error: unknown, call: VendorCall): string | undefin
 function isOfLongId({ vendorCode, param }: ApiError): boolean {
   if (vendorCode !== 'string_above_max_length') return false;
   return /\.(tool_calls\[\d+\]\.id|tool_call_id)$/.test(param ?? '');
+}
+
+function isOfName({ param }: ApiError): boolean {
+  return /\.tool_calls\[\d+\]\.function\.name$/.test(param ?? '');
 }
 
 function isOfEffort({ param, message }: ApiError): boolean {
