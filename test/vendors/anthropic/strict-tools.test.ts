@@ -98,6 +98,59 @@ describe('strict tools at Anthropic', () => {
   });
 });
 
+describe('schemas of tools with a union at their root, which Anthropic refuses', () => {
+  const schemaSent = (parameters: Fields): Fields =>
+    sentFor([toolOf('f', parameters, false)])[0]?.input_schema as Fields;
+  const branch = (kind: string, ...required: string[]): Fields => ({
+    type: 'object',
+    properties: { kind: { const: kind }, [required[0] ?? 'x']: text },
+    required: ['kind', ...required],
+  });
+
+  it('the properties of its branches are those of the tool, and the union is told in its description', () => {
+    const union = [branch('file', 'path'), { $ref: '#/$defs/dir' }];
+    const $defs = { dir: branch('dir', 'root') };
+    for (const keyword of ['anyOf', 'oneOf']) {
+      const sent = schemaSent({
+        description: 'Reads.',
+        properties: { all: { type: 'boolean' } },
+        [keyword]: union,
+        $defs,
+      });
+      assert.deepEqual(sent, {
+        type: 'object',
+        description: `Reads.\n\n${JSON.stringify({ [keyword]: union })}`,
+        properties: {
+          all: { type: 'boolean' },
+          kind: { anyOf: [{ const: 'file' }, { const: 'dir' }] },
+          path: text,
+          root: text,
+        },
+        required: ['kind'],
+        $defs,
+      });
+    }
+  });
+
+  it('what all parts of an intersection require stays required, and what one choice alone does not', () => {
+    const given = {
+      type: 'object',
+      properties: { a: text, b: text },
+      required: ['a'],
+      allOf: [{ required: ['b'] }],
+      anyOf: [{ required: ['c'] }, { required: ['d'] }, 7],
+    };
+    const { properties, required, allOf, anyOf } = schemaSent(given);
+    assert.deepEqual([properties, required, allOf, anyOf], [given.properties, ['a', 'b'], undefined, undefined]);
+  });
+
+  it('a schema without one, or with one inside, is sent as it is', () => {
+    const inner = { type: 'object', properties: { a: { anyOf: [text, { type: 'null' }] } }, required: ['a'] };
+    assert.deepEqual(schemaSent(inner), inner);
+    assert.deepEqual(schemaSent({ ...inner, anyOf: 5 }), { ...inner, anyOf: 5 });
+  });
+});
+
 describe('strict tools that Claude refuses by the size of their grammar', () => {
   const grammar =
     'The compiled grammar is too large, which would cause performance issues. Simplify your tool schemas or reduce the number of strict tools.';

@@ -119,3 +119,62 @@ function countIn(schema: JsonObject, counts: { optional: number; unions: number 
     inner(keyword, value, (each) => countIn(each, counts, depth + 1));
   }
 }
+
+const unions = ['anyOf', 'oneOf', 'allOf'] as const;
+
+/**
+ * The schema of a tool without a union at its root, which Anthropic refuses, and with it all tools: `input_schema does not support
+ * oneOf, allOf, or anyOf at the top level`. The properties of its branches become those of the tool, required where every choice
+ * requires them, and the union itself part of the description.
+ */
+export function withoutRootUnion(schema: JsonObject): JsonObject {
+  const given = unions.filter((keyword) => Array.isArray(schema[keyword]));
+  if (given.length === 0) return schema;
+  const { anyOf, oneOf, allOf, ...rest } = schema;
+  const branchesOf = (union: unknown): JsonObject[] =>
+    (Array.isArray(union) ? union : []).filter(isObject).map((branch) => definitionOf(branch, schema));
+  const all = branchesOf(allOf);
+  const choices = [branchesOf(anyOf), branchesOf(oneOf)];
+  const left = Object.fromEntries(given.map((keyword) => [keyword, schema[keyword]]));
+  return {
+    ...rest,
+    properties: joinedProperties([schema, ...all, ...choices.flat()]),
+    required: [...new Set([schema, ...all].flatMap(requiredBy).concat(choices.flatMap(requiredByEach)))],
+    description: described(schema.description, left),
+  };
+}
+
+/** A branch, or what it refers to. */
+function definitionOf(branch: JsonObject, { $defs, definitions }: JsonObject): JsonObject {
+  const [, keyword, name] = /^#\/(\$defs|definitions)\/([^/~]+)$/.exec(String(branch.$ref)) ?? [];
+  const named = keyword === '$defs' ? $defs : definitions;
+  const definition = isObject(named) && name !== undefined && Object.hasOwn(named, name) ? named[name] : undefined;
+  return isObject(definition) ? definition : branch;
+}
+
+/** The properties of several schemas; one that several have in different ways is either. */
+function joinedProperties(schemas: readonly JsonObject[]): JsonObject {
+  const found = new Map<string, Map<string, unknown>>();
+  for (const { properties } of schemas) {
+    for (const [name, property] of Object.entries(isObject(properties) ? properties : {})) {
+      const ways = found.get(name) ?? new Map<string, unknown>();
+      found.set(name, ways.set(stringifyExact(property), property));
+    }
+  }
+  const joined = [...found].map(([name, ways]) => [
+    name,
+    ways.size === 1 ? [...ways.values()][0] : { anyOf: [...ways.values()] },
+  ]);
+  return Object.fromEntries(joined) as JsonObject;
+}
+
+function requiredBy({ required }: JsonObject): string[] {
+  return Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+}
+
+function requiredByEach(choices: readonly JsonObject[]): string[] {
+  const [first, ...others] = choices;
+  return first === undefined
+    ? []
+    : requiredBy(first).filter((name) => others.every((each) => requiredBy(each).includes(name)));
+}

@@ -2,7 +2,7 @@ import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import { cacheMark } from './content.ts';
-import { isWithinStrictLimits, toAnthropicSchema } from './schema.ts';
+import { isWithinStrictLimits, toAnthropicSchema, withoutRootUnion } from './schema.ts';
 
 /** The fields of a chat about its tools, and the format of its answer, whose schema shares the limits of strict tools. */
 export type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'response_format'>;
@@ -73,7 +73,7 @@ function strictSchemas(
 
 /** A type, which OpenAI makes optional, is required. */
 function schemaOf({ function: { parameters } }: FunctionTool): JsonObject {
-  return { type: 'object', ...(parameters ?? { properties: {} }) };
+  return withoutRootUnion({ type: 'object', ...(parameters ?? { properties: {} }) });
 }
 
 type ToolChoice = NonNullable<ToolFields['tool_choice']>;
