@@ -388,6 +388,8 @@ describe("normalization to OpenAI's shape", () => {
       // DeepSeek's total has been too small, and Mistral's includes audio.
       [{ prompt_tokens: 12, completion_tokens: 3, total_tokens: 13 }, 3],
       [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 386, prompt_audio_seconds: 30 }, 2],
+      // A total that counts something else, as all that an account has used.
+      [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 1_000_000_000 }, 2],
       // A proxy before Claude may not count the cache as part of the prompt.
       [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 1011, cache_read_input_tokens: 1000 }, 2],
       [{ prompt_tokens: 9, completion_tokens: 2, total_tokens: 386, prompt_tokens_details: { audio_tokens: 375 } }, 2],

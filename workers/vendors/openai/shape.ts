@@ -261,6 +261,9 @@ export function shapeUsage(usage: unknown): VendorUsage {
   return isObject(usage) ? withCached(withReasoning(usage)) : null;
 }
 
+/** More reasoning than any model's answer has: where a total alone shows more, it is of something else. */
+const maxUnnamed = 1_000_000;
+
 /**
  * xAI does not include reasoning in the completion, and Gemini's endpoint for OpenAI's clients does not even name it: the total
  * shows it. Audio, which Mistral counts in the total alone, and what a cache under Anthropic's names has, are no part of it.
@@ -272,7 +275,8 @@ function withReasoning(usage: JsonObject): JsonObject {
   const beside = total - input - output;
   const reasoning = isObject(made) ? made.reasoning_tokens : undefined;
   const audio = usage.prompt_audio_seconds || (isObject(read) && read.audio_tokens);
-  const isReasoning = reasoning ? reasoning === beside : !audio && !cached && !usage.cache_creation_input_tokens;
+  const isUnnamed = beside <= maxUnnamed && !audio && !cached && !usage.cache_creation_input_tokens;
+  const isReasoning = reasoning ? reasoning === beside : isUnnamed;
   return beside > 0 && isReasoning ? { ...usage, completion_tokens: output + beside } : usage;
 }
 
