@@ -173,8 +173,6 @@ function requiredBy({ required }: JsonObject): string[] {
 }
 
 function requiredByEach(choices: readonly JsonObject[]): string[] {
-  const [first, ...others] = choices;
-  return first === undefined
-    ? []
-    : requiredBy(first).filter((name) => others.every((each) => requiredBy(each).includes(name)));
+  const [first, ...others] = choices.map((choice) => new Set(requiredBy(choice)));
+  return [...(first ?? [])].filter((name) => others.every((each) => each.has(name)));
 }
