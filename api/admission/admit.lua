@@ -9,9 +9,10 @@
 -- ARGV[5] the caller's revision of the API key   ARGV[6] maximum of unfinished jobs of the key
 -- ARGV[7] ms until the sweeper first checks the holds
 -- ARGV[8] '' or why new work is shed (the caller reads queue length and memory, which have other tags)
--- ARGV[9] '<jobs> <waiting> <active> <limit> <share> <beside>': unfinished jobs of an account from which on its next one gets a
+-- ARGV[9] '<jobs> <waiting> <active> <limit> <share> <beside> <own>': unfinished jobs of an account from which on its next one gets a
 --          priority (0 unless the queue flows); jobs that wait in the queue, active jobs, and the maximum of waiting ones; the share
---          of the rest that an account may fill while others wait; how many of its unfinished jobs wait beside the queue
+--          of the rest that an account may fill while others wait; how many of its unfinished jobs wait beside the queue, and how many
+--          of those that wait in the queue may be its own at most
 -- ARGV[10] '' or the key's budget: 'nano-dollars period start common', the start of the period in ms, and '' or the name of the
 --          budget that it shares with the keys which it was rotated to or from
 -- ARGV[11] 'requests tokens': the key's limits per minute, 0 for none
@@ -82,10 +83,10 @@ if money[4] == '1' then return answerAll('suspended') end
 local held, unfinished = tonumber(money[3] or 0), tonumber(money[5] or 0)
 local balance = money[1] ~= '' and tonumber(money[1]) - tonumber(money[2] or 0)
 local count = redis.call('ZCARD', running)
-local withoutPriority, waiting, active, queueLimit, queueShare, beside =
-  string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+local withoutPriority, waiting, active, queueLimit, queueShare, beside, maxOwn =
+  string.match(ARGV[9], '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
 waiting, active, queueLimit, queueShare = tonumber(waiting), tonumber(active), tonumber(queueLimit), tonumber(queueShare)
-withoutPriority, beside = tonumber(withoutPriority), tonumber(beside)
+withoutPriority, beside, maxOwn = tonumber(withoutPriority), tonumber(beside), tonumber(maxOwn)
 local buckets
 local runningNow, holds, reservations, queued = {}, {}, {}, {}
 
@@ -139,13 +140,13 @@ local function price(hold, isAlone)
 end
 
 -- Whether the account fills its share of the queue, which always leaves room for the next account. The number of its waiting jobs
--- is estimated from the ratio of all. If no other account surely waits, it may fill nearly the whole queue; a few jobs are
--- never a flood.
+-- is estimated from the ratio of all, but one whose jobs run while others' wait has fewer. If no other account surely waits, it may
+-- fill nearly the whole queue; a few jobs are never a flood.
 local fewWaiting = 16
 local function hasItsShare()
   local inQueue = math.max(0, unfinished - beside)
   if waiting <= inQueue then return waiting >= queueLimit - math.floor(queueLimit * math.min(queueShare, 1 - queueShare)) end
-  local own = inQueue * waiting / (waiting + active)
+  local own = math.min(inQueue * waiting / (waiting + active), maxOwn)
   return own >= math.max(fewWaiting, (queueLimit - (waiting - own)) * queueShare)
 end
 
@@ -236,7 +237,7 @@ local function admit(at, state)
   end
   if retryName then redis.call('SET', prefix .. 'retry:' .. retryName, job, 'PX', retryLifetime) end
   count, unfinished, held = count + 1, unfinished + 1, held + cost
-  waiting = waiting + 1
+  waiting, maxOwn = waiting + 1, maxOwn + 1
   if budget then budget.held = budget.held + cost end
   if levels then buckets.keep(levels) end
   if amount ~= '-' or tokens > 0 then

@@ -60,13 +60,15 @@ interface QueueFill {
   readonly active: number;
   /** Unfinished jobs of the account that wait beside the queue. */
   readonly beside: number;
+  /** How many of the waiting jobs may be the account's at most. */
+  readonly maxOwn: number;
   /** Maximum of waiting jobs. */
   readonly limit: number;
   /** Of what others leave free, while they wait; an account alone leaves that share of the queue free. */
   readonly share: number;
 }
 
-const endless: QueueFill = { waiting: 0, active: 0, beside: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
+const endless: QueueFill = { waiting: 0, active: 0, beside: 0, maxOwn: 0, limit: Number.MAX_SAFE_INTEGER, share: 1 };
 
 export interface AdmitCall {
   readonly job: JobIdentity;
@@ -171,7 +173,7 @@ async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promi
     concurrency,
     sweepAfterMs,
     shedding ?? '',
-    `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share} ${fill.beside}`,
+    `${flows ? jobsWithoutPriority[capability] : 0} ${fill.waiting} ${fill.active} ${fill.limit} ${fill.share} ${fill.beside} ${fill.maxOwn}`,
     caller.budget ? budgetText(caller, caller.budget, time) : '',
     `${caller.rpm ?? 0} ${caller.tpm ?? 0}`,
     reader === undefined ? '' : queueKeysPrefix(capability, shardOf(job)),

@@ -190,8 +190,9 @@ function ask(
 
 /** The fill of a queue for a job of the account. */
 function fillFor({ load, config }: AskAdmissionDependencies, job: JobIdentity): AdmitCall['fill'] {
-  const beside = load.beside(job.capability, job.account);
-  return { ...load.fill(job.capability), beside, limit: config.queueLimit, share: config.accountQueueShare };
+  const { capability, account } = job;
+  const own = { beside: load.beside(capability, account), maxOwn: load.maxWaitingOf(capability, account) };
+  return { ...load.fill(capability), ...own, limit: config.queueLimit, share: config.accountQueueShare };
 }
 
 /** Asks on a Cluster, where the state is made beside the admission. */

@@ -112,6 +112,11 @@ export class LoadGauge {
     return this.#beside.get(capability)?.get(account) ?? 0;
   }
 
+  /** How many of the waiting jobs may be an account's: those in its line, and those of which it is not known whose they are. */
+  maxWaitingOf(capability: Capability, account: string): number {
+    return this.#forecasts.get(capability)?.maxWaitingOf(account) ?? this.fill(capability).waiting;
+  }
+
   /** Whether the figures of a queue, or of Redis's memory, are those of now: Redis may be away. */
   isKnown(of: Capability | 'memory'): boolean {
     return performance.now() - (this.#knownAt.get(of) ?? Number.NEGATIVE_INFINITY) < knownMs;

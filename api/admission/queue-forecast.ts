@@ -166,6 +166,12 @@ export class QueueForecast {
     return this.#before(own + 1, isHigh) / rate;
   }
 
+  /** How many of the waiting jobs may be an account's at most; undefined if that is not known. */
+  maxWaitingOf(account: string): number | undefined {
+    if (!this.#sample?.isBackedUp) return undefined;
+    return this.#untimed + this.#lines.of(account) + this.#high.of(account);
+  }
+
   /** Jobs that are served before a new one, which is the nth of its line. */
   #before(place: number, isHigh: boolean): number {
     const high = Math.min(this.#high.total, this.#waiting);

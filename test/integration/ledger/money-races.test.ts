@@ -223,6 +223,7 @@ describe('askAdmission', () => {
           flows: () => true,
           fill: () => ({ waiting: 0, active: 0 }),
           beside: () => 0,
+          maxWaitingOf: () => 0,
         },
       },
       ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
