@@ -44,6 +44,7 @@ import { SharedHealth } from './routing/shared-health.ts';
 import { AnswerJournal } from './run/answer-journal.ts';
 import { RunningJobs } from './run/job-run.ts';
 import { RequestMemory } from './run/request-memory.ts';
+import { TaskSteps } from './run/task-steps.ts';
 import type { WorkerContext } from './worker-context.ts';
 import { reportSlots } from './worker-metrics.ts';
 
@@ -169,6 +170,7 @@ async function start(): Promise<void> {
     router: routing.router,
     parking: parking.of,
     running,
+    taskSteps: new TaskSteps(config.workerConcurrency.video),
     journal: redis.isCluster ? undefined : closers.use(new AnswerJournal(redis.client, workerId, log)),
     bandwidth: new AccountBandwidth(config.streamBandwidth, createPacedFrames(registry)),
     settler: closers.use(new Settler(redis.client, log)),
@@ -187,15 +189,7 @@ async function start(): Promise<void> {
   const consumers = wanted.map((capability) => consume(capability, redis, context));
   closers.add((signal) => drain(consumers, context, signal));
   log.info({ capabilities: wanted, vendors: routing.vendors.names(), worker: workerId }, 'consuming');
-  const checkNewKeys = keyChecker(context, closers);
-  const apply = (changed: Config): void => {
-    const before = routesByModel(context.catalogue);
-    context.catalogue.replace(changed);
-    routing.replace(changed);
-    const rerouted = changedRoutes(before, routesByModel(context.catalogue));
-    void parking.reconsider((route) => !rerouted.has(route) && routing.isLimited(route));
-    checkNewKeys();
-  };
+  const apply = applierOf(context, routing, parking, keyChecker(context, closers));
   // Before the message that it is ready: the launcher sends the signal on from then on.
   closers.add(reloadOnHangup({ config, log, apply }));
   closeOnSignal({
@@ -207,6 +201,23 @@ async function start(): Promise<void> {
   });
   // Whoever reads it may send signals at once.
   process.send?.({ type: 'consuming', capabilities: wanted });
+}
+
+/** Returns what applies a changed configuration to a worker that runs. */
+function applierOf(
+  { catalogue }: Pick<WorkerContext, 'catalogue'>,
+  routing: Pick<Routing, 'replace' | 'isLimited'>,
+  parking: Pick<ReturnType<typeof openParking>, 'reconsider'>,
+  checkNewKeys: () => void,
+): (changed: Config) => void {
+  return (changed) => {
+    const before = routesByModel(catalogue);
+    catalogue.replace(changed);
+    routing.replace(changed);
+    const rerouted = changedRoutes(before, routesByModel(catalogue));
+    void parking.reconsider((route) => !rerouted.has(route) && routing.isLimited(route));
+    checkNewKeys();
+  };
 }
 
 /** Claims no more jobs from here on, and resolves when the running ones have ended. */

@@ -16,6 +16,7 @@ import type { VendorPool } from './routing/vendor-pool.ts';
 import type { AnswerJournal } from './run/answer-journal.ts';
 import type { RunningJobs } from './run/job-run.ts';
 import type { RequestMemory } from './run/request-memory.ts';
+import type { TaskSteps } from './run/task-steps.ts';
 import type { WorkerMetrics } from './worker-metrics.ts';
 
 /** Dependencies of running jobs; created once per process. */
@@ -33,6 +34,7 @@ export interface WorkerContext extends EndJobContext {
   /** The jobs of a capability that wait for their vendors. */
   readonly parking: (job: Pick<JobIdentity, 'id' | 'capability' | 'shards'>) => Parking;
   readonly running: RunningJobs;
+  readonly taskSteps: TaskSteps;
   /** What readers of this worker's streams get before their logs do; undefined on a Cluster. */
   readonly journal: AnswerJournal | undefined;
   readonly bandwidth: AccountBandwidth;

@@ -13,6 +13,8 @@ import { callFiles, type JobRun } from './job-run.ts';
 
 /** Pause of a job whose task belongs to a vendor unknown to this worker, so that another worker can claim it. */
 const elsewhereMs = 10_000;
+/** Pause of a task whose vendor holds up others, and the share by which it varies: those that are put off together come apart. */
+const putOff = { ms: 10_000, spread: 0.25 };
 
 /**
  * Takes the next step of a task, with the account that created it.
@@ -42,7 +44,11 @@ export async function followTask(
   const seconds = (made: string | undefined): Promise<number | undefined> =>
     videoSeconds(made, run.routed, async () => requestText(await readRequest()));
   const hasOwnKey = account.id === task.account;
-  const next = await followVideo(account.vendor, call, { known: task, hasOwnKey, progress, filesStayMs, seconds });
+  const known = { known: task, hasOwnKey, progress, filesStayMs, seconds };
+  const next = await context.taskSteps.run(task.vendor, () => followVideo(account.vendor, call, known));
+  if (next === undefined) {
+    return { progress, pauseMs: Math.round(putOff.ms * (1 + putOff.spread * Math.random())) };
+  }
   const error = 'error' in next ? next.error : undefined;
   if (error !== undefined && isRefusedKey(error)) context.vendors.refuseOfTask(account);
   if (error?.code === 'not_found') context.log.warn(about, "the key that began this job's task is not set up here");

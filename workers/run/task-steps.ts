@@ -1,0 +1,49 @@
+/** Share of the slots that steps leave to jobs that begin, and to tasks of vendors that have few of the slots. */
+const keptShare = 0.1;
+
+/** A vendor whose last step took longer than this (ms) holds up others. */
+const slowMs = 1000;
+
+/** Steps of one vendor's tasks. */
+interface VendorSteps {
+  running: number;
+  /** How long the last one took, in ms. */
+  lastMs: number;
+}
+
+/**
+ * The steps of vendors' tasks that a process takes: polls, and the fetching of files. What returns to its queue precedes what is new
+ * there, so the tasks of a vendor that answers late or never would have all slots of all workers, and those of other vendors would
+ * neither begin nor end. So the last tenth of the slots is for others.
+ */
+export class TaskSteps {
+  readonly #max: number;
+  readonly #kept: number;
+  #running = 0;
+  /** By vendor. */
+  readonly #steps = new Map<string, VendorSteps>();
+
+  /** @param slots tasks that a process begins or steps at a time */
+  constructor(slots: number) {
+    // Of a single slot none can be kept.
+    this.#kept = slots === 1 ? 0 : Math.ceil(slots * keptShare);
+    this.#max = slots - this.#kept;
+  }
+
+  /** Takes a step; returns undefined if it is to be taken later, as its vendor has its part of the slots. */
+  async run<T>(vendor: string, step: () => Promise<T>): Promise<T | undefined> {
+    const own = this.#steps.get(vendor) ?? { running: 0, lastMs: 0 };
+    this.#steps.set(vendor, own);
+    if (this.#running >= this.#max && own.running >= this.#kept && own.lastMs > slowMs) return undefined;
+    const beganAt = performance.now();
+    this.#running++;
+    own.running++;
+    try {
+      return await step();
+    } finally {
+      this.#running--;
+      own.running--;
+      own.lastMs = performance.now() - beganAt;
+    }
+  }
+}
