@@ -85,7 +85,7 @@ function consumeJobs(shard: Shard, slots: ClaimSlots, redis: RedisHandle, contex
 
 /**
  * Consumes jobs that return to their queue until their vendor's task is finished.
- * @param slots shared by the shards, each of which claims as if it was the only one
+ * @param slots shared by the shards, which together claim up to twice as many jobs
  */
 function consumeTasks(
   { capability, shard }: Shard,
@@ -94,6 +94,7 @@ function consumeTasks(
   context: WorkerContext,
 ): Consumer {
   const queue = context.queues.get(capability)?.shard(shard) as CapabilityQueue;
+  const concurrency = context.config.workerConcurrency[capability];
   // It writes the queue's settings, which bound the Worker's stream of events. Without them it is bounded, too, if less.
   queue.bull().catch((error) => context.log.warn({ err: error }, 'the settings of a queue were not written'));
   const worker: TaskWorker = new TaskWorker(
@@ -117,7 +118,7 @@ function consumeTasks(
       capability,
       redis.client,
       {
-        concurrency: context.config.workerConcurrency[capability],
+        concurrency,
         lockDuration: lockMs,
         stalledInterval: stalledCheckMs,
         maxStalledCount: maxTaskClaims,
@@ -133,7 +134,14 @@ function consumeTasks(
   worker.on('failed', (job, error) => {
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });
-  return { close: () => closeTasks(worker, slots) };
+  return {
+    close: () => closeTasks(worker, slots),
+    // What is claimed beyond the slots has left the order of its queue. Twice their part, as the shards never have as many jobs.
+    share: (consumers) => {
+      if (consumers > 1) worker.concurrency = Math.max(1, Math.ceil((2 * concurrency) / consumers));
+      else worker.concurrency = concurrency;
+    },
+  };
 }
 
 /** BullMQ waits for Redis without end: once its jobs are over, what is left of that is not waited for. */

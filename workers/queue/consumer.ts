@@ -10,6 +10,8 @@ import type { ClaimSlots } from './claim-slots.ts';
 export interface Consumer {
   /** Stops claiming, and resolves when the running jobs have finished. */
   close(): Promise<void>;
+  /** Tells it how many consumers share the worker's slots, one for each shard of their queue. */
+  share?(consumers: number): void;
 }
 
 /** A job claimed from the queue. */

@@ -90,12 +90,18 @@ export class ShardedConsumer implements Consumer {
 
   #open(shard: number): void {
     this.#consumers.set(shard, this.#options.open(shard));
-    this.#options.slots.isShared = this.#consumers.size > 1;
+    this.#share();
+  }
+
+  #share(): void {
+    const { size } = this.#consumers;
+    this.#options.slots.isShared = size > 1;
+    for (const consumer of this.#consumers.values()) consumer.share?.(size);
   }
 
   #leave(shard: number, consumer: Consumer): void {
     this.#consumers.delete(shard);
-    this.#options.slots.isShared = this.#consumers.size > 1;
+    this.#share();
     const left = consumer
       .close()
       .catch((error) => this.#options.log.warn({ err: error, shard }, 'leaving a shard of a queue failed'))
