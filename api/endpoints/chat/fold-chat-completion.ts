@@ -128,7 +128,10 @@ function foldLogprobs(choice: FoldedChoice, change: Fields): void {
   }
 }
 
-/** Adds to the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries. */
-export function addAll(list: unknown[], more: readonly unknown[]): void {
+/**
+ * Adds to the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries. One after the
+ * other: a call with more than a hundred thousand arguments fails.
+ */
+export function addAll<Item>(list: Item[], more: readonly Item[]): void {
   for (const each of more) list.push(each);
 }

@@ -3,6 +3,7 @@ import { readThoughtSignature } from '../../../shared/capabilities/thought-signa
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
+import { addAll } from '../chat/fold-chat-completion.ts';
 import { type SaidPiece, saidBy } from '../chat/said-pieces.ts';
 import { MessageBlocks } from './message-blocks.ts';
 import type {
@@ -53,10 +54,10 @@ export class MessageFold {
       if (numberOf(choice.index) !== 0) continue;
       // Perplexity sends an empty delta beside the message of a whole answer.
       const said = frame.type === 'end' ? (choice.message ?? choice.delta) : (choice.delta ?? choice.message);
-      events.push(...this.#takeChoice(choice, fieldsOf(said)));
+      addAll(events, this.#takeChoice(choice, fieldsOf(said)));
     }
     if (frame.type === 'end') {
-      events.push(...this.#blocks.end());
+      addAll(events, this.#blocks.end());
       events.push({ type: 'message_delta', delta: this.#stop(), usage: toUsage(usage) }, { type: 'message_stop' });
     }
     return events;
@@ -74,7 +75,7 @@ export class MessageFold {
     this.#finishReason = choice.finish_reason;
     this.#stopText = choice.stop_reason;
     this.#stopDetails = choice.stop_details;
-    events.push(...this.#blocks.end());
+    addAll(events, this.#blocks.end());
     return events;
   }
 

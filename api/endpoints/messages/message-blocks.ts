@@ -22,6 +22,8 @@ export class MessageBlocks {
   readonly #jobId: string;
   /** The first one is, or is about to be, the open block. */
   readonly #blocks: GrowingBlock[] = [];
+  /** The calls among them, by their indices at the vendor. */
+  readonly #calls = new Map<number, GrowingBlock>();
   #index = 0;
   /** Signature of the text so far, while no call has followed it. */
   #textSignature = '';
@@ -64,7 +66,7 @@ export class MessageBlocks {
         return;
       case 'call': {
         const { call, id, name, text } = piece;
-        const grows = this.#blocks.find((block) => block.call === call) ?? this.#openCall(call);
+        const grows = this.#calls.get(call) ?? this.#openCall(call);
         grows.id ??= id;
         grows.name ??= name;
         grows.text += text;
@@ -82,7 +84,9 @@ export class MessageBlocks {
   #openCall(call: number): GrowingBlock {
     if (this.#textSignature !== '') this.#sign(writeThoughtSignature({ signature: this.#textSignature }));
     this.#textSignature = '';
-    return this.#open('call', call);
+    const block = this.#open('call', call);
+    this.#calls.set(call, block);
+    return block;
   }
 
   #open(kind: GrowingBlock['kind'], call?: number): GrowingBlock {
@@ -93,16 +97,20 @@ export class MessageBlocks {
 
   #show(isEnd: boolean): MessageEvent[] {
     const events: MessageEvent[] = [];
-    for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
-      const isOver = isEnd || (block.kind !== 'call' && this.#blocks.length > 1);
+    let over = 0;
+    for (const block of this.#blocks) {
+      const isOver = isEnd || (block.kind !== 'call' && over + 1 < this.#blocks.length);
       // A call starts with its name, which a vendor may send after its id.
       if (block.kind === 'call' && block.name === undefined && !isOver) break;
       this.#advance(block, events, isOver);
       if (!isOver) break;
       events.push({ type: 'content_block_stop', index: this.#index });
       this.#index += 1;
-      this.#blocks.shift();
+      over += 1;
     }
+    // All at once: a vendor may have made a hundred thousand calls, and each would move all others.
+    if (over > 0) this.#blocks.splice(0, over);
+    if (isEnd) this.#calls.clear();
     return events;
   }
 

@@ -1,7 +1,10 @@
 const opening = /^\s*\{\s*"input"\s*:\s*"/;
+/** Characters in which the text begins: to look for it again in all that has come, at each piece, would take hours. */
+const maxOpening = 1024;
 /** Complete characters and escapes of a JSON string; stops before a truncated escape. */
 const whole = /^(?:[^"\\]+|\\[^u]|\\u[0-9a-fA-F]{4})*/;
 const halfPair = /(?:[\ud800-\udbff]|(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2})$/;
+const escapeLength = 6;
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
 /**
@@ -13,13 +16,17 @@ export class CustomToolInput {
   text = '';
   #rest = '';
   #position: 'before' | 'inside' | 'after' = 'before';
+  /** Whether what follows is kept until the end: it does not begin like such an object, or has an escape that is none. */
+  #isKept = false;
 
   /** Adds a piece of the arguments and returns the new part of the text. */
   push(piece: string): string {
     if (this.#position === 'after') return '';
     this.#rest += piece;
+    if (this.#isKept) return '';
     if (this.#position === 'before') {
       const start = opening.exec(this.#rest);
+      this.#isKept = start === null && this.#rest.length > maxOpening;
       if (start === null) return '';
       this.#position = 'inside';
       this.#rest = this.#rest.slice(start[0].length);
@@ -39,6 +46,7 @@ export class CustomToolInput {
   #decode(): string {
     const [ready = ''] = whole.exec(this.#rest) ?? [];
     const isClosed = this.#rest[ready.length] === '"';
+    this.#isKept = !isClosed && this.#rest.length - ready.length >= escapeLength;
     // Half a surrogate pair waits for its other half.
     const held = isClosed ? 0 : (halfPair.exec(ready)?.[0].length ?? 0);
     const told = ready.slice(0, ready.length - held);

@@ -43,6 +43,8 @@ export class ChatResponseFold {
   readonly #emit: EmitEvent;
   readonly #tools: ReadonlyMap<string, CallableTool>;
   readonly #calls = new Map<number, CallSlot>();
+  /** Those that may have become whole since it was last looked: there may be a hundred thousand others. */
+  readonly #grown = new Set<CallSlot>();
   #count = 0;
   #saysMore = false;
   /** Google's signature of the text so far, while no call has followed it: only calls need it. */
@@ -155,7 +157,7 @@ export class ChatResponseFold {
     slot.id ??= id || undefined;
     if (slot.outputIndex < 0 && textOf(name) !== '') this.#openCall(slot, textOf(name));
     if (slot.outputIndex < 0) slot.early += textOf(piece);
-    else if (textOf(piece) !== '') slot.call?.add(textOf(piece));
+    else if (textOf(piece) !== '') this.#grow(slot, textOf(piece));
   }
 
   #openCall(slot: CallSlot, name: string): void {
@@ -166,11 +168,17 @@ export class ChatResponseFold {
     const tool = this.#tools.get(name) ?? { type: 'function', name, namespace: undefined };
     slot.outputIndex = position.outputIndex;
     slot.call = new GrowingCall(position, tool, slot.id);
-    if (slot.early !== '') slot.call.add(slot.early);
+    if (slot.early !== '') this.#grow(slot, slot.early);
+  }
+
+  #grow(slot: CallSlot, piece: string): void {
+    slot.call?.add(piece);
+    this.#grown.add(slot);
   }
 
   #endWholeCalls(): void {
-    for (const slot of this.#calls.values()) if (slot.call?.isComplete) this.#endCall(slot, 'completed');
+    for (const slot of this.#grown) if (slot.call?.isComplete) this.#endCall(slot, 'completed');
+    this.#grown.clear();
   }
 
   #endCall(slot: CallSlot, status: 'completed' | 'incomplete'): void {

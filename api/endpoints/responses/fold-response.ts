@@ -4,7 +4,7 @@ import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vend
 import type { ApiError } from '../../../shared/errors.ts';
 import { errorOf, type Frame } from '../../../shared/jobs/append.ts';
 import type { ViewedJob } from '../../replies/view.ts';
-import { chatChunkChoice } from '../chat/fold-chat-completion.ts';
+import { addAll, chatChunkChoice } from '../chat/fold-chat-completion.ts';
 import { ChatResponseFold } from './fold-chat-response.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
 import { responseError } from './response-error.ts';
@@ -86,7 +86,7 @@ export class ResponseFold {
 
   #takeWhole(items: readonly ResponseItem[]): void {
     for (const item of items) {
-      this.#events.push(...wholeItemEvents(item, this.#output.size));
+      addAll(this.#events, wholeItemEvents(item, this.#output.size));
       this.#keep(item, this.#output.size);
     }
   }

@@ -2,6 +2,7 @@ import { ownItemId, type ResponseItem } from '../../../shared/capabilities/respo
 import type { CallableTool } from '../../../shared/capabilities/response-tools.ts';
 import { CustomToolInput } from './custom-tool-input.ts';
 import type { ItemPosition } from './growing-message.ts';
+import { ObjectPieces } from './object-pieces.ts';
 
 /** A streamed call of one of the caller's tools: a function, or a custom tool with a stand-in function. */
 export class GrowingCall {
@@ -11,6 +12,9 @@ export class GrowingCall {
   readonly #callId: string;
   readonly #input: CustomToolInput | undefined;
   #arguments = '';
+  readonly #object = new ObjectPieces();
+  /** Whether the whole object is JSON, once that is known. */
+  #isJson: boolean | undefined;
 
   /** @param callId the chat's id of the call; defaults to the item's own */
   constructor(position: ItemPosition, tool: CallableTool, callId: string | undefined) {
@@ -25,17 +29,14 @@ export class GrowingCall {
 
   /** Whether the arguments are a complete object, which nothing can follow. */
   get isComplete(): boolean {
-    if (!this.#arguments.startsWith('{')) return false;
-    try {
-      JSON.parse(this.#arguments);
-      return true;
-    } catch {
-      return false;
-    }
+    if (!this.#object.isWhole) return false;
+    this.#isJson ??= isJson(this.#arguments);
+    return this.#isJson;
   }
 
   add(piece: string): void {
     this.#arguments += piece;
+    this.#object.add(piece);
     this.#tell(this.#input === undefined ? piece : this.#input.push(piece));
   }
 
@@ -72,5 +73,14 @@ export class GrowingCall {
       name,
       ...(this.#input ? { input: this.#input.text } : { arguments: this.#arguments }),
     };
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,4 +1,5 @@
 import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import { addAll } from '../chat/fold-chat-completion.ts';
 import type { EmitEvent } from './response-event.ts';
 
 type Fields = Record<string, unknown>;
@@ -43,7 +44,7 @@ export class GrowingMessage {
     if (text === '' && chatLogprobs.length === 0) return;
     const logprobs = chatLogprobs.map(withBytes);
     part.text += text;
-    part.logprobs.push(...logprobs);
+    addAll(part.logprobs, logprobs);
     this.#emit('response.output_text.delta', { delta: text, logprobs });
   }
 

@@ -45,4 +45,15 @@ describe('CustomToolInput', () => {
       assert.equal(input.text, text);
     }
   });
+
+  it('CustomToolInput takes very many pieces that it cannot tell before the end', () => {
+    const piece = 'x'.repeat(100);
+    for (const beginning of ['{"other":"', '{"input":"\\u', ' '.repeat(2000)]) {
+      const input = new CustomToolInput();
+      input.push(beginning);
+      for (let count = 0; count < 100_000; count++) input.push(piece);
+      input.end();
+      assert.ok(input.text.endsWith(piece) && input.text.length >= 10_000_000);
+    }
+  });
 });
