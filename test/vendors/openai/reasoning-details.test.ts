@@ -9,6 +9,7 @@ import type { ParsedRequest } from '../../../api/pipeline/parsed-request.ts';
 import { textOf } from '../../../api/pipeline/request-text.ts';
 import type { View } from '../../../api/replies/view.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
+import { CallSignatures } from '../../../workers/vendors/openai/reasoning-details.ts';
 import { createVendor } from '../../../workers/vendors/registry.ts';
 import type { Offering } from '../../../workers/vendors/vendor.ts';
 import { madeUpModel } from '../../support/routed-model.ts';
@@ -77,6 +78,22 @@ describe("Google's signatures of calls at OpenRouter", () => {
     assert.deepEqual(await sentFor({}), [{ ...detail, index: 1 }]);
     assert.deepEqual(await sentFor({ reasoning_details: [thought, detail] }), [thought, detail]);
     assert.equal(await sentFor({ tool_calls: calls }), undefined);
+  });
+
+  it('a hundred thousand calls are signed, all at once or each in an event of its own', () => {
+    const count = 100_000;
+    const detailOf = (id: string): Fields => ({ ...detail, id });
+    const ids = Array.from({ length: count }, (_, at) => `call_${at}`);
+    const message: Fields = { reasoning_details: ids.map(detailOf).reverse(), tool_calls: ids.map(callOfTool) };
+    new CallSignatures().sign(message);
+    assert.ok((message.tool_calls as Fields[]).every(({ extra_content: extra }) => extra !== undefined));
+    const streamed = new CallSignatures();
+    streamed.sign({ reasoning_details: ids.map(detailOf) });
+    for (const id of [...ids].reverse()) {
+      const delta: Fields = { tool_calls: [callOfTool(id)] };
+      streamed.sign(delta);
+      assert.deepEqual(delta.tool_calls, [{ ...callOfTool(id), ...signed }]);
+    }
   });
 
   /** What a view shows of the streamed answer to a request. */

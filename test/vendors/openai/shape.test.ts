@@ -62,6 +62,18 @@ describe("normalization to OpenAI's shape", () => {
     }
   });
 
+  it('a choice of very many calls may end as often as its vendor likes', async () => {
+    const count = 60_000;
+    const calls = Array.from({ length: count }, (_, index) => ({ index, function: { name: 'f' } }));
+    const ends = Array.from({ length: count }, () => chunk([{ delta: {}, finish_reason: 'tool_calls' }]));
+    const frames = await stream([chunk([{ delta: { tool_calls: calls } }]), ...ends]);
+    const told = frames.flatMap(
+      ({ choices }) => ((choices as { delta: Fields }[])[0]?.delta.tool_calls ?? []) as Fields[],
+    );
+    assert.equal(frames.length, count + 1);
+    assert.equal(told.filter(({ function: body }) => (body as Fields).arguments === '{}').length, count);
+  });
+
   it('the first delta of every choice gets a role when the vendor omits it', async () => {
     const frames = await stream([
       chunk([{ index: 0, delta: { content: 'Hi' } }]),

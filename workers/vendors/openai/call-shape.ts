@@ -5,8 +5,6 @@ import { isObject, isText, type JsonObject } from '../support/json-object.ts';
 interface GrowingCall {
   readonly index: number;
   readonly id: unknown;
-  /** Whether its arguments are still to come. */
-  needsArguments: boolean;
 }
 
 /** Calls that a piece may be of: the last one, and all by their ids. */
@@ -18,6 +16,8 @@ interface Candidates {
 /** The calls of one choice of a streamed answer. Each is found at once, since one event may hold a hundred thousand of their pieces. */
 export class GrowingCalls {
   readonly #calls = new Map<number, GrowingCall>();
+  /** Those whose arguments are still to come. */
+  readonly #withoutArguments = new Set<GrowingCall>();
   #all: Candidates | undefined;
   /** By the index at the vendor, which may give the same to several calls. */
   readonly #byGiven = new Map<unknown, Candidates>();
@@ -31,9 +31,16 @@ export class GrowingCalls {
     return this.#calls.keys().next().value;
   }
 
-  /** The calls whose arguments are still to come. */
-  get withoutArguments(): GrowingCall[] {
-    return [...this.#calls.values()].filter(({ needsArguments }) => needsArguments);
+  /** Returns the calls whose arguments are still to come, and takes them for told. */
+  takeWithoutArguments(): GrowingCall[] {
+    const open = [...this.#withoutArguments];
+    this.#withoutArguments.clear();
+    return open;
+  }
+
+  /** Arguments of a call have come. */
+  noteArguments(call: GrowingCall): void {
+    this.#withoutArguments.delete(call);
   }
 
   /**
@@ -56,9 +63,10 @@ export class GrowingCalls {
     return typeof index === 'number' && !this.#calls.has(index) ? index : this.#maxIndex + 1;
   }
 
-  /** @param given its index at the vendor */
-  add(call: GrowingCall, given: unknown): void {
+  /** @param given its index at the vendor @param needsArguments whether they are still to come */
+  add(call: GrowingCall, given: unknown, needsArguments: boolean): void {
     this.#calls.set(call.index, call);
+    if (needsArguments) this.#withoutArguments.add(call);
     this.#maxIndex = Math.max(this.#maxIndex, call.index);
     this.#all = withCall(this.#all, call);
     this.#byGiven.set(given, withCall(this.#byGiven.get(given), call));
@@ -104,23 +112,20 @@ export function shapePieces(pieces: readonly unknown[], calls: GrowingCalls): vo
     piece.index = index;
     if (known === undefined) beginCall(piece);
     else shapePiece(piece, known);
-    const call = known ?? { index, id: piece.id, needsArguments: piece.type === 'function' };
     const { arguments: written } = isObject(piece.function) ? piece.function : {};
-    if (isText(written)) call.needsArguments = false;
-    if (known === undefined) calls.add(call, given);
+    if (known === undefined) calls.add({ index, id: piece.id }, given, piece.type === 'function' && !isText(written));
+    else if (isText(written)) calls.noteArguments(known);
   }
 }
 
 /** Missing arguments become empty ones, because clients parse them; those of a truncated call are unknown. */
 export function endCalls(delta: JsonObject, calls: GrowingCalls, reason: string): void {
-  const open = reason === 'length' ? [] : calls.withoutArguments;
+  const open = reason === 'length' ? [] : calls.takeWithoutArguments();
   if (open.length === 0) return;
   const pieces: unknown[] = Array.isArray(delta.tool_calls) ? [...delta.tool_calls] : [];
   const firstPieces = new Map<unknown, JsonObject>();
   for (const piece of pieces) if (isObject(piece) && !firstPieces.has(piece.index)) firstPieces.set(piece.index, piece);
-  for (const call of open) {
-    call.needsArguments = false;
-    const { index } = call;
+  for (const { index } of open) {
     const piece = firstPieces.get(index);
     if (piece === undefined) pieces.push({ index, function: { arguments: '{}' } });
     else piece.function = { ...(isObject(piece.function) && piece.function), arguments: '{}' };

@@ -18,16 +18,28 @@ export class CallSignatures {
 
   /** Signs the calls of a message, or of the next delta of a stream, in place. */
   sign(message: JsonObject): void {
+    // Only what comes with this message can be signed now: a vendor may have made a hundred thousand calls before.
+    const changed = new Set<string>();
     for (const { type, id, data, format } of objectsOf(message.reasoning_details)) {
-      if (type === encrypted && format === googles && isText(id) && isText(data)) this.#signatures.set(id, data);
+      if (type !== encrypted || format !== googles || !isText(id) || !isText(data)) continue;
+      this.#signatures.set(id, data);
+      changed.add(id);
     }
     const calls = objectsOf(message.tool_calls);
-    for (const { id, index } of calls) if (isText(id)) this.#indices.set(id, index);
-    for (const [id, signature] of this.#signatures) {
-      const call = calls.find((each) => each.id === id);
+    const byId = new Map<string, JsonObject>();
+    for (const call of calls) {
+      const { id, index } = call;
+      if (!isText(id)) continue;
+      this.#indices.set(id, index);
+      if (!byId.has(id)) byId.set(id, call);
+      changed.add(id);
+    }
+    for (const id of changed) {
+      const signature = this.#signatures.get(id);
+      if (signature === undefined || !this.#indices.has(id)) continue;
+      const call = byId.get(id);
       if (call !== undefined) Object.assign(call, extraContent(signature));
-      else if (this.#indices.has(id)) calls.push({ index: this.#indices.get(id), id, ...extraContent(signature) });
-      else continue;
+      else calls.push({ index: this.#indices.get(id), id, ...extraContent(signature) });
       message.tool_calls = calls;
       this.#signatures.delete(id);
     }

@@ -42,6 +42,9 @@ function startOfValue(bytes: Buffer, at: number): number {
 function endOfValue(bytes: Buffer, start: number): number | undefined {
   const first = start < 0 ? undefined : bytes[start];
   if (first !== quote && first !== openingBracket) return undefined;
-  const last = bytes.indexOf(first === quote ? quote : closingBracket, start + 1);
+  const next = bytes.indexOf(quote, start + 1);
+  if (first === quote) return next < 0 ? undefined : next + 1;
+  // Of numbers alone: beyond the next quote it is none, and to look for its end there, at each key, would take hours.
+  const last = bytes.subarray(0, next < 0 ? bytes.length : next).indexOf(closingBracket, start + 1);
   return last < 0 ? undefined : last + 1;
 }
