@@ -79,7 +79,9 @@ function brokenToolRule(request: ToolFields): BrokenRule | undefined {
     return { path: ['tool_choice'], message: "it is only allowed when 'tools' are specified" };
   }
   if (typeof choice === 'object') {
-    const unknown = chosenNames(choice).find(({ type, name }) => !tools.some((entry) => isTool(entry, type, name)));
+    // Looked up: a request may have a hundred thousand tools, and name each of them.
+    const offered = new Set(tools.map(nameOfTool));
+    const unknown = chosenNames(choice).find(({ type, name }) => !offered.has(`${type} ${name}`));
     if (unknown) return { path: unknown.path, message: "the tool it names is not among 'tools'" };
   }
   if (call !== undefined && functions.length === 0) {
@@ -120,8 +122,8 @@ function isNamed(value: unknown): value is { name: string } {
   return typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string';
 }
 
-function isTool(entry: z.infer<typeof tool>, type: string, name: string): boolean {
-  return entry.type === type && (entry.type === 'function' ? entry.function.name : entry.custom.name) === name;
+function nameOfTool(entry: z.infer<typeof tool>): string {
+  return `${entry.type} ${entry.type === 'function' ? entry.function.name : entry.custom.name}`;
 }
 
 const responseFormat = z.discriminatedUnion('type', [

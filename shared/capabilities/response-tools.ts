@@ -104,18 +104,26 @@ export function brokenResponseToolRule(
   if (choice === 'required' && tools.length === 0) {
     return { path: ['tool_choice'], message: "it can be 'required' only where 'tools' are specified" };
   }
-  const callable = callableTools(tools);
-  const missing = chosenTools(choice).findIndex((entry) => !isOffered(callable, entry));
+  const offered = typeof choice === 'object' && choice !== null ? namesOf(tools) : new Set<string>();
+  const missing = chosenTools(choice).findIndex((entry) => !isOffered(offered, entry));
   if (missing < 0) return undefined;
   const isAllowed = typeof choice === 'object' && choice?.type === 'allowed_tools';
   const path = isAllowed ? ['tool_choice', 'tools', missing] : ['tool_choice', 'name'];
   return { path, message: "the tool it names is not among 'tools'" };
 }
 
+/** What a choice may call the tools, with and without their namespaces: a request may have a hundred thousand, and name each of them. */
+function namesOf(tools: readonly ResponseTool[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { type, name, namespace } of callableTools(tools)) {
+    names.add(JSON.stringify([type, name]));
+    if (namespace !== undefined) names.add(JSON.stringify([type, name, namespace]));
+  }
+  return names;
+}
+
 /** Only functions and custom tools are looked up by name; other choices belong to the vendor. */
-function isOffered(callable: readonly CallableTool[], { type, name, namespace }: ResponseTool): boolean {
+function isOffered(offered: ReadonlySet<string>, { type, name, namespace }: ResponseTool): boolean {
   if (type !== 'function' && type !== 'custom') return true;
-  return callable.some(
-    (tool) => tool.type === type && tool.name === name && (namespace == null || tool.namespace === namespace),
-  );
+  return offered.has(JSON.stringify(namespace == null ? [type, name] : [type, name, namespace]));
 }

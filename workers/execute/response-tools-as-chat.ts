@@ -28,7 +28,7 @@ interface ToolFields {
 export function toolFields({ tools, toolChoice, parallelToolCalls }: ToolFields): JsonObject {
   const flat = Array.isArray(tools) ? tools.flatMap((tool) => flatten(tool)) : [];
   const allowed = isObject(toolChoice) && toolChoice.type === 'allowed_tools' ? toolChoice : undefined;
-  const offered = allowed === undefined ? flat : flat.filter((tool) => allows(allowed.tools, tool));
+  const offered = allowed === undefined ? flat : flat.filter(allowedBy(allowed.tools));
   const choice = allowed === undefined ? chatChoice(toolChoice, flat) : allowed.mode;
   if (offered.length === 0) {
     if (choice === 'required') throw notOffered();
@@ -78,20 +78,25 @@ function freeInput(format: unknown): JsonObject {
   return { type: 'object', properties: { input: { type: 'string', description } }, required: ['input'] };
 }
 
-/** Whether `allowed_tools` names a tool: itself, or its namespace. */
-function allows(allowed: unknown, tool: FlatTool): boolean {
-  if (!Array.isArray(allowed)) return false;
-  return allowed.some((named) => {
-    if (!isObject(named)) return false;
-    if (named.type !== 'namespace') return isNamed(named, tool);
-    return tool.namespace !== undefined && named.name === tool.namespace;
-  });
+/** Tells whether `allowed_tools` names a tool: itself, or its namespace. It may name thousands, of thousands. */
+function allowedBy(allowed: unknown): (tool: FlatTool) => boolean {
+  const [namespaces, names] = [new Set<unknown>(), new Set<string>()];
+  for (const { type, name, namespace } of Array.isArray(allowed) ? allowed.filter(isObject) : []) {
+    if (type === 'namespace') namespaces.add(name);
+    else if (isCallable(type)) names.add(JSON.stringify([name, namespace ?? null]));
+  }
+  return ({ name, namespace }) =>
+    names.has(JSON.stringify([name, null])) ||
+    (namespace !== undefined && (namespaces.has(namespace) || names.has(JSON.stringify([name, namespace]))));
 }
 
 /** A tool in a namespace may be named without it. */
 function isNamed({ type, namespace, name }: JsonObject, tool: FlatTool): boolean {
-  if (type !== 'function' && type !== 'custom') return false;
-  return name === tool.name && (namespace == null || namespace === tool.namespace);
+  return isCallable(type) && name === tool.name && (namespace == null || namespace === tool.namespace);
+}
+
+function isCallable(type: unknown): boolean {
+  return type === 'function' || type === 'custom';
 }
 
 function chatChoice(choice: unknown, tools: readonly FlatTool[]): unknown {

@@ -28,7 +28,8 @@ export function fitsStrictMode(schema: unknown, depth = 0): boolean {
 
 function hasAllRequired(others: unknown, properties: unknown, required: unknown): boolean {
   const names = isObject(properties) ? Object.keys(properties) : [];
-  return others === false && names.every((name) => Array.isArray(required) && required.includes(name));
+  const needed = new Set<unknown>(Array.isArray(required) ? required : []);
+  return others === false && names.every((name) => needed.has(name));
 }
 
 /** The values of a map, or of a list. */

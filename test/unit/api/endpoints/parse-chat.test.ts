@@ -402,4 +402,11 @@ describe('parseChat, rejected requests', () => {
     const quoted = { messages: [{ role: 'user', content: JSON.stringify(mark) }] };
     assert.equal(accepted(quoted).marksCache, undefined);
   });
+
+  it('parseChat finds each of very many tools among as many that may be called', () => {
+    const named = { type: 'function', function: { name: 'last' } };
+    const tools = [...Array(100_000).fill(weather), named];
+    const chosen = { mode: 'auto', tools: Array(100_000).fill(named) };
+    assert.equal(accepted({ tools, tool_choice: { type: 'allowed_tools', allowed_tools: chosen } }).stream, false);
+  });
 });

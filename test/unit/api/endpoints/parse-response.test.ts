@@ -179,6 +179,13 @@ describe('parseResponse', () => {
       assert.doesNotThrow(() => parse(fields));
     }
   });
+
+  it('parseResponse finds each of very many tools among as many that may be called, before it refuses so many', () => {
+    const last = { type: 'function', name: 'last' };
+    const tools = [...Array(100_000).fill(weather), last];
+    const choice = { type: 'allowed_tools', mode: 'auto', tools: Array(100_000).fill(last) };
+    assert.throws(() => parse({ tools, tool_choice: choice }), /at most 50000 are accepted/);
+  });
 });
 
 describe('the check of a response request against its model', () => {

@@ -77,6 +77,18 @@ describe('the tools of a response request over a chat', () => {
     assert.deepEqual(allow({ type: 'custom', name: 'exec' }), named('exec'));
     assert.deepEqual(allow({ type: 'namespace', name: 'calendar' }), named('calendar__create', 'calendar__note'));
     assert.deepEqual(allow({ type: 'custom', name: 'note', namespace: 'calendar' }), named('calendar__note'));
+    assert.deepEqual(allow({ type: 'custom', name: 'note' }), named('calendar__note'));
+    assert.deepEqual(
+      allow({ type: 'function', name: 'bare', namespace: 'calendar' }, { type: 'custom', name: 'exec' }),
+      named('exec'),
+    );
+  });
+
+  it('allowed_tools may name very many of as many tools', () => {
+    const toolOf = (at: number) => ({ type: 'function', name: `tool_${at}` });
+    const all = Array.from({ length: 100_000 }, (_, at) => toolOf(at));
+    const choice = { type: 'allowed_tools', mode: 'auto', tools: all.toReversed() };
+    assert.equal((translate({ tools: all, tool_choice: choice }).tools as unknown[]).length, all.length);
   });
 
   it('a response over a chat with only hosted tools has no tool fields at all', () => {
