@@ -13,8 +13,13 @@ const minGrowth = 256 * 1024;
 /** Up to how many times the bound jobs are passed over: where a slow store takes their answers, each one would let another one in. */
 const maxPassedOver = 2;
 
+/** Accounts whose last turns are remembered. */
+const maxAccounts = 1000;
+
 /** Keeps what its calls return, until it releases it. */
 export interface AnswerHolder {
+  /** Whose it is. */
+  readonly job?: { readonly account: string };
   /** Whether it has any of it. */
   holdsAnswer?: boolean;
 }
@@ -23,9 +28,9 @@ export interface AnswerHolder {
  * What the answers that are read as a whole, and unfinished events of streams, take of this process's memory, while they come in and as
  * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
- * room, before others one whose job holds answers, which it gives back then: so there is always a job that ends. If its vendor sends
- * hardly anything, another one is the first; and a job that holds answers is not waited for while it gets nothing, unless all that is
- * held is far beyond the bound.
+ * room: so there is always a job that ends. Next is the account whose last turn is the longest ago, and of its answers one whose job
+ * holds some, which it gives back then. If its vendor sends hardly anything, another one is the first; and a job that holds answers is
+ * not waited for while it gets nothing, unless all that is held is far beyond the bound.
  */
 export class AnswerMemory {
   readonly #bytes: number;
@@ -34,6 +39,11 @@ export class AnswerMemory {
   readonly #held = new Map<AnswerHolder, number>();
   /** Those that have kept others waiting, and got nothing meanwhile: a call of theirs is silent, or may not be made yet. */
   readonly #stalled = new Set<AnswerHolder>();
+  /** Its job has gone beyond the bound last: it goes on before all others, and there is no other, until it is over. */
+  #turn: LongAnswer | undefined;
+  #turns = 0;
+  /** The numbers of the accounts' last turns, the oldest first. */
+  readonly #lastTurns = new Map<string, number>();
   #total = 0;
   /** Runs while answers wait. */
   #look: NodeJS.Timeout | undefined;
@@ -56,6 +66,7 @@ export class AnswerMemory {
     this.#held.delete(holder);
     this.#stalled.delete(holder);
     holder.holdsAnswer = false;
+    this.#endTurn(holder);
     this.#resume();
   }
 
@@ -79,8 +90,19 @@ export class AnswerMemory {
       holder.holdsAnswer = true;
     } else {
       this.#total -= bytes;
+      if (holder === undefined || !this.#held.has(holder)) this.#endTurn(answer.owner);
     }
     this.#resume();
+  }
+
+  #endTurn(owner: object): void {
+    if (this.#turn?.owner !== owner) return;
+    const { account } = this.#turn;
+    this.#turn = undefined;
+    this.#lastTurns.delete(account);
+    this.#lastTurns.set(account, ++this.#turns);
+    const [oldest] = this.#lastTurns.keys();
+    if (this.#lastTurns.size > maxAccounts && oldest !== undefined) this.#lastTurns.delete(oldest);
   }
 
   #resume(): void {
@@ -127,14 +149,25 @@ export class AnswerMemory {
   }
 
   #mayGrow(answer: LongAnswer): boolean {
-    return this.#total <= this.#bytes || (answer === this.#first && this.#ending().length === 0);
+    if (this.#total <= this.#bytes) return true;
+    if (answer !== this.#first || this.#ending().length > 0) return false;
+    this.#turn = answer;
+    return true;
   }
 
   get #first(): LongAnswer | undefined {
     const growing = [...this.#growing];
     const quick = growing.filter(({ isSlow }) => !isSlow);
-    const ofHolders = quick.find(({ holder }) => holder !== undefined && this.#held.has(holder));
-    return ofHolders ?? quick[0] ?? growing[0];
+    if (quick.length === 0) return growing[0];
+    const sameTurn = quick.find(({ owner }) => owner === this.#turn?.owner);
+    return sameTurn ?? quick.reduce((first, other) => (this.#precedes(other, first) ? other : first));
+  }
+
+  #precedes(one: LongAnswer, other: LongAnswer): boolean {
+    const [turn, otherTurn] = [one, other].map(({ account }) => this.#lastTurns.get(account) ?? 0) as [number, number];
+    if (turn !== otherTurn) return turn < otherTurn;
+    const holds = ({ holder }: LongAnswer): boolean => holder !== undefined && this.#held.has(holder);
+    return holds(one) && !holds(other);
   }
 
   /** The jobs that hold answers and wait for no more of them: they end by themselves. */
@@ -160,6 +193,15 @@ export class LongAnswer {
     this.#memory = memory;
     this.holder = holder;
     this.resume = resume;
+  }
+
+  /** Its job, if that holds its answers. */
+  get owner(): object {
+    return this.holder ?? this;
+  }
+
+  get account(): string {
+    return this.holder?.job?.account ?? '';
   }
 
   /** So many bytes of it are kept now. False if it must wait until it is resumed. */

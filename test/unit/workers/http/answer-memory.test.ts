@@ -97,6 +97,32 @@ test('the further answer of a job that holds one goes on before all others, so t
   assert.deepEqual(resumed, ['answer 1']);
 });
 
+test('beyond the bound accounts have turns, so that one with many jobs holds up another for one of them at a time', () => {
+  const { memory, resumed, open } = memoryOf100();
+  const jobsOf = (account: string): AnswerHolder[] => Array.from({ length: 3 }, () => ({ job: { account } }));
+  const [many, few] = [jobsOf('many'), jobsOf('few')];
+  const [first, second] = many.map((job, at) => open(`many ${at}`, job)) as [LongAnswer, LongAnswer];
+  first.growTo(90);
+  assert.equal(second.growTo(60), false);
+  const others = few.map((job, at) => open(`few ${at}`, job)) as [LongAnswer, LongAnswer, LongAnswer];
+  for (const other of others) assert.equal(other.growTo(60), false);
+  const end = (answer: LongAnswer, job: AnswerHolder | undefined): void => {
+    answer.end(true);
+    memory.release(job as AnswerHolder);
+  };
+  // A job goes on until it is over, before all others.
+  first.end(true);
+  const further = open('further', many[0]);
+  assert.equal(further.growTo(10), true);
+  assert.deepEqual(resumed, []);
+  end(further, many[0]);
+  assert.deepEqual(resumed, ['few 0']);
+  end(others[0], few[0]);
+  assert.deepEqual(resumed, ['few 0', 'many 1']);
+  end(second, many[1]);
+  assert.deepEqual(resumed, ['few 0', 'many 1', 'few 1']);
+});
+
 test('the first answer is the last one once its vendor sends hardly anything while others wait', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
