@@ -141,7 +141,8 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const shards = closers.use(await QueueShards.open(config, redis, log));
   const queues = openQueues(redis.client, shards, closers);
   const queue = queueOf(queues);
-  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
+  const clock = closers.use(await RedisClock.open(redis.client, log));
+  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket, () => clock.later()));
   const forwarded = new ForwardedHeaders(config.trustedProxies);
   const baseUrls = new BaseUrls(ownBaseUrls(config), forwarded);
   const registry = createRegistry('api', redis.client, { isTraced: config.tracing !== undefined });
@@ -149,9 +150,8 @@ export async function openServices(context: ProcessContext, closers: Closers): P
   const load = closers.use(new LoadGauge(redis.client, queues, config));
   const disk = new DiskFloor(config.dataDir, config.diskFloorBytes);
   await Promise.all([load.refresh(), disk.refresh()]);
-  const clock = closers.use(await RedisClock.open(redis.client));
   const accounts = new AccountLoader(db, redis.client, clock);
-  const callers = closers.use(new CallerDirectory({ ...config, db, redis: redis.client, log, watch }));
+  const callers = closers.use(new CallerDirectory({ ...config, db, redis: redis.client, log, watch, clock }));
   const catalogue = createCatalogue(config);
   const bodies = Math.max(minBodies, config.keyConcurrency);
   const mailer = config.mail === undefined ? undefined : closers.use(new Mailer(config.mail, log));
@@ -181,7 +181,7 @@ export async function openServices(context: ProcessContext, closers: Closers): P
     cacheHits: closers.use(new CacheHits({ db, log })),
     acceptedJobs: new AcceptedJobs(db, config.bodyRetentionMs, log),
     storedJobs: new StoredJobs({ db, redis: redis.client, blobs }, config.bodyRetentionMs),
-    resultLinks: new ResultLinks(() => secrets.get('result-links')),
+    resultLinks: new ResultLinks(() => secrets.get('result-links'), clock),
     callers,
     sessions: new UserSessions({ db, config, log, mailer, attempts, secret: sessionSecret, baseUrls: all, origins }),
     mailer,

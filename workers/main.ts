@@ -147,7 +147,7 @@ async function start(): Promise<void> {
   const registry = createRegistry('worker', redis.client, { isTraced: config.tracing !== undefined });
   const shards = closers.use(await QueueShards.open(config, redis, log));
   const queues = openQueues(redis.client, shards, closers);
-  const clock = closers.use(await RedisClock.open(redis.client));
+  const clock = closers.use(await RedisClock.open(redis.client, log));
   const routing = await openRouting(config, { redis: redis.client, clock, log, workerId, registry });
   closers.add(() => withTimeout(routing.close(), vendorsCloseMs));
   const tracer = await openTracing(config, closers, log);
@@ -163,7 +163,7 @@ async function start(): Promise<void> {
     shards,
     queues,
     queue: queueOf(queues),
-    blobs: closers.use(await Blobs.open(config.dataDir, config.bucket)),
+    blobs: closers.use(await Blobs.open(config.dataDir, config.bucket, () => clock.later())),
     requestMemory: new RequestMemory(config.bodyBytes),
     catalogue: createCatalogue(config),
     vendors: routing.vendors,

@@ -9,6 +9,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { hashApiKey } from '../../shared/ids.ts';
 import { accountKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { makeRoom } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
@@ -30,6 +31,8 @@ export interface CallerDirectoryOptions {
   readonly redis: RedisClient;
   readonly log: Logger;
   readonly watch: Pick<RedisWatch, 'isBehind'>;
+  /** Keys expire by Redis's clock, in all processes at once. */
+  readonly clock: Pick<RedisClock, 'now'>;
   /** Unknown keys that one network may try. */
   readonly wrongKeysPerMinute: number;
 }
@@ -43,6 +46,7 @@ export class CallerDirectory {
   readonly #redis: RedisClient;
   readonly #log: Logger;
   readonly #watch: Pick<RedisWatch, 'isBehind'>;
+  readonly #clock: Pick<RedisClock, 'now'>;
   readonly #uses: KeyUses;
   /** By the hash of the key. */
   readonly #callers = new Map<string, Caller>();
@@ -51,10 +55,11 @@ export class CallerDirectory {
   readonly #lookUps = new BoundedReads(lookUpMs, 'API keys cannot be checked for now.');
   readonly #wrongKeys: WrongKeys;
 
-  constructor({ db, redis, log, watch, wrongKeysPerMinute }: CallerDirectoryOptions) {
+  constructor({ db, redis, log, watch, clock, wrongKeysPerMinute }: CallerDirectoryOptions) {
     this.#db = db;
     this.#log = log;
     this.#watch = watch;
+    this.#clock = clock;
     this.#wrongKeys = new WrongKeys(db, wrongKeysPerMinute);
     this.#redis = redis;
     this.#uses = new KeyUses(db, log);
@@ -83,7 +88,7 @@ export class CallerDirectory {
     this.#assertRaised();
     let caller = this.#callers.get(hash);
     // The cached caller may be stale: the key's expiry may have been extended.
-    if (caller === undefined || isExpired(caller)) caller = await this.#lookUp(hash, from());
+    if (caller === undefined || this.#isExpired(caller)) caller = await this.#lookUp(hash, from());
     this.#uses.note(caller.apiKeyId);
     return caller;
   }
@@ -109,7 +114,7 @@ export class CallerDirectory {
     const flag = await this.#redis.get(accountKeys.keyActive(caller.account, caller.apiKeyId));
     if (flag === '0') throw notValid();
     const current = flag === String(caller.revision) ? caller : await this.reload(caller);
-    assertNotExpired(current);
+    this.#assertNotExpired(current);
     return current;
   }
 
@@ -132,7 +137,7 @@ export class CallerDirectory {
     if (current === undefined) throw notValid();
     const reloaded = this.#keep(current);
     this.#copy(rememberKey(this.#redis, current));
-    assertNotExpired(reloaded);
+    this.#assertNotExpired(reloaded);
     return reloaded;
   }
 
@@ -161,7 +166,7 @@ export class CallerDirectory {
     if (network !== undefined) await this.#lookUps.read(() => this.#wrongKeys.assertMayTry(network, hash));
     try {
       const caller = await this.#read(hash);
-      assertNotExpired(caller);
+      this.#assertNotExpired(caller);
       return caller;
     } catch (error) {
       const isWrong = error instanceof ApiError && error.code === 'invalid_api_key';
@@ -192,8 +197,16 @@ export class CallerDirectory {
    */
   async #recall(hash: string, error: unknown): Promise<ApiKey> {
     const apiKey = await recallKey(this.#redis, hash).catch(() => undefined);
-    if (apiKey === undefined || keyStatus(apiKey, Date.now()) !== 'active') throw error;
+    if (apiKey === undefined || keyStatus(apiKey, this.#clock.now()) !== 'active') throw error;
     return apiKey;
+  }
+
+  #isExpired({ expiresAt }: Caller): boolean {
+    return expiresAt !== undefined && expiresAt <= this.#clock.now();
+  }
+
+  #assertNotExpired(caller: Caller): void {
+    if (this.#isExpired(caller)) throw new ApiError('invalid_api_key', `${incorrectKey}. It has expired.`);
   }
 
   /** A failed copy is made by the next process that reads the key. */
@@ -261,14 +274,6 @@ function showingKey(error: unknown, key: string): unknown {
   if (!(error instanceof ApiError) || error.code !== 'invalid_api_key') return error;
   const shown = /^[\w-]{20,}$/.test(key) ? `${key.slice(0, 5)}***${key.slice(-2)}` : '***';
   return new ApiError(error.code, error.message.replace(incorrectKey, `${incorrectKey}: ${shown}`));
-}
-
-function isExpired({ expiresAt }: Caller): boolean {
-  return expiresAt !== undefined && expiresAt <= Date.now();
-}
-
-function assertNotExpired(caller: Caller): void {
-  if (isExpired(caller)) throw new ApiError('invalid_api_key', `${incorrectKey}. It has expired.`);
 }
 
 /**

@@ -215,7 +215,7 @@ export class JobLedger {
         ...request,
         answer: isLarge ? null : text,
         answer_blob: isLarge ? await blobs.put(text) : null,
-        expires_at: isInBlob ? Math.min(row.expires_at, Date.now() + blobMs) : row.expires_at,
+        expires_at: isInBlob ? Math.min(row.expires_at, Math.max(exact.endedAt, Date.now()) + blobMs) : row.expires_at,
       },
     };
   }

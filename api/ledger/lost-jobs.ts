@@ -67,7 +67,10 @@ export class LostJobs {
     if (await isSpooledAnywhere(this.#options.redis, this.#options.log)) return;
     const before = this.#missed;
     const missed = new Map<string, string>();
-    const oldest = Date.now() - (this.#options.minAgeMs ?? minAgeMs);
+    // Jobs have the times of Redis's clock.
+    const [seconds, microseconds] = await this.#options.redis.time();
+    const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    const oldest = now - (this.#options.minAgeMs ?? minAgeMs);
     for (let after = ''; ; ) {
       const rows = await this.#options.db
         .selectFrom('jobs')

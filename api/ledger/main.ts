@@ -56,17 +56,17 @@ async function open(config: Config, log: Logger, closers: Closers) {
   // An api warns of what is not refused.
   await checkRedisMemory(redis.client, config.allowsEviction);
   closers.use(await claimDatabase(redis.client, db, log));
-  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket));
+  const clock = closers.use(await RedisClock.open(redis.client, log));
+  const blobs = closers.use(await Blobs.open(config.dataDir, config.bucket, () => clock.later()));
   closers.use(await claimStorage(redis.client, blobs, log));
   const processId = newProcessId('ledger');
   closers.use(await ProcessReports.open({ redis: redis.client, processId, log }));
   const queues = openQueues(redis.client, closers.use(await QueueShards.open(config, redis, log)), closers);
   const registry = createRegistry('ledger', redis.client);
   const ledger = await openLedger({
-    ...{ config, log, db, blobs, processId, registry },
+    ...{ config, log, db, blobs, clock, processId, registry },
     redis: redis.client,
     isCluster: redis.isCluster,
-    clock: closers.use(await RedisClock.open(redis.client)),
     queues,
     metrics: createApiMetrics(registry),
   });

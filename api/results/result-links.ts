@@ -16,10 +16,15 @@ export interface OwnFile {
  */
 export class ResultLinks {
   readonly #key: () => Buffer;
+  readonly #clock: { now(): number };
 
-  /** @param key returns the key that all api processes share, 32 bytes. @throws ApiError 503 while it is not known */
-  constructor(key: () => Buffer) {
+  /**
+   * @param key returns the key that all api processes share, 32 bytes. @throws ApiError 503 while it is not known
+   * @param clock by which links expire: that of the jobs' times
+   */
+  constructor(key: () => Buffer, clock: { now(): number } = Date) {
     this.#key = key;
+    this.#clock = clock;
   }
 
   /**
@@ -40,7 +45,7 @@ export class ResultLinks {
     const given = Buffer.from(signature);
     const right = Buffer.from(this.#sign(file, Number(expires)));
     if (given.length !== right.length || !timingSafeEqual(given, right)) return 'forged';
-    return Number(expires) * 1000 < Date.now() ? 'expired' : 'valid';
+    return Number(expires) * 1000 < this.#clock.now() ? 'expired' : 'valid';
   }
 
   #sign(file: string, expires: number): string {

@@ -106,6 +106,7 @@ export async function revokeInDatabase(db: Database, key: FlaggedKey): Promise<v
  * migration 028). Returns undefined if the old key is no longer valid. If Redis fails afterwards, the error is thrown: a repeat
  * tells it that the old key is revoked.
  * @param max valid keys that its account may have
+ * @param now ms since 1970 by the clock by which keys expire
  * @throws ApiError 400 if there are so many, and the overlap would add one
  */
 export async function rotateApiKey(
@@ -114,10 +115,10 @@ export async function rotateApiKey(
   key: FlaggedKey,
   overlapMs: number,
   max = Number.POSITIVE_INFINITY,
+  now = Date.now(),
 ): Promise<CreatedKey | undefined> {
   const { id, accountId } = key;
   const text = newApiKeyText();
-  const now = Date.now();
   const rotated = await db.transaction().execute(async (transaction) => {
     const isFull = overlapMs > 0 && max < Number.POSITIVE_INFINITY && (await countValid(transaction, accountId)) >= max;
     // Writing first locks the row, so the new key gets exactly what is read.

@@ -7,7 +7,7 @@ import type { BucketSettings } from './bucket-settings.ts';
 import { FolderStorage } from './folder-storage.ts';
 
 /** Hour in which a blob was created: blobs lie in one folder per hour, so that old ones are deleted by folder. */
-const hourOf = (time: Date): string => time.toISOString().slice(0, 13).replace(/[-T]/g, '');
+const hourOf = (time: number): string => new Date(time).toISOString().slice(0, 13).replace(/[-T]/g, '');
 
 /**
  * `<hour>/<account>-<random>`, both hexadecimal, the account as a hash. As long as the ids of the previous release, so that its
@@ -36,6 +36,13 @@ function checkedId(id: string): string {
   return id;
 }
 
+/** What all accounts' blobs have in common. */
+interface BlobStore {
+  readonly storage: BlobStorage;
+  readonly writes: Slots;
+  readonly now: () => number;
+}
+
 /**
  * The blobs of one account. Every id contains its account. Here, an id of another account is a missing blob, for reading and
  * for deleting, as is a malformed id.
@@ -43,17 +50,19 @@ function checkedId(id: string): string {
 export class AccountBlobs {
   readonly #storage: BlobStorage;
   readonly #writes: Slots;
+  readonly #now: () => number;
   readonly #account: string;
   readonly #takesOld: boolean;
   #tag: string | undefined;
 
   /**
-   * @param writes slots shared by the process's writes from memory
+   * @param store where they are, the slots shared by the process's writes from memory, and the time by which they are named
    * @param takesOld whether to accept ids of the previous release, which contain no account.
    */
-  constructor(storage: BlobStorage, writes: Slots, account: string, takesOld: boolean) {
+  constructor({ storage, writes, now }: BlobStore, account: string, takesOld: boolean) {
     this.#storage = storage;
     this.#writes = writes;
+    this.#now = now;
     this.#account = account;
     this.#takesOld = takesOld;
   }
@@ -153,7 +162,7 @@ export class AccountBlobs {
 
   #newId(extension?: string): string {
     const random = randomHex(12).slice(0, 23);
-    return `${hourOf(new Date())}/${this.#ownTag}-${random}${extension === undefined ? '' : `.${extension}`}`;
+    return `${hourOf(this.#now())}/${this.#ownTag}-${random}${extension === undefined ? '' : `.${extension}`}`;
   }
 
   #checked(id: string): string {
@@ -175,22 +184,24 @@ const hourPattern = /^\d{10}$/;
  */
 export class Blobs {
   readonly #storage: BlobStorage;
-  readonly #writes = new Slots(maxWrites);
+  readonly #store: BlobStore;
 
-  private constructor(storage: BlobStorage) {
+  private constructor(storage: BlobStorage, now: () => number) {
     this.#storage = storage;
+    this.#store = { storage, writes: new Slots(maxWrites), now };
   }
 
   /**
    * Opens the storage.
    * @param bucket bucket for the blobs; undefined: the data folder.
+   * @param now the time by which blobs are named, in ms since 1970: `sweep` goes by the names, in other processes, too
    * @throws ConfigError when the folder cannot be written, or the bucket cannot be used.
    */
-  static async open(dataDir: string, bucket?: BucketSettings): Promise<Blobs> {
-    if (bucket === undefined) return new Blobs(await FolderStorage.open(dataDir));
+  static async open(dataDir: string, bucket?: BucketSettings, now: () => number = Date.now): Promise<Blobs> {
+    if (bucket === undefined) return new Blobs(await FolderStorage.open(dataDir), now);
     // Lazy: the SDK costs memory and time to load, and most processes never need it.
     const { BucketStorage } = await import('./bucket-storage.ts');
-    return new Blobs(await BucketStorage.open(bucket, dataDir));
+    return new Blobs(await BucketStorage.open(bucket, dataDir), now);
   }
 
   /** Identifies the storage, without secrets: processes with the same identity read each other's blobs. */
@@ -205,7 +216,7 @@ export class Blobs {
 
   /** The blobs of one account. */
   of(account: string): AccountBlobs {
-    return new AccountBlobs(this.#storage, this.#writes, account, false);
+    return new AccountBlobs(this.#store, account, false);
   }
 
   /**
@@ -213,7 +224,7 @@ export class Blobs {
    * which contain no account, can be read and deleted, too.
    */
   ofRecords(account: string): AccountBlobs {
-    return new AccountBlobs(this.#storage, this.#writes, account, true);
+    return new AccountBlobs(this.#store, account, true);
   }
 
   /**
@@ -247,7 +258,7 @@ export class Blobs {
    * @param now ms since 1970
    */
   async sweep(ms: number, now: number = Date.now()): Promise<number> {
-    const oldest = hourOf(new Date(now - ms));
+    const oldest = hourOf(now - ms);
     const old = (await this.#storage.hours()).filter((hour) => hourPattern.test(hour) && hour < oldest);
     for (const hour of old) await this.#storage.removeHour(hour);
     return old.length;

@@ -79,7 +79,7 @@ describe('API keys', () => {
   const newDirectory = () =>
     new CallerDirectory({
       ...{ db, redis, log: createLogger('silent', 'test').log },
-      ...{ watch: { isBehind: false }, wrongKeysPerMinute: 60 },
+      ...{ watch: { isBehind: false }, clock: { now: () => Date.now() }, wrongKeysPerMinute: 60 },
     });
   const addAccount = (id: string) => db.insertInto('accounts').values({ id, name: id, created_at: 1 }).execute();
 

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { makeResetLink } from '../../shared/accounts/reset-link.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { held } from '../support/chat-requests.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ApiProcess, TestGateway } from '../support/gateway.ts';
+import { type ApiProcess, linesOf, TestGateway } from '../support/gateway.ts';
 import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
 import { createVideo } from '../support/sandbox-videos.ts';
@@ -28,7 +29,8 @@ describe('apis with clocks eleven minutes off', () => {
   let ahead: ApiProcess;
   let late: ApiProcess;
   before(async () => {
-    gateway = await TestGateway.start();
+    // Files are kept for less time than the clocks are off.
+    gateway = await TestGateway.start({ settings: { SLUICE_RESULT_SECONDS: '300' } });
     redis = new Redis(gateway.redisUrl);
     [ahead, late] = await Promise.all([
       gateway.startApi(skewedClock(elevenMinutes)),
@@ -96,6 +98,41 @@ describe('apis with clocks eleven minutes off', () => {
     assert.equal(answer.status, 200, await answer.text());
   });
 
+  test('a key expires at apis with skewed clocks when it does at the others', async () => {
+    const [young, over] = await Promise.all(
+      [Date.now() + elevenMinutes / 2, Date.now() - 1000].map((expiresAt) => makeApiKey(gateway, { expiresAt })),
+    );
+    for (const { url } of [gateway, ahead, late]) {
+      const statusOf = async (key: string | undefined) =>
+        (await post(url, held('Hi'), { authorization: `Bearer ${key}` })).status;
+      assert.deepEqual([await statusOf(young), await statusOf(over)], [200, 401]);
+    }
+  });
+
+  test('a link to a result works at apis with skewed clocks for as long as at the others', async () => {
+    const request = { model: 'sandbox-image', prompt: 'A boat', response_format: 'url' } as const;
+    const { data } = await gateway.client().images.generate(request);
+    const { pathname, search } = new URL(data?.[0]?.url ?? '');
+    for (const { url } of [gateway, ahead, late]) assert.equal((await fetch(`${url}${pathname}${search}`)).status, 200);
+  });
+
+  test('a process whose clock is not that of Redis says so once, and by how much', async () => {
+    const message = "this host's clock differs from Redis's: set the wrong one right";
+    for (const [api, skewMs] of [
+      [ahead, elevenMinutes],
+      [late, -elevenMinutes],
+    ] as const) {
+      const [line, ...more] = await eventually(() => {
+        const found = linesOf(api, message);
+        assert.ok(found.length > 0, 'it is not logged');
+        return found;
+      });
+      assert.deepEqual(more, []);
+      assert.ok(Math.abs((line?.aheadMs ?? 0) - skewMs) < 60_000, JSON.stringify(line));
+    }
+    assert.deepEqual(linesOf(gateway.apis[0] as ApiProcess, message), []);
+  });
+
   test('apis with skewed clocks return 504 when a deadline passes, and leave nothing behind', async () => {
     for (const { url } of [ahead, late]) {
       const request = held('Hi', { sandbox: { first_token_ms: 600_000 } });
@@ -147,6 +184,64 @@ describe('an api with a clock two years ahead', () => {
       await isStored(kept);
       assert.equal((await user.call('GET', '/console/api/session')).status, 200);
       assert.ok((await readdir(hours)).includes(now), 'the files of this hour are there');
+    } finally {
+      await db.destroy();
+      await gateway.stop();
+    }
+  });
+});
+
+describe('an api with a clock two hours ahead', () => {
+  test('a wrong link to choose a password, tried at an api whose clock is ahead, leaves those of others as they are', async () => {
+    const gateway = await TestGateway.start({ workers: 0 });
+    const db = await openDatabase(gateway);
+    try {
+      const ahead = await gateway.startApi(skewedClock(2 * 3_600_000));
+      const email = 'linked@example.com';
+      await new ConsoleClient(gateway.url).signUp(email);
+      const user = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirstOrThrow();
+      const link = new URL(await makeResetLink(db, gateway.url, user.id));
+      const choose = async (url: string, token: string | null) => {
+        const fields = { token, newPassword: 'another long phrase' };
+        return (await new ConsoleClient(url).call('POST', '/console/api/auth/reset-password', fields)).status;
+      };
+      assert.equal(await choose(ahead.url, 'a-token-of-nobody'), 400);
+      assert.equal(await choose(gateway.url, link.searchParams.get('token')), 200);
+    } finally {
+      await db.destroy();
+      await gateway.stop();
+    }
+  });
+});
+
+describe('processes with clocks three days late', () => {
+  test('what an api and a worker with late clocks have stored is kept as long as what others have', async () => {
+    const gateway = await TestGateway.start({ apis: 0, workers: 0 });
+    const db = await openDatabase(gateway);
+    try {
+      const late = skewedClock(-3 * 86_400_000);
+      // This one alone writes the ledger; the right one alone removes files often.
+      const [{ url }] = await Promise.all([gateway.startApi(late), gateway.startWorker(late)]);
+      await gateway.startApi({ SLUICE_LEDGER: 'off', NODE_OPTIONS: frequentHousekeeping });
+      const client = gateway.client({ url });
+      const image = await client.images.generate({ model: 'sandbox-image', prompt: 'A boat', response_format: 'url' });
+      const input = `Reply with exactly: kept ${'word '.repeat(230_000)}`;
+      const { id } = await client.responses.create({ model: 'sandbox-chat', input });
+      const body = await eventually(async () => {
+        const rows = db.selectFrom('job_bodies').select(['request_blob', 'expires_at']);
+        const row = await rows.where('job_id', '=', id.replace('resp_', '')).executeTakeFirst();
+        assert.ok(row?.request_blob, 'the request is not among the files');
+        return row;
+      });
+      assert.ok(body.expires_at > Date.now(), 'the response has expired');
+      const before = join(gateway.dataDir, 'blobs', '2020010100');
+      // The second round has begun after all files were there.
+      for (let round = 0; round < 2; round++) {
+        await mkdir(before, { recursive: true });
+        await eventually(async () => assert.deepEqual(await readdir(before).catch(() => 'removed'), 'removed'));
+      }
+      assert.equal((await fetch(image.data?.[0]?.url as string)).status, 200);
+      assert.equal((await gateway.fetch(`/v1/responses/${id}/input_items`, { url })).status, 200);
     } finally {
       await db.destroy();
       await gateway.stop();

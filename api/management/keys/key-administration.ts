@@ -98,7 +98,9 @@ export class KeyAdministration {
   async rotate(range: KeyRange, id: string, overlapMs: number): Promise<KeyObject> {
     return await this.#waits.read(async () => {
       const key = await this.#find(range, id);
-      const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs, maxKeys);
+      // Of one clock for all processes: by another one the overlap might be over at once.
+      const [seconds] = await this.#redis.time();
+      const created = await rotateApiKey(this.#db, this.#redis, key, overlapMs, maxKeys, Number(seconds) * 1000);
       if (created === undefined) throw noLongerValid('is no longer valid: make a new one');
       return await this.#shown(created);
     });

@@ -71,8 +71,9 @@ export function createAuth(context: AuthContext, withOidc: boolean): GatewayAuth
       freshAge: 0,
     },
     account: { ...tables.account, encryptOAuthTokens: true },
-    // Hashed, so that a reader of the database cannot use a reset link.
-    verification: { ...tables.verification, storeIdentifier: 'hashed' },
+    // Hashed, so that a reader of the database cannot use a reset link. What has expired by this host's clock is not deleted: the
+    // clock may be wrong, and all links of all users would go.
+    verification: { ...tables.verification, storeIdentifier: 'hashed', disableCleanup: true },
     emailAndPassword: {
       enabled: true,
       disableSignUp: !isSignUpOpen,
