@@ -131,7 +131,10 @@ export class Sweeper {
     if (error === undefined) return;
     const guard = isTooLate ? 'uncalled' : error.code === 'timeout' ? 'overdue' : 'abandoned';
     const { verdict } = await endJob(this.#context, state, error, guard);
-    if (verdict === 'finished') this.#onSwept(error.code);
+    if (verdict !== 'finished') return;
+    // A deadline passes in the best of times; of the others a process has died, or Redis has lost what it had.
+    if (error.code !== 'timeout') this.#log.warn({ job: jobId, code: error.code }, 'job was lost; it is ended');
+    this.#onSwept(error.code);
   }
 
   /** Why the sweeper must end an unfinished job; undefined while a worker runs it, or will. */
