@@ -11,8 +11,13 @@ import { RetiredAccounts } from './retired-accounts.ts';
 /** A call lasts no longer, in ms, unless its job is background work: callers may set a deadline of a day. */
 export const usualMaxCallMs = 86_400_000;
 
+/** How long a refusal for one model counts, in ms: calls of the model repeat it, and without calls nothing else would end it. */
+const modelRefusalMs = 1_800_000;
+
 interface CoolingAccount extends Account {
   refusal: AccountRefusal | undefined;
+  /** When that was, in ms of `performance.now()`. */
+  refusedAt: number;
   checked: KeyCheckOutcome | undefined;
   /** Until when the key is cooling down for all models, in ms of `performance.now()`; per model in `coolingModels`. */
   coolsUntil: number;
@@ -175,8 +180,9 @@ export class VendorPool {
   refuse({ vendor, id }: Account, refusal: AccountRefusal): boolean {
     const account = this.#vendors.get(vendor.name)?.accounts.find((each) => each.id === id);
     if (account === undefined) return false;
-    const isNews = account.refusal === undefined;
+    const isNews = refusalOf(account) === undefined;
     account.refusal = refusal;
+    account.refusedAt = performance.now();
     return isNews;
   }
 
@@ -239,7 +245,12 @@ function openVendor(name: string, settings: VendorSettings, before: PooledVendor
   const accounts = settings.apiKeys.map((apiKey): CoolingAccount => {
     const id = createHash('sha256').update(`sluice account ${apiKey}`).digest('hex').slice(0, 12);
     const found = { coolsUntil: 0, coolingModels: new Map(), limitedModels: new Map() };
-    const same = known.find((each) => each.id === id) ?? { ...found, refusal: undefined, checked: undefined };
+    const same = known.find((each) => each.id === id) ?? {
+      ...found,
+      refusal: undefined,
+      refusedAt: 0,
+      checked: undefined,
+    };
     return { ...same, vendor: createVendor(name, settings, apiKey), media, id };
   });
   const limited = accounts.flatMap(({ limitedModels }) => [...limitedModels.keys()]);
@@ -250,9 +261,14 @@ function isCooling({ coolsUntil: until, coolingModels, limitedModels }: CoolingA
   return Math.max(until, ...coolingModels.values(), ...limitedModels.values()) > now;
 }
 
+/** How the vendor refuses the key now. */
+function refusalOf({ refusal, refusedAt }: CoolingAccount): AccountRefusal | undefined {
+  return refusal?.model !== undefined && performance.now() - refusedAt > modelRefusalMs ? undefined : refusal;
+}
+
 /** How many of a vendor's keys it refuses, with the latest refusal. */
 function refusalsOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'refused' | 'refusal'> {
-  const refusals = accounts.flatMap(({ refusal }) => refusal ?? []);
+  const refusals = accounts.flatMap((account) => refusalOf(account) ?? []);
   if (refusals.length === 0) return { refused: 0 };
   const { status, message, at } = refusals.reduce((last, each) => (each.at > last.at ? each : last));
   return { refused: refusals.length, refusal: { status, message, at } };

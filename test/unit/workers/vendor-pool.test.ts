@@ -59,3 +59,31 @@ test('a vendor may be called again once one of the keys that it does not refuse 
   pool.coolDown(one, 60_000);
   assert.equal(limitedSeconds(), 0);
 });
+
+test('a key that its vendor refused for one model counts as refused until half an hour after the last such call', async (t) => {
+  const pool = new VendorPool(readConfig({ OPENAI_API_KEY: 'a-key' }).vendors);
+  t.after(() => pool.close());
+  const account = pool.find('openai');
+  assert.ok(account);
+  let laterMs = 0;
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + laterMs);
+  const refusal = { status: 403, message: null, at: Date.now(), model: 'a-model' };
+  const refused = () => pool.keyHealth().find(({ vendor }) => vendor === 'openai')?.refused;
+  const minute = 60_000;
+  assert.equal(pool.refuse(account, refusal), true);
+  pool.accept(account, 'another-model');
+  laterMs = 29 * minute;
+  assert.equal(refused(), 1, 'another model is no sign of it');
+  assert.equal(pool.refuse(account, refusal), false);
+  laterMs = 58 * minute;
+  assert.equal(refused(), 1, 'it was refused again');
+  laterMs = 60 * minute;
+  assert.equal(refused(), 0, 'nobody calls the model any more');
+  assert.equal(pool.refuse(account, refusal), true, 'that is news');
+  pool.refuse(account, { ...refusal, status: 401, model: undefined });
+  laterMs = 600 * minute;
+  assert.equal(refused(), 1, 'refused altogether it is until the vendor accepts it');
+  pool.accept(account, 'another-model');
+  assert.equal(refused(), 0);
+});
