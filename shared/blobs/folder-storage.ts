@@ -1,6 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import * as fs from 'node:fs';
-import { access, constants, link, mkdir, open, readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -15,6 +28,10 @@ const [readInto, writeParts, writeRest] = [promisify(fs.read), promisify(fs.writ
 
 /** Name of the file that identifies a blob folder, whatever path it is mounted under. */
 const identityFile = 'identity';
+
+/** Ends the name of a file for good that is not whole yet, and the age (ms) from which one was left behind by a killed process. */
+const unfinished = '.tmp';
+const abandonedMs = 3_600_000;
 
 /** Blobs in a folder of the data folder, which all processes that share a Redis must share. */
 export class FolderStorage implements BlobStorage {
@@ -60,9 +77,17 @@ export class FolderStorage implements BlobStorage {
   async writeStream(id: string, content: AsyncIterable<Uint8Array>, isForGood = false): Promise<number> {
     const path = join(this.location, id);
     await mkdir(dirname(path), { recursive: true });
-    const bytes = await writeNewFile(path, content, isForGood);
+    return isForGood ? await this.#writeForGood(path, content) : await writeNewFile(path, content);
+  }
+
+  /** The file has its name once it is whole: nobody looks for the rest of one whose process was killed. */
+  async #writeForGood(path: string, content: AsyncIterable<Uint8Array>): Promise<number> {
+    const folder = dirname(path);
+    await removeAbandoned(folder);
+    const bytes = await writeNewFile(`${path}${unfinished}`, content, true);
+    await rename(`${path}${unfinished}`, path);
     // A file's name is durable once its folder is, and so on.
-    if (isForGood) for (const folder of [dirname(path), this.location]) await syncFolder(folder);
+    for (const each of [folder, this.location]) await syncFolder(each);
     return bytes;
   }
 
@@ -125,6 +150,16 @@ export class FolderStorage implements BlobStorage {
   }
 
   close(): void {}
+}
+
+/** Removes what killed processes have left unfinished in a folder. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith(unfinished)) continue;
+    const path = join(folder, name);
+    const written = await stat(path).catch(() => undefined);
+    if (written !== undefined && written.mtimeMs < Date.now() - abandonedMs) await rm(path, { force: true });
+  }
 }
 
 async function syncFolder(path: string): Promise<void> {

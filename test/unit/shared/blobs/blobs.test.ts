@@ -64,6 +64,18 @@ const files = (await readdir(folder + '/blobs', { recursive: true, withFileTypes
 console.log(JSON.stringify({ failure, files: files.map(({ name }) => name) }));
 `;
 
+/** Is killed in the middle of an export. */
+const dieInExport = `
+const [module, folder] = process.argv.slice(1);
+const { Blobs } = await import(module);
+async function* content() {
+  yield Buffer.from('half');
+  process.kill(process.pid, 'SIGKILL');
+  await new Promise((resolve) => setTimeout(resolve, 60_000));
+}
+await (await Blobs.open(folder)).writeExport('half.gz', content());
+`;
+
 describe('the blob folder', () => {
   test('an export is on the disk with its name before what it has may be deleted; other files cost no sync', async (t) => {
     const folder = await newFolder();
@@ -81,8 +93,30 @@ describe('the blob folder', () => {
     assert.deepEqual(synced, []);
     await blobs.writeExport('jobs.csv.gz', Readable.from([Buffer.alloc(10)]));
     const exports = join(folder, 'blobs', 'exports');
-    assert.deepEqual(synced, [join(exports, 'jobs.csv.gz'), exports, join(folder, 'blobs')]);
+    assert.deepEqual(synced, [join(exports, 'jobs.csv.gz.tmp'), exports, join(folder, 'blobs')]);
+    assert.deepEqual(await readdir(exports), ['jobs.csv.gz']);
     await rm(folder, { recursive: true });
+  });
+
+  test('an export whose process is killed leaves no file with its name, and what it leaves is removed by a later one', async () => {
+    const folder = await newFolder();
+    const exports = join(folder, 'blobs', 'exports');
+    const module = new URL('../../../../shared/blobs/blobs.ts', import.meta.url).href;
+    try {
+      const given = ['--import', 'tsx', '--input-type=module', '-e', dieInExport, module, folder];
+      await assert.rejects(promisify(execFile)(process.execPath, given), { signal: 'SIGKILL' });
+      assert.deepEqual(await readdir(exports), ['half.gz.tmp']);
+      const blobs = await Blobs.open(folder);
+      await blobs.writeExport('one.gz', Readable.from([Buffer.alloc(10)]));
+      assert.deepEqual((await readdir(exports)).sort(), ['half.gz.tmp', 'one.gz'], 'it might still be written');
+      const before = new Date(Date.now() - 2 * 3_600_000);
+      await utimes(join(exports, 'half.gz.tmp'), before, before);
+      await utimes(join(exports, 'one.gz'), before, before);
+      await blobs.writeExport('two.gz', Readable.from([Buffer.alloc(10)]));
+      assert.deepEqual((await readdir(exports)).sort(), ['one.gz', 'two.gz']);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   test('a blob folder keeps nothing of a blob that did not fit', async () => {
