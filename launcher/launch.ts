@@ -11,6 +11,7 @@ import { checkRedisMemory } from '../shared/redis/redis-memory.ts';
 import { codeOf } from '../shared/runtime/error-code.ts';
 import { createLogger } from '../shared/runtime/log.ts';
 import { tightenDataDir } from '../shared/runtime/private-files.ts';
+import { graceMs } from '../shared/runtime/shutdown.ts';
 import { withTimeout } from '../shared/runtime/with-timeout.ts';
 import { lockDataDir } from './data-lock.ts';
 import { type EmbeddedRedis, startEmbeddedRedis } from './embedded-redis.ts';
@@ -25,8 +26,8 @@ import type { Welcome } from './welcome.ts';
 const startDeadlineMs = 90_000;
 const sandboxCloseMs = 3000;
 const redisCloseMs = 15_000;
-/** Extra time for a child, beyond its own shutdown time, to react and exit. */
-const closeGraceMs = 7000;
+/** Extra time for a child, beyond its own shutdown time, to react and exit: it has `graceMs` of it for itself. */
+const closeGraceMs = graceMs + 2000;
 
 export interface LaunchOptions {
   readonly config: Config;
