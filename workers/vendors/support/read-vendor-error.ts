@@ -125,6 +125,11 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
   return details.status === null && tellsOf(details, tooLongRefusals) ? { ...details, status: 400 } : details;
 }
 
+/** A date begins with its weekday. Of anything else, such as `-5`, V8 makes a date, too, long past. */
+function readDate(text: string): number {
+  return /^[A-Za-z]{3}/.test(text) ? Date.parse(text) : Number.NaN;
+}
+
 /**
  * The wait that a vendor requests, from `retry-after-ms` or `Retry-After` (seconds, or an HTTP date).
  * @returns milliseconds from now, or undefined if the headers have nothing usable.
@@ -135,7 +140,7 @@ export function readRetryAfter(headers: Record<string, string | string[] | undef
   if (/^\d+(\.\d+)?$/.test(milliseconds)) return Number(milliseconds);
   const seconds = text('retry-after');
   if (/^\d+(\.\d+)?$/.test(seconds)) return Number(seconds) * 1000;
-  // A date begins with its weekday. Of anything else, such as `-5`, V8 makes a date, too, long past.
-  const date = /^[A-Za-z]{3}/.test(seconds) ? Date.parse(seconds) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+  const date = readDate(seconds);
+  // By the vendor's own clock, if it tells its time, too: this host's may be wrong by an hour.
+  return Number.isNaN(date) ? undefined : Math.max(0, date - (readDate(text('date')) || Date.now()));
 }
