@@ -60,6 +60,21 @@ async function warnOfSurroundings(config: Config, log: Logger): Promise<void> {
   }
 }
 
+/** Tells the operator which of the default models nobody can be answered by. */
+function warnOfDefaultModels({ config, catalogue, log }: Pick<Services, 'config' | 'catalogue' | 'log'>): void {
+  for (const capability of ['image', 'video'] as const) {
+    const model = config.defaultModels[capability];
+    if (model === undefined || catalogue.find(model, capability)?.capability === capability) continue;
+    const message = `SLUICE_DEFAULT_MODELS: ${capability}=${model} is no ${capability} model of this gateway, so requests without a model fail`;
+    log.warn({ nearest: catalogue.nearest(model) }, message);
+  }
+}
+
+function replaceModels(services: Services, changed: Config): void {
+  services.catalogue.replace(changed);
+  warnOfDefaultModels(services);
+}
+
 async function start(): Promise<void> {
   keepHangupForReload();
   keepFilesPrivate();
@@ -120,7 +135,8 @@ async function start(): Promise<void> {
   );
   await server.listen();
   closers.add((signal) => server.drain(signal));
-  closers.add(reloadOnHangup({ config, log, apply: (changed) => services.catalogue.replace(changed) }));
+  warnOfDefaultModels(services);
+  closers.add(reloadOnHangup({ config, log, apply: (changed) => replaceModels(services, changed) }));
   closers.add(() => {
     isClosing = true;
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../../shared/config/config.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { pngFile } from '../../support/image-files.ts';
 
@@ -58,5 +59,15 @@ describe('requests without a model', () => {
     for (const wrong of ['sandbox-image', 'chat=x', 'image=', 'image=a,image=b', 'image=a b']) {
       assert.throws(() => readConfig({ SLUICE_DEFAULT_MODELS: wrong }), /SLUICE_DEFAULT_MODELS/, wrong);
     }
+  });
+
+  it('an api says at its start which of SLUICE_DEFAULT_MODELS is no model of its capability', async () => {
+    const wrong = await gateway.startApi({ SLUICE_DEFAULT_MODELS: 'image=sandbox-imag,video=sandbox-image' });
+    await eventually(() => {
+      assert.match(wrong.output(), /"nearest":\["sandbox-image".*image=sandbox-imag is no image model/);
+      assert.match(wrong.output(), /video=sandbox-image is no video model/);
+      assert.match(gateway.apis[0]?.output() ?? '', /"msg":"listening"/);
+    });
+    assert.doesNotMatch(gateway.apis[0]?.output() ?? '', /SLUICE_DEFAULT_MODELS/);
   });
 });
