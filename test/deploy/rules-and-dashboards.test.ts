@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { dashboardFiles } from '../../deploy/grafana/dashboards.ts';
 import { rulesFiles } from '../../deploy/prometheus/rules-file.ts';
-import { type AlertCase, alertCases, type CaseSeries } from './alert-cases.ts';
+import { type AlertCase, alertCases } from './alert-cases.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -25,7 +25,8 @@ interface Rule {
 /** promtool comes with Debian's prometheus, which .ci/run installs. @throws its complaint */
 async function promtool(...args: readonly string[]): Promise<string> {
   try {
-    const { stdout } = await run('promtool', [...args]);
+    // It makes a database for each case, and collects garbage for most of its time.
+    const { stdout } = await run('promtool', [...args], { env: { ...process.env, GOGC: '400' } });
     return stdout;
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
@@ -57,18 +58,20 @@ describe('rules and dashboards in deploy', () => {
 
   /**
    * Has promtool evaluate each alert at the time of its case. Long cases are evaluated in longer steps.
-   * @param name as which Prometheus keeps a series
+   * @param name as which Prometheus keeps a series: then cases in which it keeps all of them as they are written are left out
    */
-  async function test(which: 'fires' | 'silent', name = (series: string): string => series): Promise<void> {
+  async function test(which: 'fires' | 'silent', name?: (series: string) => string): Promise<void> {
     const batches = new Map<string, object[]>();
     for (const { alert, path, labels, annotations } of alerts) {
       const { interval = '1m', at = '20m', labels: own = {}, ...series } = alertCases[alert] as AlertCase;
+      const kept = Object.keys(series[which]).map((written) => name?.(written) ?? written);
+      if (name !== undefined && kept.every((each) => each in series[which])) continue;
       const expected = { exp_labels: { ...labels, ...own }, exp_annotations: annotations };
       const batch = batches.get(`${path} ${interval}`) ?? [];
       batches.set(`${path} ${interval}`, batch);
       batch.push({
         interval,
-        input_series: inputOf(series[which], name),
+        input_series: Object.values(series[which]).map((values, at) => ({ series: kept[at], values })),
         alert_rule_test: [{ eval_time: at, alertname: alert, exp_alerts: which === 'fires' ? [expected] : [] }],
       });
     }
@@ -146,10 +149,6 @@ describe('rules and dashboards in deploy', () => {
     );
   });
 });
-
-function inputOf(series: CaseSeries, name: (series: string) => string): { series: string; values: string }[] {
-  return Object.entries(series).map(([written, values]) => ({ series: name(written), values }));
-}
 
 /** Prometheus 3 keeps every bound of a bucket as a number with a fraction: https://prometheus.io/docs/prometheus/3.0/migration/ */
 function asPrometheus3(series: string): string {
