@@ -6,8 +6,12 @@ import { ConsoleClient } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { makeApiKey } from '../support/make-api-key.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 
-const admin = { SLUICE_ADMIN_EMAIL: 'Root@example.com', SLUICE_ADMIN_PASSWORD: 'the first password' };
+const admin = {
+  ...quickPasswords,
+  ...{ SLUICE_ADMIN_EMAIL: 'Root@example.com', SLUICE_ADMIN_PASSWORD: 'the first password' },
+};
 
 describe('accounts', () => {
   let gateway: TestGateway;

@@ -5,6 +5,7 @@ import { openDatabase } from '../../shared/database/database.ts';
 import { authenticatorCode } from '../support/authenticator-code.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { TestGateway } from '../support/gateway.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 
 const operator = { email: 'operator@example.com', password: 'an operator phrase' };
 const auth = '/console/api/auth/two-factor';
@@ -16,7 +17,10 @@ describe('two-step sign-in', () => {
   let gateway: TestGateway;
   before(async () => {
     const admin = { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
-    gateway = await TestGateway.start({ workers: 0, settings: { ...admin, SLUICE_REQUIRE_TOTP: 'operators' } });
+    gateway = await TestGateway.start({
+      workers: 0,
+      settings: { ...admin, SLUICE_REQUIRE_TOTP: 'operators', ...quickPasswords },
+    });
   });
   after(async () => gateway?.stop());
 

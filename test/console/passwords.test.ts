@@ -7,6 +7,7 @@ import { ConsoleClient } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { builtProduct, TestGateway } from '../support/gateway.ts';
 import { linkOf, MailServer } from '../support/mail-server.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 
 describe('passwords', () => {
   let gateway: TestGateway;
@@ -16,7 +17,11 @@ describe('passwords', () => {
     server = await MailServer.start();
     const mail = { SMTP_URL: server.url, MAIL_FROM: 'Gateway <gateway@example.com>' };
     const admin = { SLUICE_ADMIN_EMAIL: operator.email, SLUICE_ADMIN_PASSWORD: operator.password };
-    gateway = await TestGateway.start({ apis: 2, workers: 0, settings: { LOG_LEVEL: 'trace', ...mail, ...admin } });
+    gateway = await TestGateway.start({
+      apis: 2,
+      workers: 0,
+      settings: { LOG_LEVEL: 'trace', ...mail, ...admin, ...quickPasswords },
+    });
   });
   after(async () => {
     await gateway?.stop();

@@ -3,12 +3,13 @@ import { after, before, describe, test } from 'node:test';
 import { ConsoleClient } from '../support/console-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestGateway } from '../support/gateway.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 import { skewedClock } from '../support/skewed-clock.ts';
 
 describe('sessions of the console', () => {
   let gateway: TestGateway;
   before(async () => {
-    gateway = await TestGateway.start({ apis: 2, workers: 0 });
+    gateway = await TestGateway.start({ apis: 2, workers: 0, settings: quickPasswords });
   });
   after(async () => gateway?.stop());
 

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ConsoleAnswer, ConsoleClient } from '../support/console-client.ts';
 import { type ApiProcess, TestGateway } from '../support/gateway.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 
 describe('wrong passwords', () => {
   let gateway: TestGateway;
   let proxied: readonly ApiProcess[];
   before(async () => {
-    gateway = await TestGateway.start({ workers: 0 });
+    gateway = await TestGateway.start({ workers: 0, settings: quickPasswords });
     proxied = [await gateway.startApi({ TRUST_PROXY: '1' }), await gateway.startApi({ TRUST_PROXY: '1' })];
   });
   after(async () => gateway?.stop());

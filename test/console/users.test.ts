@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { openDatabase } from '../../shared/database/database.ts';
 import { type ConsoleAnswer, ConsoleClient } from '../support/console-client.ts';
 import { builtProduct, TestGateway } from '../support/gateway.ts';
+import { quickPasswords } from '../support/quick-passwords.ts';
 
 const admin = { SLUICE_ADMIN_EMAIL: 'root@example.com', SLUICE_ADMIN_PASSWORD: 'the first password' };
 const password = 'chosen by themselves';
@@ -16,7 +17,7 @@ let operator: ConsoleClient;
 let own: string;
 
 before(async () => {
-  const settings = { ...admin, SLUICE_SIGN_UP: 'closed', SLUICE_SIGN_UP_CREDIT: '2' };
+  const settings = { ...admin, SLUICE_SIGN_UP: 'closed', SLUICE_SIGN_UP_CREDIT: '2', ...quickPasswords };
   gateway = await TestGateway.start({ workers: 0, settings });
   operator = new ConsoleClient(gateway.url);
   assert.equal((await operator.signIn(admin.SLUICE_ADMIN_EMAIL, admin.SLUICE_ADMIN_PASSWORD)).status, 200);
