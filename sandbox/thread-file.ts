@@ -1,13 +1,15 @@
 /**
  * The URL to start a worker thread from, for a module named without its extension. Compiled threads lie beside compiled code;
- * the tests run TypeScript, and Node 20 passes its loader to a thread only if the thread's own code requests it.
+ * the tests run TypeScript, which Node does itself since 22.18. Node 20 passes its loader to a thread only if the thread's own code
+ * requests it.
  * @param name the thread's module relative to `base`: `./video-thread`.
  * @param base the `import.meta.url` of the module that starts the thread.
  */
 export function threadFile(name: string, base: string): URL {
   if (base.endsWith('.js')) return new URL(`${name}.js`, base);
+  const thread = new URL(`${name}.ts`, base);
+  if ('typescript' in process.features && process.features.typescript) return thread;
   const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'));
-  const thread = JSON.stringify(new URL(`${name}.ts`, base).href);
-  const source = `import { register } from ${loader}; register(); await import(${thread});`;
+  const source = `import { register } from ${loader}; register(); await import(${JSON.stringify(thread.href)});`;
   return new URL(`data:text/javascript,${encodeURIComponent(source)}`);
 }

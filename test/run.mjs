@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { installClients, languageNames, missingTool } from './clients/languages.mjs';
-import { findNode, mainVersion, otherVersions, withNode } from './node-versions/find-node.mjs';
+import { findNode, mainVersion, otherVersions, runsTypeScript, withNode } from './node-versions/find-node.mjs';
 import { buildReleaseBefore, whyNotBuilt } from './release-before/release-before.mjs';
 import { clusterSuites, databaseSuites, longSuites, slowSuites, suitesOf } from './suites.mjs';
 import { count, failedTests, lastNamed } from './tap-report.mjs';
@@ -119,7 +119,7 @@ const compiled = mkdtempSync(join(tmpdir(), 'sluice-test-compiled-'));
 const answers = mkdtempSync(join(tmpdir(), 'sluice-test-answers-'));
 
 /** Suites without processes of their own share one, some of them each: to start and to load costs most of these more than their tests. */
-const sharing = { 'vendors/': 8, 'unit/': 5 };
+const sharing = { 'vendors/': 8, 'unit/': 5, 'sandbox/': 2 };
 /** Older versions of Node run each file in a process of its own. */
 const sharingSince = 22;
 
@@ -170,8 +170,9 @@ function dealParts(files) {
   const parts = [];
   let rest = files;
   for (const [start, count] of Object.entries(sharing)) {
-    const long = longSuites.flatMap((suite) => among([suite], among([start], rest)));
-    const shared = [...new Set([...long, ...among([start], rest)])];
+    const own = among([start], rest).filter((path) => !path.endsWith('.browser.test.ts'));
+    const long = longSuites.flatMap((suite) => among([suite], own));
+    const shared = [...new Set([...long, ...own])];
     rest = rest.filter((path) => !shared.includes(path));
     for (let part = 0; part < count; part++) parts.push(shared.filter((_, index) => index % count === part));
   }
@@ -187,7 +188,7 @@ async function runTogether({ version, files, settings, on }, concurrency) {
   const apart = concurrency === 'none' ? '--experimental-test-isolation=none' : `--test-concurrency=${concurrency}`;
   const options = ['--test', apart, `--test-timeout=${timeoutMs}`];
   // Newer ones run TypeScript themselves, which takes less time in each of hundreds of processes.
-  if (version < 24) options.unshift('--import', 'tsx');
+  if (!runsTypeScript(node)) options.unshift('--import', 'tsx');
   if (concurrency !== 'none') options.unshift('--import', './test/support/end-late-process.mjs');
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap'];
   const tests = spawn(node, [...options, ...reporters, `--test-reporter-destination=${tap}`, ...files], {

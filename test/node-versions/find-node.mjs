@@ -1,4 +1,5 @@
 // The versions of Node that the product is tested on.
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,11 @@ export async function findNode(major) {
   const path = join(folder, 'node_modules', `node-${major}-${process.platform}-${process.arch}`, 'bin', 'node');
   if (existsSync(path)) return path;
   throw new Error(`There is no Node ${major} for this system in test/node-versions: run this with Node ${major}.`);
+}
+
+/** Whether this Node runs TypeScript itself, as 22.18 and newer ones do. */
+export function runsTypeScript(path) {
+  return /strip|transform/.test(execFileSync(path, ['-p', 'process.features.typescript'], { encoding: 'utf8' }));
 }
 
 /** The environment in which `node` is this one, for what is started by name. */
