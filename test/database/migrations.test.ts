@@ -254,7 +254,8 @@ describe('npm run migrate', () => {
   const program = fileURLToPath(new URL('../../dist/launcher/migrate.js', import.meta.url));
   const run = (args: readonly string[], environment: Record<string, string>) =>
     new Promise<{ code: number; out: string; error: string }>((resolve) => {
-      const env = { PATH: process.env.PATH, ...environment };
+      const { PATH, NODE_COMPILE_CACHE } = process.env;
+      const env = { PATH, NODE_COMPILE_CACHE, ...environment };
       execFile(process.execPath, [program, ...args], { env }, (failure, out, error) =>
         resolve({ code: Number(failure?.code ?? 0), out, error }),
       );

@@ -11,7 +11,7 @@ import { startSandbox } from '../../sandbox/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedis } from '../support/redis.ts';
-import { type LauncherProcess, startLauncher } from './launcher-process.ts';
+import { bareEnvironment, type LauncherProcess, startLauncher } from './launcher-process.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -53,7 +53,7 @@ describe('what the documentation says to type', () => {
     const programs = [join(folder, 'bin'), process.env.PATH ?? ''].join(delimiter);
     const { stdout } = await run('bash', ['-ec', script.replaceAll(documentedUrl, baseUrl)], {
       cwd: folder,
-      env: { PATH: programs, HOME: folder, ...variables },
+      env: { ...bareEnvironment(), PATH: programs, HOME: folder, ...variables },
       timeout: 120_000,
     });
     return stdout;
@@ -80,7 +80,7 @@ describe('what the documentation says to type', () => {
       try {
         await writeFile(program, (await readFile(program, 'utf8')).replaceAll(documentedUrl, baseUrl));
         const { stdout } = await run(process.execPath, [program], {
-          env: { PATH: process.env.PATH, KEY: (await readFile(join(folder, 'data/api-key'), 'utf8')).trim() },
+          env: { ...bareEnvironment(), KEY: (await readFile(join(folder, 'data/api-key'), 'utf8')).trim() },
           timeout: 60_000,
         });
         assert.match(stdout, /^(resp_\w+\n)+msg_\w+\n$/);
@@ -184,7 +184,7 @@ describe('the roles as the documentation starts them', () => {
         for (const command of commands) {
           const text = command.replace('redis://…', redis.url);
           assert.notEqual(text, command);
-          const env = { PATH: process.env.PATH, HOME: process.env.HOME, ...settings };
+          const env = { ...bareEnvironment(), ...settings };
           // A group of its own: npm, the shell and the role end together.
           started.push(spawn('bash', ['-c', text], { cwd: root, env, stdio: 'ignore', detached: true }));
         }

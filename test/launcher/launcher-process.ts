@@ -43,6 +43,12 @@ process.on('exit', () => {
   for (const child of alive) child.kill('SIGKILL');
 });
 
+/** What a program gets of this process's environment: none of our own settings, and what was compiled of it before. */
+export function bareEnvironment(): { PATH: string; HOME: string } {
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
+}
+
 /** The settings that name a data folder and the database that goes with it. */
 async function dataSettings(dataDir: string): Promise<Record<string, string>> {
   const { databaseUrl } = await databaseSettings(dataDir);
@@ -56,10 +62,9 @@ export async function startLauncher({
   program = join(builtProduct, 'launcher/main.js'),
   nodeFlags = [],
 }: LauncherOptions): Promise<LauncherProcess> {
-  const { PATH = '', HOME = '' } = process.env;
   const child = spawn(process.execPath, [...nodeFlags, program], {
     cwd: root,
-    env: { PATH, HOME, PORT: String(await freePort()), ...(await dataSettings(dataDir)), ...settings },
+    env: { ...bareEnvironment(), PORT: String(await freePort()), ...(await dataSettings(dataDir)), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   alive.add(child);
@@ -157,10 +162,9 @@ async function runCommand(
   args: string[],
   settings: Record<string, string> = {},
 ): Promise<CommandResult> {
-  const { PATH = '', HOME = '' } = process.env;
   try {
     const command = [join(builtProduct, `launcher/${name}.js`), ...args];
-    const env = { PATH, HOME, ...(await dataSettings(dataDir)), ...settings };
+    const env = { ...bareEnvironment(), ...(await dataSettings(dataDir)), ...settings };
     return { code: 0, ...(await promisify(execFile)(process.execPath, command, { cwd: root, env })) };
   } catch (error) {
     return error as CommandResult;

@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
+import { bareEnvironment } from './launcher-process.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -39,12 +40,11 @@ describe('a SIGTERM to npm, which its shell may keep for itself', () => {
     ['start', () => ({})],
   ] as const) {
     it(`npm run ${script} leaves nothing behind: Sluice ends with npm`, async () => {
-      const { PATH = '', HOME = '' } = process.env;
       const port = String(await freePort());
       const dataDir = join(data, script);
       const npm = spawn('npm', ['run', '--silent', script], {
         cwd: root,
-        env: { PATH, HOME, PORT: port, SLUICE_DATA_DIR: dataDir, ...settings() },
+        env: { ...bareEnvironment(), PORT: port, SLUICE_DATA_DIR: dataDir, ...settings() },
         stdio: 'ignore',
         detached: true,
       });

@@ -8,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { eventually } from '../support/eventually.ts';
-import { isAlive, type LauncherProcess, startLauncher } from './launcher-process.ts';
+import { bareEnvironment, isAlive, type LauncherProcess, startLauncher } from './launcher-process.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const parts = ['api', 'workers', 'shared', 'sandbox', 'launcher', 'console', 'dist'];
@@ -23,10 +23,9 @@ interface Ended {
 
 /** What a program that ends by itself said, without any of our own settings. */
 async function run(file: string, args: string[], nodeFlags: string[] = []): Promise<Ended> {
-  const { PATH = '', HOME = '' } = process.env;
   try {
     const command = [...nodeFlags, file, ...args];
-    return { code: 0, ...(await promisify(execFile)(process.execPath, command, { env: { PATH, HOME } })) };
+    return { code: 0, ...(await promisify(execFile)(process.execPath, command, { env: { ...bareEnvironment() } })) };
   } catch (error) {
     return error as Ended;
   }
@@ -116,8 +115,7 @@ describe('npm start', () => {
   });
 
   it('npm start refuses an option that npm keeps for itself, instead of listening on the usual port', async () => {
-    const { PATH = '', HOME = '' } = process.env;
-    const env = { PATH, HOME, npm_config_loglevel: 'error', npm_config_update_notifier: 'false' };
+    const env = { ...bareEnvironment(), npm_config_loglevel: 'error', npm_config_update_notifier: 'false' };
     for (const option of ['--port=9000', '--sluice-data-dir=/tmp/x']) {
       const ended = promisify(execFile)('npm', ['start', '--silent', option], { cwd: checkout, env, timeout: 30_000 });
       const { code, stdout, stderr } = (await ended.catch((error) => error)) as Ended;
@@ -198,7 +196,7 @@ describe('npm start', () => {
       assert.deepEqual([(await command('migrate', '--status')).code, existsSync(other)], [0, false]);
       // The shell's own value stays.
       const elsewhere = await promisify(execFile)(process.execPath, [file('dist/launcher/keys.js'), 'list'], {
-        env: { PATH: process.env.PATH, SLUICE_DATA_DIR: other },
+        env: { ...bareEnvironment(), SLUICE_DATA_DIR: other },
       });
       assert.doesNotMatch(elsewhere.stdout, / mine /);
     } finally {

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { databaseSettings } from '../support/database-settings.ts';
 import { builtProduct } from '../support/gateway.ts';
+import { bareEnvironment } from './launcher-process.ts';
 
 describe('commands whose output goes nowhere', () => {
   let dataDir: string;
@@ -15,8 +16,10 @@ describe('commands whose output goes nowhere', () => {
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-unread-'));
     const { databaseUrl } = await databaseSettings(dataDir);
-    const { PATH, HOME } = process.env;
-    env = { PATH, HOME, SLUICE_DATA_DIR: dataDir, ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }) };
+    env = {
+      ...{ ...bareEnvironment(), SLUICE_DATA_DIR: dataDir },
+      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    };
     await run('migrate', []);
   });
   after(() => rm(dataDir, { recursive: true, force: true }));

@@ -15,15 +15,15 @@ import { listen } from '../../shared/runtime/listen.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { databaseSettings } from '../support/database-settings.ts';
 import { builtProduct } from '../support/gateway.ts';
-import { startLauncher } from './launcher-process.ts';
+import { bareEnvironment, startLauncher } from './launcher-process.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Code and stderr of a command that ends by itself, with nothing of our own settings. */
 async function run(command: string, args: string[], settings: Record<string, string>) {
-  const { PATH = '', HOME = '' } = process.env;
   try {
-    const said = await promisify(execFile)(command, args, { cwd: root, env: { PATH, HOME, ...settings } });
+    const env = { ...bareEnvironment(), ...settings };
+    const said = await promisify(execFile)(command, args, { cwd: root, env });
     return { code: 0, ...said };
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string };
