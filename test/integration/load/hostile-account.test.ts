@@ -84,6 +84,16 @@ async function load(ms: number): Promise<Phase> {
   return phase;
 }
 
+let lastCalm: Phase | undefined;
+
+/** What the victim is answered without an attack: before each of them in the soak, whose times are looked at, and else once. */
+async function calmPhase(): Promise<Phase> {
+  if (!isSoak && lastCalm !== undefined) return lastCalm;
+  lastCalm = await load(phaseMs);
+  calmTimes.push(...lastCalm.times);
+  return lastCalm;
+}
+
 function p95(times: readonly number[]): number {
   const sorted = [...times].sort((one, other) => one - other);
   return sorted[Math.floor(sorted.length * 0.95)] ?? 0;
@@ -105,13 +115,12 @@ async function startAttack({ name }: Attack, key: string): Promise<() => Promise
 describe('one hostile account', () => {
   for (const attack of attacks) {
     test(`an account gets only 200s during an attack by another one: ${attack.name}`, { timeout }, async (t) => {
-      const calm = await load(phaseMs);
+      const calm = await calmPhase();
       const { key } = await makeLimitedAccount(gateway, { credit: attack.credit * dollar });
       const end = await startAttack(attack, key);
       try {
         const hurt = await load(phaseMs);
         const [before, during] = [p95(calm.times), p95(hurt.times)];
-        calmTimes.push(...calm.times);
         hurtBy.set(attack.name, during);
         const ratio = (during / before).toFixed(2);
         t.diagnostic(

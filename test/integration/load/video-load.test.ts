@@ -11,6 +11,10 @@ const videos = isSoak ? 500 : 24;
 const durationMs = isSoak ? 180_000 : 20_000;
 /** How much slower chat may be while videos are made. */
 const maxTimes = 2;
+/** Chats before and meanwhile, and how long their caller rests after each: only the soak holds their times against each other. */
+const chats = isSoak
+  ? { warmUp: 300, idle: 3000, busy: 300, restMs: 0 }
+  : { warmUp: 0, idle: 50, busy: 50, restMs: 50 };
 
 interface Video {
   readonly id: string;
@@ -101,16 +105,17 @@ test(`POST /v1/videos makes ${videos} videos of ${durationMs / 1000} s on one wo
   const gateway = await TestGateway.start({ aof: true, workers: 0, settings: vendors });
   try {
     await startProcesses(gateway);
-    await chat.times(gateway, Promise.resolve(), 300);
-    const idle = await chat.times(gateway, Promise.resolve(), isSoak ? 3000 : 500);
+    const { warmUp, restMs } = chats;
+    await chat.times(gateway, Promise.resolve(), warmUp);
+    const idle = await chat.times(gateway, Promise.resolve(), chats.idle, restMs);
     const progress = new Progress(gateway);
     const startedAt = Date.now();
     const ids = await createAll(gateway);
     const some = ids.filter((_, index) => index % Math.ceil(videos / 20) === 0);
-    const busy = await chat.times(gateway, progress.watch(some, durationMs / 3), 300);
+    const busy = await chat.times(gateway, progress.watch(some, durationMs / 3), chats.busy, restMs);
     await restartAll(gateway);
     t.diagnostic(`everything was restarted ${Date.now() - startedAt} ms after the first video was asked for`);
-    busy.push(...(await chat.times(gateway, progress.watch(some, durationMs / 3), 300)));
+    busy.push(...(await chat.times(gateway, progress.watch(some, durationMs / 3), chats.busy, restMs)));
     const ended: Video[] = [];
     // One after the other: what waits for their end must not be the load.
     for (const id of ids) ended.push(await progress.completed(id, durationMs * 2 + 120_000));

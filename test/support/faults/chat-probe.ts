@@ -5,6 +5,7 @@
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import OpenAI from 'openai';
 
 /** What the parent asks for. */
@@ -13,6 +14,8 @@ export interface ProbeTask {
   readonly apiKey: string;
   /** Requests that are sent at least, whenever it is stopped. */
   readonly least: number;
+  /** How long it rests after each, in ms. */
+  readonly restMs: number;
 }
 
 const completion = JSON.stringify({
@@ -26,7 +29,7 @@ const completion = JSON.stringify({
 
 let isStopped = false;
 
-async function measure({ baseURL, apiKey, least }: ProbeTask): Promise<number[]> {
+async function measure({ baseURL, apiKey, least, restMs }: ProbeTask): Promise<number[]> {
   isStopped = false;
   const client = new OpenAI({ baseURL, apiKey, maxRetries: 0 });
   const times: number[] = [];
@@ -34,6 +37,7 @@ async function measure({ baseURL, apiKey, least }: ProbeTask): Promise<number[]>
     const startedAt = performance.now();
     await client.chat.completions.create({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello?' }] });
     times.push(performance.now() - startedAt);
+    if (restMs > 0) await delay(restMs);
   }
   return times;
 }

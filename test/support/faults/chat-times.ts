@@ -22,10 +22,10 @@ export class ChatTimes {
     return new ChatTimes(child, port);
   }
 
-  /** Their times (ms), until `work` is done, and of at least so many. */
-  async times(gateway: TestGateway, work: Promise<unknown>, least: number): Promise<number[]> {
+  /** Their times (ms), until `work` is done, and of at least so many. Where these are no matter, it may rest after each. */
+  async times(gateway: TestGateway, work: Promise<unknown>, least: number, restMs = 0): Promise<number[]> {
     const measured = once(this.#child, 'message');
-    this.#child.send({ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey, least } satisfies ProbeTask);
+    this.#child.send({ baseURL: `${gateway.url}/v1`, apiKey: gateway.apiKey, least, restMs } satisfies ProbeTask);
     await work.finally(() => this.#child.send('stop'));
     const [{ times }] = (await measured) as [{ times: number[] }];
     return times;
