@@ -13,8 +13,8 @@ export async function eventually<T>(check: () => T | Promise<T>, ms = 10_000): P
     } catch (error) {
       const waited = Date.now() - begun;
       if (waited > ms) throw error;
-      // What comes soon is seen soon, and what takes long does not keep this process at work meanwhile.
-      await delay(Math.min(50, Math.max(10, waited / 3)));
+      // What comes soon is seen soon, and what takes long does not keep this process, and what it asks, at work meanwhile.
+      await delay(Math.max(10, Math.min(50, waited / 3), Math.min(250, waited / 20)));
     }
   }
 }

@@ -39,14 +39,17 @@ export interface LeftoverOptions {
  */
 export async function leftovers(redisUrl: string, options: LeftoverOptions = {}): Promise<string[]> {
   const nodes = redisUrl.split(',').map((url) => new Redis(url, { lazyConnect: true }));
-  const deadline = Date.now() + (options.withinMs ?? promptMs);
+  const begun = Date.now();
+  const deadline = begun + (options.withinMs ?? promptMs);
   const stateMs = options.hasDeadWorkers ? orphanedMs : maxMs;
   try {
     for (;;) {
-      const looks = nodes.map((node) => lookThrough(node, stateMs, options));
+      const isLast = Date.now() >= deadline;
+      // Until then one of them is enough to look again, later and later.
+      const looks = nodes.map((node) => lookThrough(node, stateMs, options, isLast ? Number.POSITIVE_INFINITY : 1));
       const found = (await Promise.all(looks.map((look) => look.catch(describeMove)))).flat();
-      if (found.length === 0 || Date.now() >= deadline) return found;
-      await delay(100);
+      if (found.length === 0 || isLast) return found;
+      await delay(Math.max(100, Math.min(1000, (Date.now() - begun) / 10)));
     }
   } finally {
     for (const node of nodes) node.disconnect();
@@ -59,9 +62,10 @@ function describeMove(error: Error): string[] {
   throw error;
 }
 
-async function lookThrough(redis: Redis, stateMs: number, options: LeftoverOptions): Promise<string[]> {
+async function lookThrough(redis: Redis, stateMs: number, options: LeftoverOptions, most: number): Promise<string[]> {
   const found: string[] = [];
   for (const key of await redis.keys('*')) {
+    if (found.length >= most) break;
     const complaint = await lookAt(redis, key, stateMs, options);
     if (complaint !== undefined) found.push(`${key}: ${complaint}`);
   }
