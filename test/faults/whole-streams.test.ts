@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
 import { startSandbox } from '../../sandbox/server.ts';
 import { streamed } from '../support/chat-requests.ts';
+import { isMainNode } from '../support/faults/load.ts';
 import { TestGateway } from '../support/gateway.ts';
 import { openJobSocket } from '../support/job-socket-client.ts';
 import { leftovers, withLostReadersMs } from '../support/leftovers.ts';
@@ -13,7 +14,7 @@ import { sseEvents } from '../support/sse-events.ts';
 import { wav } from '../support/wav.ts';
 
 /** Streams of each kind, for each way in which the vendor cuts its answers. */
-const count = process.env.SLUICE_SOAK ? 10_000 : 25;
+const count = process.env.SLUICE_SOAK ? 10_000 : isMainNode ? 16 : 8;
 const concurrency = 8;
 
 const wordCount = 20;
