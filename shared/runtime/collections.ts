@@ -177,13 +177,17 @@ export function isAlone(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
 
 const minReleased = 4096;
 
+/** Whether to release bytes gives memory back: of a few the empty rest takes as much. */
+export function isReleasable(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.byteLength >= minReleased && isAlone(bytes);
+}
+
 /**
  * Releases the memory of bytes that nobody will read again; they are empty afterwards. Otherwise megabytes of bodies, outside the
  * heap, make V8 collect the whole heap before they fill its young generation (benchmark case `neighbour-2mb`). Node 20 cannot.
  */
 export function releaseMemory(bytes: Uint8Array): void {
-  // Of a few bytes the empty rest takes as much.
-  if (bytes.byteLength < minReleased || !isAlone(bytes)) return;
+  if (!isReleasable(bytes)) return;
   const memory: ArrayBuffer & { transfer?: (length: number) => ArrayBuffer } = bytes.buffer;
   memory.transfer?.(0);
 }

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
-import { GatheredChunks, releaseMemory } from '../../shared/runtime/collections.ts';
+import { GatheredChunks, isReleasable, releaseMemory } from '../../shared/runtime/collections.ts';
 import { readRetryAfter, readVendorError } from '../vendors/support/read-vendor-error.ts';
 import { vendorError } from '../vendors/vendor-error.ts';
 import { abortError } from './aborted.ts';
@@ -90,7 +90,8 @@ function withoutMark(bytes: Buffer): Buffer {
 
 /** Releases a chunk that was copied, once undici, which is still reading it, has returned. */
 function releaseLater(chunk: Buffer): void {
-  setImmediate(releaseMemory, chunk);
+  // Asked before: what is read at once may be hundreds of thousands of chunks of a byte.
+  if (isReleasable(chunk)) setImmediate(releaseMemory, chunk);
 }
 
 /** One request and its answer: undici's handler, which avoids a Readable and its events for every chunk. */
