@@ -7,6 +7,7 @@ import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { errorDetails } from '../../shared/jobs/settlement/error-details.ts';
 import type { ShardedQueue } from '../../shared/queue/sharded-queue.ts';
 import { accountKeys, jobKeys } from '../../shared/redis/keys.ts';
+import { millisecondsOf } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { finalBatch } from './final-answer.ts';
 import { isSpooledAnywhere } from './outbox/spool-reports.ts';
@@ -68,8 +69,7 @@ export class LostJobs {
     const before = this.#missed;
     const missed = new Map<string, string>();
     // Jobs have the times of Redis's clock.
-    const [seconds, microseconds] = await this.#options.redis.time();
-    const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    const now = Math.floor(millisecondsOf(await this.#options.redis.time()));
     const oldest = now - (this.#options.minAgeMs ?? minAgeMs);
     for (let after = ''; ; ) {
       const rows = await this.#options.db

@@ -6,6 +6,11 @@ const intervalMs = 1000;
 /** A difference (ms) between this host's clock and Redis's that is logged: one of them is wrong, and signatures fail by it. */
 const wrongMs = 10_000;
 
+/** The answer of Redis's TIME in ms since 1970, with fractions. */
+export function millisecondsOf([seconds, microseconds]: readonly (number | undefined)[]): number {
+  return Number(seconds) * 1000 + Number(microseconds) / 1000;
+}
+
 /**
  * The time by Redis's clock, estimated without asking. Times that several processes compare (deadlines, latest moments for an
  * action) are Redis's: hosts' clocks may be minutes apart, and scripts have only that one. The estimate combines this process's
@@ -79,14 +84,14 @@ export class RedisClock {
 
   async #measure(): Promise<void> {
     const sentAt = performance.now();
-    const [seconds, microseconds] = await this.#redis.time();
+    const time = millisecondsOf(await this.#redis.time());
     const repliedAt = performance.now();
-    const time = Number(seconds) * 1000 + Number(microseconds) / 1000;
     // The reading lies between the two. A slow measurement does not spoil an earlier one that agrees with it.
     this.#offset = Math.min(Math.max(this.#offset, time - repliedAt), time - sentAt);
     this.#heardAt = repliedAt;
     this.#compare();
   }
+
   /** Logs once that the clocks are far apart, and again once they were not meanwhile. */
   #compare(): void {
     const aheadMs = Math.round(Date.now() - this.now());

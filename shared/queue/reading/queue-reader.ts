@@ -2,6 +2,7 @@ import type { Capability } from '../../capabilities/capability.ts';
 import { entryIdOf, jobIdOfEntry } from '../../ids.ts';
 import { jobKeys, queueKeysPrefix, queueRoot } from '../../redis/keys.ts';
 import type { RedisClient } from '../../redis/redis.ts';
+import { millisecondsOf } from '../../redis/redis-clock.ts';
 import { loadScript } from '../../redis/script.ts';
 import { laneScripts } from '../script-fragments.ts';
 
@@ -105,7 +106,7 @@ export class QueueReader {
       this.#redis.lindex(`${this.#jobs}wait`, -1),
       oldestQueued(this.#redis, [`${this.#jobs}prioritized`], [jobsExamined, this.#jobs, this.#root]),
     ]);
-    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    const now = Math.floor(millisecondsOf(time));
     const since = Math.min(
       await this.#waitsSince(first, now),
       prioritizedSince === '' ? now : Number(prioritizedSince),
@@ -188,7 +189,7 @@ export class QueueReader {
       this.#lines(root),
       this.#lines(`${root}high:`),
     ]);
-    const nextMs = Math.max(0, Number(next) - Number(time[0]) * 1000 - Number(time[1]) / 1000);
+    const nextMs = Math.max(0, Number(next) - millisecondsOf(time));
     const ahead = isHigh ? precede(high, account) : precede(lines, account) + sumOf(high.values());
     return { nextMs, aheadMs: ahead * Number(intervalMs ?? 0) };
   }

@@ -52,8 +52,8 @@ function withoutRefusedThoughts(error: unknown, call: VendorCall): string | unde
   return chat && withChanged(chat, 'messages', thoughtless);
 }
 
-/** The chat with each entry of a list changed; undefined if that changes none. */
-function withChanged(chat: JsonObject, name: string, change: (entry: unknown) => unknown): string | undefined {
+/** The text of a chat with each entry of a list changed; undefined if that changes none. */
+export function withChanged(chat: JsonObject, name: string, change: (entry: unknown) => unknown): string | undefined {
   const given: unknown = chat[name];
   if (!Array.isArray(given)) return undefined;
   const changed = given.map(change);

@@ -1,6 +1,7 @@
-import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { withChanged } from '../anthropic/refusals.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { withUserAtEnd } from '../user-at-end.ts';
@@ -21,12 +22,7 @@ export function requestAfterRefusal(error: unknown, call: VendorCall): string | 
 function withoutSignatures(error: unknown, { request }: VendorCall): string | undefined {
   if (!(error instanceof ApiError) || !refusesSignature.test(error.message)) return undefined;
   const chat = parseExact(requestText(request));
-  if (!isObject(chat) || !Array.isArray(chat.messages)) return undefined;
-  const given: unknown[] = chat.messages;
-  const messages = given.map(unsignedMessage);
-  return messages.every((message, index) => message === given[index])
-    ? undefined
-    : stringifyExact({ ...chat, messages });
+  return isObject(chat) ? withChanged(chat, 'messages', unsignedMessage) : undefined;
 }
 
 function unsignedMessage(message: unknown): unknown {
