@@ -83,8 +83,8 @@ export const longSuites = [
 ].map((name) => `unit/${name}`);
 
 /**
- * Those that take half a minute or more, most of it waiting. Node runs files in the order of their names: these are a run of their
- * own beside that of all others, which would wait for those of them that begin last.
+ * Those that take half a minute or more, most of it waiting. They begin before the others, which would wait for those of them that
+ * begin last, and two at a time beside them.
  */
 export const slowSuites = [
   ...['integration/accounts/usage-of-cut-answers', 'faults/video-faults', 'launcher/launcher', 'clients/python'],

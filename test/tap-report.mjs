@@ -1,7 +1,14 @@
-// What a TAP report of `node --test` says.
+// What Node's reports of tests say: TAP, and those for people.
 
 /** Lines of a failed test's details that are kept. */
 const linesOfFailure = 40;
+
+/** What a report's summary counts. */
+export const outcomes = ['tests', 'suites', 'pass', 'fail', 'cancelled', 'skipped', 'todo'];
+
+/** What is printed for people, without the summary: one of all processes is made of their counts. */
+export const withoutSummary = (printed) =>
+  printed.replace(new RegExp(`^ℹ (${outcomes.join('|')}|duration_ms) [\\d.]+\\n`, 'gm'), '').trimEnd();
 
 /** The number in a summary line of the TAP report, such as `# skipped 0`. */
 export function count(report, name) {

@@ -25,9 +25,16 @@ export async function findNode(major) {
   throw new Error(`There is no Node ${major} for this system in test/node-versions: run this with Node ${major}.`);
 }
 
+/** What each Node that was asked has answered: hundreds of processes are started with it. */
+const typescript = new Map();
+
 /** Whether this Node runs TypeScript itself, as 22.18 and newer ones do. */
 export function runsTypeScript(path) {
-  return /strip|transform/.test(execFileSync(path, ['-p', 'process.features.typescript'], { encoding: 'utf8' }));
+  if (!typescript.has(path)) {
+    const feature = execFileSync(path, ['-p', 'process.features.typescript'], { encoding: 'utf8' });
+    typescript.set(path, /strip|transform/.test(feature));
+  }
+  return typescript.get(path);
 }
 
 /** The environment in which `node` is this one, for what is started by name. */
