@@ -76,7 +76,7 @@ describe('a Postgres that takes no writes', () => {
     const [api] = records.gateway.apis;
     await eventually(
       () => assert.match(api?.output() ?? '', /cannot execute INSERT in a read-only transaction/),
-      20_000,
+      60_000,
     );
     assert.ok((await records.outboxes()) > 0, 'the record does not wait');
     assert.doesNotMatch(api?.output() ?? '', /is quarantined/);
@@ -97,8 +97,8 @@ describe('a Postgres that takes no writes', () => {
 
     await makeReadOnly(false);
     await eventually(async () => assert.deepEqual(await readiness(), [200, 'ok', 'ok']));
-    await eventually(async () => assert.equal((await chat(third, missing)).status, 200), 20_000);
+    await eventually(async () => assert.equal((await chat(third, missing)).status, 200), 60_000);
     assert.equal((await records.ended(id)).outcome, 'completed');
-    await eventually(async () => assert.equal(await records.outboxes(), 0), 20_000);
+    await eventually(async () => assert.equal(await records.outboxes(), 0), 60_000);
   });
 });
