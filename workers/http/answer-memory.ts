@@ -29,12 +29,12 @@ export interface AnswerHolder {
  * long as their jobs hold them.
  * Beyond the bound vendors are read no further until others have ended. Only the first answer goes on if nothing else will make
  * room: so there is always a job that ends. Next is the account whose last turn is the longest ago, and of its answers one whose job
- * holds some, which it gives back then. If its vendor sends hardly anything, another one is the first; and a job that holds answers is
- * not waited for while it gets nothing, unless all that is held is far beyond the bound.
+ * holds some, which it gives back then. If its vendor sends hardly anything, that was its account's turn, and all other answers that are
+ * there precede it; and a job that holds answers is not waited for while it gets nothing, unless all that is held is far beyond the bound.
  */
 export class AnswerMemory {
   readonly #bytes: number;
-  /** In the order in which they have become long. */
+  /** In the order in which they have become long, or were passed over. */
   readonly #growing = new Set<LongAnswer>();
   readonly #held = new Map<AnswerHolder, number>();
   /** Those that have kept others waiting, and got nothing meanwhile: a call of theirs is silent, or may not be made yet. */
@@ -99,6 +99,10 @@ export class AnswerMemory {
     if (this.#turn?.owner !== owner) return;
     const { account } = this.#turn;
     this.#turn = undefined;
+    this.#noteTurn(account);
+  }
+
+  #noteTurn(account: string): void {
     this.#lastTurns.delete(account);
     this.#lastTurns.set(account, ++this.#turns);
     const [oldest] = this.#lastTurns.keys();
@@ -140,9 +144,12 @@ export class AnswerMemory {
       for (const holder of ending) if (still.has(holder)) this.#stalled.add(holder);
       this.#resume();
     } else if (answer === first && answer.bytes - bytes < minGrowth) {
-      answer.isSlow = true;
+      answer.isPassedOver = true;
       this.#growing.delete(answer);
       this.#growing.add(answer);
+      // Also if it has not gone beyond the bound itself: the others have waited for it.
+      if (this.#turn?.owner === answer.owner) this.#turn = undefined;
+      this.#noteTurn(answer.account);
       this.#resume();
     }
     if ([...this.#growing].some(({ isWaiting }) => isWaiting)) this.#lookLater();
@@ -156,11 +163,11 @@ export class AnswerMemory {
   }
 
   get #first(): LongAnswer | undefined {
-    const growing = [...this.#growing];
-    const quick = growing.filter(({ isSlow }) => !isSlow);
-    if (quick.length === 0) return growing[0];
-    const sameTurn = quick.find(({ owner }) => owner === this.#turn?.owner);
-    return sameTurn ?? quick.reduce((first, other) => (this.#precedes(other, first) ? other : first));
+    // One that was passed over is like the others again once those before it are over: it would never end beside ever new ones.
+    const eligible = [...this.#growing].filter(({ isPassedOver }, index) => index === 0 || !isPassedOver);
+    if (eligible.length === 0) return undefined;
+    const sameTurn = eligible.find(({ owner }) => owner === this.#turn?.owner);
+    return sameTurn ?? eligible.reduce((first, other) => (this.#precedes(other, first) ? other : first));
   }
 
   #precedes(one: LongAnswer, other: LongAnswer): boolean {
@@ -186,7 +193,7 @@ export class LongAnswer {
   bytes = 0;
   isWaiting = false;
   /** Its vendor has sent hardly anything while others waited. */
-  isSlow = false;
+  isPassedOver = false;
   readonly #memory: AnswerMemory;
 
   constructor(memory: AnswerMemory, holder: AnswerHolder | undefined, resume: () => void) {

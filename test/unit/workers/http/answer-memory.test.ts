@@ -149,6 +149,38 @@ test('the first answer is the last one once its vendor sends hardly anything whi
   }
 });
 
+test('an answer that was passed over goes on once those are over that it held up, however many come after them', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { resumed, open } = memoryOf100();
+    const [paused, second] = [open('paused'), open('second')];
+    paused.growTo(60);
+    assert.equal(second.growTo(50), false);
+    mock.timers.tick(5000);
+    assert.deepEqual(resumed, ['second']);
+    assert.equal(paused.growTo(70), false);
+    assert.equal(open('third').growTo(60), false);
+    second.end(false);
+    assert.deepEqual(resumed, ['second', 'paused']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('an answer that was passed over has had the turn of its account, so that many slow ones hold up another account once', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { resumed, open } = memoryOf100();
+    for (let slow = 0; slow < 10; slow++) open(`slow ${slow}`, { job: { account: 'slow' } }).growTo(20);
+    const other = open('other', { job: { account: 'other' } });
+    assert.equal(other.growTo(20), false);
+    mock.timers.tick(5000);
+    assert.deepEqual(resumed, ['other']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 test('a job that holds answers holds up the others no longer once a call of its own gets nothing, and does again when it does', () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
