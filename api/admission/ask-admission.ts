@@ -79,8 +79,15 @@ export async function askAdmission(
   let hold: AdmitCall['hold'] = payingKeys.has(caller) ? maximumCost(services, submission) : 'unknown';
   for (let askings = 1; ; askings++) {
     const refusedFor = shedding(services, submission, tooLong) ?? noRoom;
-    const asking = { submission, caller, hold, queued, giveUpAt, shedding: refusedFor };
-    const reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
+    const flows = load.flows(submission.job.capability);
+    const asking = { submission, caller, hold, queued, giveUpAt, shedding: refusedFor, flows };
+    let reply: AdmitReply;
+    load.asking(submission.job);
+    try {
+      reply = await untilAdmitted(() => ask(services, asking), giveUpAt);
+    } finally {
+      load.answered(submission.job);
+    }
     if (askings >= maxAskings) return { reply, caller, tooLong };
     if (reply.verdict === 'unknown') await services.callers.restoreFlag(caller);
     else if (reply.verdict === 'changed') caller = await readChanged(services, submission, caller);
@@ -126,7 +133,7 @@ function shedding(
 }
 
 /** One attempt. */
-interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued' | 'shedding'> {
+interface Asking extends Pick<AdmitCall, 'caller' | 'hold' | 'queued' | 'shedding' | 'flows'> {
   readonly submission: Submission;
   readonly giveUpAt: number;
 }
@@ -159,10 +166,10 @@ export function expectedInputTokens(parsed: Pick<ParsedRequest, 'request' | 'ext
 
 function ask(
   services: AskAdmissionDependencies,
-  { submission, caller, hold, queued, giveUpAt, shedding }: Asking,
+  { submission, caller, hold, queued, giveUpAt, shedding, flows }: Asking,
 ): Promise<AdmitReply> {
   const { job, bodyHash, cacheMs: bindingMs, replaces, isRetry, placed: stored, stateField, parsed } = submission;
-  const { redis, processId, isCluster, config, load, clock } = services;
+  const { redis, processId, isCluster, config, clock } = services;
   const call: AdmitCall = {
     job,
     caller,
@@ -172,7 +179,7 @@ function ask(
     replaces,
     isRetry,
     shedding,
-    flows: load.flows(job.capability),
+    flows,
     time: clock.now(),
     notAfter: clock.at(giveUpAt),
     fill: job.lane === 'flex' ? undefined : fillFor(services, job),

@@ -55,6 +55,8 @@ export class LoadGauge {
   readonly #oldestWaitMs = new Map<Capability, number>();
   readonly #forecasts: ReadonlyMap<Capability, QueueForecast>;
   readonly #admissions = new Map<Capability, Admissions>();
+  /** Admissions that this process is asking for: those that come together are asked for before any of them is admitted. */
+  readonly #asked = new Map<Capability, number>();
   /** Queues whose jobs wait for longer than their hand-over takes. */
   readonly #backedUp = new Set<Capability>();
   readonly #timer: NodeJS.Timeout;
@@ -134,7 +136,18 @@ export class LoadGauge {
   flows(capability: Capability): boolean {
     this.#refreshOld();
     const { now, before } = this.#admissions.get(capability) ?? { now: 0, before: 0 };
-    return !this.#backedUp.has(capability) && now < Math.max(minBurst, burstGrowth * before);
+    const burst = now + (this.#asked.get(capability) ?? 0);
+    return !this.#backedUp.has(capability) && burst < Math.max(minBurst, burstGrowth * before);
+  }
+
+  /** Counts a job while its admission is asked for; one that is admitted is counted by `added` from then on. */
+  asking({ capability }: Pick<JobIdentity, 'capability'>): void {
+    this.#asked.set(capability, (this.#asked.get(capability) ?? 0) + 1);
+  }
+
+  /** Ends what `asking` has begun. */
+  answered({ capability }: Pick<JobIdentity, 'capability'>): void {
+    this.#asked.set(capability, (this.#asked.get(capability) ?? 0) - 1);
   }
 
   /** Why a request would wait too long, and is to be refused; undefined if it would not, or if that is not known. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { AdmitCall } from '../../../api/admission/admit.ts';
+import type { LoadGauge } from '../../../api/admission/load-gauge.ts';
 import type { Submission } from '../../../api/admission/submission.ts';
 import type { Services } from '../../../api/services.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
@@ -23,6 +24,7 @@ const { askAdmission } =
   await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
 const { PayingKeys } =
   await loadProduct<typeof import('../../../api/admission/ask-admission.ts')>('api/admission/ask-admission');
+const gauges = await loadProduct<typeof import('../../../api/admission/load-gauge.ts')>('api/admission/load-gauge');
 
 let jobs: JobFixture;
 let made = 0;
@@ -207,7 +209,7 @@ describe('calls repeated after an interrupted connection', () => {
 
 describe('askAdmission', () => {
   /** Services of which admission uses these, and a job that is asked for. The account has a key of its own: its id is the same. */
-  function asking(account: string, missing: () => Promise<void>) {
+  function asking(account: string, missing: () => Promise<void>, load: Partial<LoadGauge> = {}) {
     const job = jobs.identity({ account, apiKeyId: account });
     const services = {
       ...{
@@ -221,9 +223,12 @@ describe('askAdmission', () => {
           shedding: () => undefined,
           refusal: () => undefined,
           flows: () => true,
+          asking: () => undefined,
+          answered: () => undefined,
           fill: () => ({ waiting: 0, active: 0 }),
           beside: () => 0,
           maxWaitingOf: () => 0,
+          ...load,
         },
       },
       ...{ clock: { now: () => job.createdAt, at: () => job.deadlineAt } },
@@ -252,5 +257,32 @@ describe('askAdmission', () => {
     const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
     const { reply } = await askAdmission(services, submission, undefined, Number.POSITIVE_INFINITY);
     assert.deepEqual([reply.verdict, reply.isQueued], ['admitted', false]);
+  });
+
+  test('askAdmission gives turns to jobs that are asked for together, beyond those that a queue may take at once', async (t) => {
+    const account = 'together';
+    await knowCaller(jobs.redis, { account, apiKeyId: account });
+    const gauge = new gauges.LoadGauge(jobs.redis, new Map(), { queueLimit: 1000, queueWaitMs: 60_000, highShare: 1 });
+    t.after(() => gauge.close());
+    const load: Partial<LoadGauge> = {
+      flows: (capability) => gauge.flows(capability),
+      asking: (job) => gauge.asking(job),
+      answered: (job) => gauge.answered(job),
+    };
+    const askTogether = async (): Promise<number> => {
+      const asked = Array.from({ length: 10 }, () => {
+        const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')), load);
+        return askAdmission(
+          { ...services, config: { ...services.config, keyConcurrency: 100 } },
+          submission,
+          undefined,
+          1e9,
+        );
+      });
+      return (await Promise.all(asked)).filter(({ reply }) => reply.verdict === 'admitted' && reply.hasPriority).length;
+    };
+    assert.equal(await askTogether(), 2);
+    // They are counted until they are answered: the gauge is told of none that was admitted.
+    assert.equal(await askTogether(), 2);
   });
 });

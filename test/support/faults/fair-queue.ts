@@ -84,11 +84,13 @@ export class FairQueue {
   async send(account: string, work = 1, weight = 1): Promise<SentJob> {
     const job = this.#jobs.identity({ account, apiKeyId: account });
     const caller = { account, apiKeyId: account, revision: 1 };
-    const reply = await admit(this.#redis.client, {
+    const asked = admit(this.#redis.client, {
       ...{ job, caller: caller as never, concurrency: 100_000, bodyHash: '', shedding: undefined },
       ...{ flows: this.load.flows('chat'), hold: 'unpriced', tokens: 0, reader: undefined },
       ...{ time: job.createdAt, notAfter: job.deadlineAt },
     });
+    this.load.asking(job);
+    const reply = await asked.finally(() => this.load.answered(job));
     assert.equal(reply.verdict, 'admitted');
     const done = new Promise<void>((resolve) => this.#waiting.set(job.id, resolve));
     await this.queue.enqueue({ ...job, work: work / weight, request: String(work) }, reply.hasPriority);
