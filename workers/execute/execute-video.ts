@@ -49,6 +49,8 @@ export interface KnownTask {
   readonly filesStayMs: number;
   /** The length that is charged, from the one that the vendor reports, if any. */
   readonly seconds: (made: string | undefined) => Promise<number | undefined>;
+  /** Whether its files may be fetched now, which takes minutes where they come slowly; if not, at a later poll. Asked once. */
+  readonly mayFetch: () => boolean;
 }
 
 /**
@@ -106,6 +108,7 @@ export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTa
   if (state.status === 'running') {
     return { progress: percent(state.progress), pauseMs: jittered(pauseOf(known)) };
   }
+  if (!task.mayFetch()) return { progress: task.progress, pauseMs: jittered(pauseOf(known)) };
   try {
     const stored = await fetchFiles(video, call, known.task);
     const seconds = await task.seconds(state.seconds);

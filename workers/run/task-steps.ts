@@ -7,6 +7,8 @@ const slowMs = 1000;
 /** Steps of one vendor's tasks. */
 interface VendorSteps {
   running: number;
+  /** How many of them fetch files. */
+  fetching: number;
   /** How long the last one took, in ms. */
   lastMs: number;
 }
@@ -14,12 +16,14 @@ interface VendorSteps {
 /**
  * The steps of vendors' tasks that a process takes: polls, and the fetching of files. What returns to its queue precedes what is new
  * there, so the tasks of a vendor that answers late or never would have all slots of all workers, and those of other vendors would
- * neither begin nor end. So the last tenth of the slots is for others.
+ * neither begin nor end. So the last tenth of the slots is for others. Whether files come quickly is not known before, whatever the
+ * polls beside them take, so their fetching leaves these slots in any case.
  */
 export class TaskSteps {
   readonly #max: number;
   readonly #kept: number;
   #running = 0;
+  #fetching = 0;
   /** By vendor. */
   readonly #steps = new Map<string, VendorSteps>();
 
@@ -30,19 +34,32 @@ export class TaskSteps {
     this.#max = slots - this.#kept;
   }
 
-  /** Takes a step; returns undefined if it is to be taken later, as its vendor has its part of the slots. */
-  async run<T>(vendor: string, step: () => Promise<T>): Promise<T | undefined> {
-    const own = this.#steps.get(vendor) ?? { running: 0, lastMs: 0 };
+  /**
+   * Takes a step; returns undefined if it is to be taken later, as its vendor has its part of the slots.
+   * @param step is told whether it may fetch files, which it asks at most once
+   */
+  async run<T>(vendor: string, step: (mayFetch: () => boolean) => Promise<T>): Promise<T | undefined> {
+    const own = this.#steps.get(vendor) ?? { running: 0, fetching: 0, lastMs: 0 };
     this.#steps.set(vendor, own);
     if (this.#running >= this.#max && own.running >= this.#kept && own.lastMs > slowMs) return undefined;
     const beganAt = performance.now();
+    let fetching = 0;
+    const mayFetch = (): boolean => {
+      if (this.#fetching >= this.#max && own.fetching >= this.#kept) return false;
+      fetching++;
+      this.#fetching++;
+      own.fetching++;
+      return true;
+    };
     this.#running++;
     own.running++;
     try {
-      return await step();
+      return await step(mayFetch);
     } finally {
       this.#running--;
       own.running--;
+      this.#fetching -= fetching;
+      own.fetching -= fetching;
       own.lastMs = performance.now() - beganAt;
     }
   }

@@ -373,7 +373,14 @@ describe('executeVideo and followVideo', () => {
       ...{ attempt: 1, beganAt: Date.now() - ageMs },
     };
     const seconds = async (made: string | undefined): Promise<number | undefined> => Number(made ?? 4);
-    const task: KnownTask = { known, hasOwnKey: true, progress: 12, filesStayMs: 60_000, seconds };
+    const task: KnownTask = {
+      known,
+      hasOwnKey: true,
+      progress: 12,
+      filesStayMs: 60_000,
+      seconds,
+      mayFetch: () => true,
+    };
     const { model, signal, silenceMs, files } = callOf({ model: 'sora-2' });
     return followVideo(vendor, { model, signal, silenceMs, files, ...call }, task);
   }
