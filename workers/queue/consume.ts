@@ -101,7 +101,9 @@ function consumeTasks(
     queue,
     async (job, token) => {
       if (typeof job.data?.id !== 'string') throw new UnrecoverableError('the queued job has no id');
-      const run = (): Promise<RunOutcome> => runReadable(context, queue, job, token ?? job.data.id);
+      // One that was claimed beyond the slots may get the slot of one that has ended since this process began to close.
+      const run = async (): Promise<RunOutcome> =>
+        context.running.isDraining ? 'requeued' : await runReadable(context, queue, job, token ?? job.data.id);
       const outcome = await slots.run(run).catch((error): RunOutcome => {
         context.log.error({ err: error, job: job.data.id }, 'starting a job failed; it will be claimed again');
         return { pauseMs: lockMs };
