@@ -46,7 +46,7 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
     running: gauge('sluice_jobs_running', 'Jobs that this worker is running.', 'capability'),
     slots: gauge(
       'sluice_worker_slots',
-      'Jobs that this worker may run at a time. While one account has most of them, a tenth as many of others run beside.',
+      'Jobs that this worker may run at a time. While one account has most of them, a tenth as many of others run beside, but for videos.',
       'capability',
     ),
     queueWait: histogram(
