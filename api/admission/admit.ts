@@ -161,7 +161,9 @@ function areAlike(one: AdmitCall, other: AdmitCall): boolean {
 
 /** Asks for jobs of one key, capability and, if they are queued in the same step, shard. */
 async function askForAll(redis: RedisClient, calls: readonly AdmitCall[]): Promise<(AdmitReply | Error)[]> {
-  const { job, caller, concurrency, shedding, flows, reader, time, fill = endless } = calls.at(-1) as AdmitCall;
+  const { job, caller, concurrency, shedding, flows, reader, time } = calls.at(-1) as AdmitCall;
+  // The first one's knows of those that are asked for before: the script counts these.
+  const { fill = endless } = calls[0] as AdmitCall;
   const { account, apiKeyId, capability } = job;
   const keys = [accountKeys.holds(account)];
   const args = [

@@ -57,6 +57,8 @@ export class LoadGauge {
   readonly #admissions = new Map<Capability, Admissions>();
   /** Admissions that this process is asking for: those that come together are asked for before any of them is admitted. */
   readonly #asked = new Map<Capability, number>();
+  /** The same of each account, by capability and account. */
+  readonly #askedOf = new Map<string, number>();
   /** Queues whose jobs wait for longer than their hand-over takes. */
   readonly #backedUp = new Set<Capability>();
   readonly #timer: NodeJS.Timeout;
@@ -114,9 +116,13 @@ export class LoadGauge {
     return this.#beside.get(capability)?.get(account) ?? 0;
   }
 
-  /** How many of the waiting jobs may be an account's: those in its line, and those of which it is not known whose they are. */
+  /**
+   * How many of the waiting jobs may be an account's, when one of its own is asked for: those in its line, those of which it is not known
+   * whose they are, and its others that are asked for.
+   */
   maxWaitingOf(capability: Capability, account: string): number {
-    return this.#forecasts.get(capability)?.maxWaitingOf(account) ?? this.fill(capability).waiting;
+    const waiting = this.#forecasts.get(capability)?.maxWaitingOf(account) ?? this.fill(capability).waiting;
+    return waiting + Math.max(0, (this.#askedOf.get(`${capability} ${account}`) ?? 0) - 1);
   }
 
   /** Whether the figures of a queue, or of Redis's memory, are those of now: Redis may be away. */
@@ -141,13 +147,15 @@ export class LoadGauge {
   }
 
   /** Counts a job while its admission is asked for; one that is admitted is counted by `added` from then on. */
-  asking({ capability }: Pick<JobIdentity, 'capability'>): void {
-    this.#asked.set(capability, (this.#asked.get(capability) ?? 0) + 1);
+  asking({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
+    addTo(this.#asked, capability, 1);
+    addTo(this.#askedOf, `${capability} ${account}`, 1);
   }
 
   /** Ends what `asking` has begun. */
-  answered({ capability }: Pick<JobIdentity, 'capability'>): void {
-    this.#asked.set(capability, (this.#asked.get(capability) ?? 0) - 1);
+  answered({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
+    addTo(this.#asked, capability, -1);
+    addTo(this.#askedOf, `${capability} ${account}`, -1);
   }
 
   /** Why a request would wait too long, and is to be refused; undefined if it would not, or if that is not known. */
@@ -260,4 +268,11 @@ export class LoadGauge {
     this.#memory = await memoryUse(this.#redis);
     this.#knownAt.set('memory', performance.now());
   }
+}
+
+/** Adds to a count, of which nothing is kept at 0. */
+function addTo<Key>(counts: Map<Key, number>, key: Key, number: number): void {
+  const count = (counts.get(key) ?? 0) + number;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
 }

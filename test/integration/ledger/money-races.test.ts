@@ -6,6 +6,7 @@ import type { Submission } from '../../../api/admission/submission.ts';
 import type { Services } from '../../../api/services.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import type { Settlement } from '../../../shared/jobs/settlement/settle.ts';
+import type { ShardedQueue } from '../../../shared/queue/sharded-queue.ts';
 import { admission, knowCaller, unlimitedCaller } from '../../support/admission.ts';
 import { JobFixture } from '../../support/faults/job-fixture.ts';
 import { loadProduct } from '../../support/gateway.ts';
@@ -284,5 +285,31 @@ describe('askAdmission', () => {
     assert.equal(await askTogether(), 2);
     // They are counted until they are answered: the gauge is told of none that was admitted.
     assert.equal(await askTogether(), 2);
+  });
+
+  test("askAdmission admits no more than an account's share of a queue of jobs that are asked for together", async (t) => {
+    for (const account of ['sharing', 'running']) await knowCaller(jobs.redis, { account, apiKeyId: account });
+    const queue = {
+      waiting: async () => 100,
+      depth: async () => ({ active: 10, oldestWaitMs: 60_000 }),
+      progress: async () => ({ claimed: 0, lines: new Map([['other', 100]]), highLines: new Map(), beside: new Map() }),
+    } as unknown as ShardedQueue;
+    const limits = { queueLimit: 1000, queueWaitMs: 60_000, highShare: 1 };
+    const load = new gauges.LoadGauge(jobs.redis, new Map([['chat', queue]]), limits);
+    t.after(() => load.close());
+    await load.refresh();
+    const config = { keyConcurrency: 1000, queueLimit: 1000, accountQueueShare: 0.01 };
+    const askTogether = async (account: string, count: number, more: object): Promise<number> => {
+      const asked = Array.from({ length: count }, () => {
+        const { services, submission } = asking(account, () => Promise.reject(new Error('nothing is missing')));
+        return askAdmission({ ...services, ...more } as Services, submission, undefined, 1e9);
+      });
+      return (await Promise.all(asked)).filter(({ reply }) => reply.verdict === 'admitted').length;
+    };
+    // By several calls of the script.
+    assert.equal(await askTogether('sharing', 200, { load, config }), 18);
+    // Those that run already do not wait.
+    assert.equal(await askTogether('running', 30, { config }), 30);
+    assert.equal(await askTogether('running', 20, { load, config }), 16);
   });
 });
