@@ -86,22 +86,13 @@ async function ensureBuilt() {
   if (built.status !== 0) process.exit(built.status || 1);
 }
 
-/** The numbers of the lines that set nothing, as they have no `=`, and are no part of a value in quotes. */
-function linesWithoutName(text) {
-  const lines = text.replace(/=[ \t]*(["'`])[\s\S]*?\1/g, (value) => value.replace(/[^\n]/g, '=')).split('\n');
-  return lines.flatMap((line, index) => (/^\s*[^\s#=][^=]*$/.test(line) ? [index + 1] : []));
-}
-
-/** What the shell sets stays. Started by itself each role has its settings from whoever starts it. */
+/** What the shell sets stays. The launcher tells which lines set nothing. Started by itself each role has its settings from whoever starts it. */
 function loadEnvironmentFile(file) {
   if (!existsSync(file)) return;
   try {
     // Editors of Windows put a mark before the first name, which would be a part of it.
     const text = readFileSync(file, 'utf8').replace(/^\ufeff/, '');
     if (text.includes('\0')) throw new Error('it is not written in UTF-8');
-    for (const line of linesWithoutName(text)) {
-      console.error(`${file}: line ${line} has no "=", so it sets nothing. A setting is NAME=value.`);
-    }
     for (const [name, value] of Object.entries(util.parseEnv(text))) process.env[name] ??= value;
   } catch (error) {
     fail(`${file} cannot be read: ${error.code === 'EISDIR' ? 'it is a folder' : error.message}.`);

@@ -7,7 +7,7 @@ import { fileReason, isThere, unusableFile } from '../shared/config/start-failur
 import { databaseFile } from '../shared/database/database.ts';
 
 /** Beside `package.json`, where `npm start` reads it, too. */
-const environmentFile = fileURLToPath(new URL('../../.env', import.meta.url));
+export const environmentFile = fileURLToPath(new URL('../../.env', import.meta.url));
 
 /**
  * The settings of `npm run keys`, `users` and `migrate`. They are those of `npm start`, with the file `.env`: else a command
@@ -20,16 +20,37 @@ export function readCommandConfig(): Config {
   return readConfig(childEnvironment({ SLUICE_CONFIG: '' }));
 }
 
-/** Loads a file of settings, if there is one. @throws ConfigError when it cannot be read */
+/** Loads a file of settings, if there is one, and tells which of its lines set nothing. @throws ConfigError when it cannot be read */
 export function loadEnvironmentFile(file: string): void {
-  if (!existsSync(file)) return;
+  const text = readEnvironmentFile(file);
+  addToEnvironment(parseEnv(text));
+  tellLinesWithoutName(file, text);
+}
+
+/** Tells on stderr which lines of a file of settings set nothing, if there is one. @throws ConfigError when it cannot be read */
+export function checkEnvironmentFile(file: string): void {
+  tellLinesWithoutName(file, readEnvironmentFile(file));
+}
+
+/** The text of a file of settings; empty if there is none. @throws ConfigError when it cannot be read */
+function readEnvironmentFile(file: string): string {
+  if (!existsSync(file)) return '';
   try {
     // Editors of Windows put a mark before the first name, which would be a part of it.
     const text = readFileSync(file, 'utf8').replace(/^\ufeff/, '');
     if (text.includes('\0')) throw new Error('it is not written in UTF-8');
-    addToEnvironment(parseEnv(text));
+    return text;
   } catch (error) {
     throw unusableFile(file, error);
+  }
+}
+
+/** Lines without a `=` set nothing, unless they are a part of a value in quotes. They may have a secret in them. */
+function tellLinesWithoutName(file: string, text: string): void {
+  const lines = text.replace(/=[ \t]*(["'`])[\s\S]*?\1/g, (value) => value.replace(/[^\n]/g, '=')).split('\n');
+  for (const [index, line] of lines.entries()) {
+    if (!/^\s*[^\s#=][^=]*$/.test(line)) continue;
+    console.error(`${file}: line ${index + 1} has no "=", so it sets nothing. A setting is NAME=value.`);
   }
 }
 

@@ -180,6 +180,44 @@ describe('npm start', () => {
     }
   });
 
+  it('lines of .env without a "=" are told by npm start and the commands, by number and without what is in them', async () => {
+    const text = `# what follows is wrong
+OPENAI_API_KEY sk-secret
+SLUICE_DATA_DIR=${newDataDir()}
+export A="a value
+of two lines" # and a remark
+  SLUICE_SIGN_UP: open
+B='it has no' # "end
+C=\`another
+of two\`
+`;
+    const commands = [
+      ['keys', 'list'],
+      ['users', 'list'],
+      ['migrate', '--status'],
+    ] as const;
+    try {
+      await writeFile(file('.env'), text);
+      const told: string[] = await Promise.all(
+        commands.map(async ([name, ...args]) => (await run(file(`dist/launcher/${name}.js`), args)).stderr),
+      );
+      await writeFile(file('.env'), `${text}PORT=none\n`);
+      told.push((await run(file('start.mjs'), [])).stderr);
+      const expected = [2, 6].map(
+        (line) => `${file('.env')}: line ${line} has no "=", so it sets nothing. A setting is NAME=value.`,
+      );
+      for (const stderr of told) {
+        assert.deepEqual(
+          stderr.split('\n').filter((line) => line.startsWith(file('.env'))),
+          expected,
+        );
+        assert.doesNotMatch(stderr, /sk-secret/);
+      }
+    } finally {
+      await rm(file('.env'));
+    }
+  });
+
   it('npm run keys, users and migrate take the settings of .env, and say so if they make a new database', async () => {
     const [known, other] = [newDataDir(), newDataDir()];
     const command = (name: string, ...args: string[]) => run(file(`dist/launcher/${name}.js`), args);

@@ -106,32 +106,6 @@ describe('a start that cannot be', () => {
     loadEnvironmentFile(join(project, 'missing'));
   });
 
-  test('lines of .env without a "=" are told by npm start, by number and without what is in them', async () => {
-    const project = join(folder, 'lines');
-    await mkdir(join(project, 'node_modules'), { recursive: true });
-    for (const name of ['start.mjs', 'package.json']) await copyFile(join(root, name), join(project, name));
-    const text = `# what follows is wrong
-OPENAI_API_KEY sk-secret
-
-export A="a value
-of two lines" # and a remark
-  SLUICE_SIGN_UP: open
-B='it has no' # "end
-C=\`another
-of two\`
-`;
-    await writeFile(join(project, '.env'), text);
-    const { stderr } = await run(process.execPath, [join(project, 'start.mjs')], {});
-    const told = stderr.split('\n').filter((line) => line.startsWith(join(project, '.env')));
-    assert.deepEqual(
-      told,
-      [2, 6].map(
-        (line) => `${join(project, '.env')}: line ${line} has no "=", so it sets nothing. A setting is NAME=value.`,
-      ),
-    );
-    assert.doesNotMatch(stderr, /sk-secret/);
-  });
-
   test('a data folder that cannot be looked into is told by migrate --status, keys and users, which take no database for a missing one', async () => {
     const dataDir = join(folder, 'file');
     await writeFile(dataDir, '');
