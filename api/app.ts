@@ -85,7 +85,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   router.get('/v1/videos/:id/content', known, active, video.content);
   router.delete('/v1/videos/:id', known, active, video.remove);
   router.get('/v1/key', known, active, fairly, readOwnKey(services, db));
-  router.get('/v1/usage', known, active, fairly, usageByModel(db));
+  router.get('/v1/usage', known, active, fairly, usageByModel(services, db));
   router.get('/v1/jobs', known, active, fairly, listOwnJobs(services, db));
   router.get('/v1/jobs/:id', known, active, jobs.read);
   router.get('/v1/jobs/:id/events', known, active, jobs.events);

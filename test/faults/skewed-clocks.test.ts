@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { makeResetLink } from '../../shared/accounts/reset-link.ts';
 import { openDatabase } from '../../shared/database/database.ts';
+import { AdminKeys } from '../support/admin-keys.ts';
 import { held } from '../support/chat-requests.ts';
 import { ConsoleClient } from '../support/console-client.ts';
 import { endedJob } from '../support/ended-job.ts';
@@ -209,6 +210,29 @@ describe('an api with a clock two hours ahead', () => {
       assert.equal(await choose(gateway.url, link.searchParams.get('token')), 200);
     } finally {
       await db.destroy();
+      await gateway.stop();
+    }
+  });
+});
+
+describe('an api with a clock three hours late', () => {
+  test('usage reports that name no end reach to now at an api with a late clock', async () => {
+    const gateway = await TestGateway.start();
+    try {
+      const { url } = await gateway.startApi(skewedClock(-3 * 3_600_000));
+      await gateway.client({ url }).chat.completions.create(held('Hi'));
+      const admin = await AdminKeys.open(gateway);
+      await eventually(async () => {
+        const answer = await admin.ask('GET', '/usage?group_by=hour', undefined, url);
+        const { total } = (await answer.json()) as { total: { requests: number } };
+        assert.equal(total.requests, 1);
+        const file = await (await admin.ask('GET', '/usage.csv?group_by=hour', undefined, url)).text();
+        assert.equal(file.trim().split('\n').length, 2, file);
+        const own = await gateway.fetch('/v1/usage?bucket_width=1h', { url });
+        const { data } = (await own.json()) as { data: { results: object[] }[] };
+        assert.equal(data.flatMap(({ results }) => results).length, 1);
+      });
+    } finally {
       await gateway.stop();
     }
   });

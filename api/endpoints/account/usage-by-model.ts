@@ -6,6 +6,7 @@ import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import { invalidQuery, readText, readWord } from '../../http/read-query.ts';
 import { dayMs, hourMs } from '../../ledger/usage/usage-hours.ts';
 import { type ModelUsageRow, readUsageByModel } from '../../ledger/usage/usage-report.ts';
+import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 
 /** Maximum rows of a report, one per model and bucket. Larger ones have to be requested in shorter spans. */
@@ -28,11 +29,11 @@ interface Span {
 }
 
 /** `GET /v1/usage`: usage of the key's account by hour or day (UTC) and model. The span is rounded outward to whole buckets. */
-export function usageByModel(db: Database): Middleware<State> {
+export function usageByModel({ clock }: Services, db: Database): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'usage';
-    const { width, from, to } = readSpan(ctx.query);
+    const { width, from, to } = readSpan(ctx.query, clock.now());
     const question = { account: ctx.state.caller.account, from, to, groupBy: width.groupBy, timeZoneMs: 0 };
     const rows = await reads.read(() => readUsageByModel(db, question, maxRows + 1));
     if (rows.length > maxRows) throw invalidQuery('start_time', 'a shorter span: this one has too many models');
@@ -66,10 +67,10 @@ function buckets({ width, from, to }: Span, rows: readonly ModelUsageRow[]) {
   }));
 }
 
-/** @throws ApiError 400 that names the parameter. */
-function readSpan(query: ParsedUrlQuery): Span {
+/** @param now the end of a report that names none. @throws ApiError 400 that names the parameter. */
+function readSpan(query: ParsedUrlQuery, now: number): Span {
   const width = bucketWidths[readWord(query, 'bucket_width', widthNames) ?? '1d'];
-  const end = readSeconds(query, 'end_time') ?? Date.now();
+  const end = readSeconds(query, 'end_time') ?? now;
   const to = Math.ceil(end / width.ms) * width.ms;
   const start = readSeconds(query, 'start_time') ?? to - width.usual * width.ms;
   const from = Math.floor(start / width.ms) * width.ms;

@@ -34,8 +34,14 @@ export function addAdminRoutes(router: Router<State>, services: Services, db: Da
   const page = ['limit', 'after'];
   const asked = (ctx: Context): string | undefined => readText(ctx.query, 'account');
 
-  router.get('/admin/v1/usage', operator, takesOnly('account', ...usageParameters), fairly, usage(db, asked));
-  router.get('/admin/v1/usage.csv', operator, takesOnly('account', ...usageParameters), fairly, usageCsv(db, asked));
+  router.get('/admin/v1/usage', operator, takesOnly('account', ...usageParameters), fairly, usage(services, db, asked));
+  router.get(
+    '/admin/v1/usage.csv',
+    operator,
+    takesOnly('account', ...usageParameters),
+    fairly,
+    usageCsv(services, db, asked),
+  );
   router.get(
     '/admin/v1/jobs',
     operator,

@@ -36,8 +36,8 @@ export function addConsoleRoutes(
 
   router.get('/console/api/models', signedIn, modelList(services));
   router.get('/console/api/models/*id', signedIn, oneModel(services));
-  router.get('/console/api/usage', signedIn, fairly, usage(db, own));
-  router.get('/console/api/usage.csv', signedIn, fairly, usageCsv(db, own));
+  router.get('/console/api/usage', signedIn, fairly, usage(services, db, own));
+  router.get('/console/api/usage.csv', signedIn, fairly, usageCsv(services, db, own));
   router.get('/console/api/jobs', signedIn, fairly, jobList(services, db, own));
   router.get('/console/api/jobs.csv', signedIn, jobsCsv(services, db, own));
   // Before the route with an id, which would match `live`.

@@ -8,6 +8,7 @@ import { invalidQuery, readText, readTime, readWord } from '../../http/read-quer
 import { readLatency } from '../../ledger/usage/latency.ts';
 import { dayMs, hourMs, type UsageSums } from '../../ledger/usage/usage-hours.ts';
 import { readUsage, type UsageQuestion, type UsageRow, usageGroups } from '../../ledger/usage/usage-report.ts';
+import type { Services } from '../../services.ts';
 import type { State } from '../../state.ts';
 import type { AccountOf } from './jobs.ts';
 import { readTag } from './read-tag.ts';
@@ -32,11 +33,11 @@ const idsAtOnce = 1000;
  * times in ms; `group` is the start of an hour or a day (ms since 1970), or an id or a name.
  * @param accountOf returns the account; undefined for all
  */
-export function usage(db: Database, accountOf: AccountOf): Middleware<State> {
+export function usage({ clock }: Services, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'usage';
-    const question = readQuestion(ctx.query, accountOf(ctx));
+    const question = readQuestion(ctx.query, accountOf(ctx), clock.now());
     const { rows, total, hasMore } = await reads.read(() => readUsage(db, question));
     const latency = await reads.read(() => readLatency(db, question));
     const names = await reads.read(() => namesOf(db, question, rows));
@@ -67,11 +68,11 @@ const laterColumns = ['cost_dollars', 'cached_tokens', 'saved_dollars', 'cache_h
  * `GET …/usage.csv`: the groups as a file, a line each. The first column is named after the grouping; days and hours are in
  * the requested time zone.
  */
-export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> {
+export function usageCsv({ clock }: Services, db: Database, accountOf: AccountOf): Middleware<State> {
   const reads = new BoundedReads(readMs, 'The usage cannot be read for now.');
   return async (ctx) => {
     ctx.state.endpoint = 'usage.csv';
-    const question = readQuestion(ctx.query, accountOf(ctx));
+    const question = readQuestion(ctx.query, accountOf(ctx), clock.now());
     const { groupBy } = question;
     const { rows, hasMore } = await reads.read(() => readUsage(db, question, maxFileGroups));
     if (hasMore) throw invalidQuery('from', 'a shorter span: this one has too many groups for a file');
@@ -95,9 +96,9 @@ export function usageCsv(db: Database, accountOf: AccountOf): Middleware<State> 
   };
 }
 
-/** @throws ApiError 400 that names the parameter. */
-function readQuestion(query: ParsedUrlQuery, account: string | undefined): UsageQuestion {
-  const end = readTime(query, 'to') ?? Date.now();
+/** @param now the end of a report that names none. @throws ApiError 400 that names the parameter. */
+function readQuestion(query: ParsedUrlQuery, account: string | undefined, now: number): UsageQuestion {
+  const end = readTime(query, 'to') ?? now;
   const begin = readTime(query, 'from') ?? end - usualDays * dayMs;
   // Rounded outward to whole hours.
   const [from, to] = [Math.floor(begin / hourMs) * hourMs, Math.ceil(end / hourMs) * hourMs];
