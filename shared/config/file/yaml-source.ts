@@ -170,7 +170,7 @@ function pathText(path: Mistake['path']): string {
 function instead(node: unknown, path: Mistake['path']): string {
   if (node === undefined) return ', but it is missing';
   if (isMap(node)) return ', got a mapping';
-  if (isSeq(node)) return ', got a list';
+  if (isSeq(node)) return node.items.length === 0 ? ', got an empty list' : ', got a list';
   const value = isScalar(node) ? node.value : undefined;
   if (value === null || value === undefined) return ', got nothing';
   // A file of another kind, such as a .env, is one text with the secrets in it.

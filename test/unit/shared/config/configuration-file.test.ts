@@ -205,7 +205,7 @@ describe('the configuration file', () => {
     [
       'a list without routes',
       'models:\n  m:\n    routes: []\n',
-      ['3:5: models.m.routes: expected a list of routes, got a list'],
+      ['3:5: models.m.routes: expected a list of routes, got an empty list'],
     ],
     [
       'an unknown capability',
