@@ -19,7 +19,7 @@ const written = /^(-?)\$?(?:([1-9]\d{0,2}(?:([,. ])\d{3})(?:\3\d{3})*)|(\d*))(?:
 
 /**
  * Reads a number as people write them: `1,000`, `1,000.50`, `12,50`, `1.000,50` and `1 000`. What can be meant in two ways, as
- * `1.000` where decimals are allowed, is a problem, and so is anything else: a wrong amount must not pass for a right one.
+ * `1.000` where decimals are allowed or `10,0000`, is a problem, and so is anything else: a wrong amount must not pass for a right one.
  */
 export function readAmount(text: string, range: AmountRange): ReadAmount {
   const trimmed = text.trim();
@@ -34,6 +34,9 @@ export function readAmount(text: string, range: AmountRange): ReadAmount {
   const decimals = behind.replace(/0+$/, '');
   const isOneOfTwo = separator === '.' && grouped.length < 8 && point === undefined && range.decimals > 0;
   if (isOneOfTwo) return { problem: `Write ${whole} or ${grouped}0: this can be either.` };
+  // `10,0000`: thousands with a digit too many, or decimals.
+  const isEither = point === ',' && Number(whole) > 0 && behind.length > 3;
+  if (isEither) return { problem: `Write ${whole}${behind} or ${whole}.${behind}: this can be either.` };
   if (decimals.length > range.decimals) return { problem: tooExact(range.decimals) };
   return inside(Number(`${sign}${whole}.${decimals || 0}`), range);
 }

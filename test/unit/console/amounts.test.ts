@@ -47,9 +47,9 @@ test('an amount that is none, or can be meant in two ways, is a problem and neve
     '٣',
   ];
   for (const [range, texts] of [
-    [cents, [...none, '1.000', '12.505', '12,5051', '-1.000']],
-    [whole, [...none, '1.5', '12,50', '0', '-5']],
-    [budget, [...none, '1.000', '999.999', '-1', '1,000,001']],
+    [cents, [...none, '1.000', '12.505', '12,5051', '-1.000', '10,0000', '1,000000']],
+    [whole, [...none, '1.5', '12,50', '0', '-5', '10,0000']],
+    [budget, [...none, '1.000', '999.999', '-1', '1,000,001', '12,0005', '10,0000']],
   ] as const) {
     for (const text of texts) {
       const { value, problem } = readAmount(text, range);
