@@ -7,6 +7,7 @@ import {
   type RouteComponent,
   redirect,
 } from '@tanstack/react-router';
+import { type ListSearch, readListSearch } from './api/list-search.ts';
 import { onSignedOut, queryClient } from './api/query-client.ts';
 import { RequestError } from './api/request.ts';
 import { sessionQuery } from './api/session.ts';
@@ -46,8 +47,8 @@ function readReturn(search: Record<string, unknown>): { return?: string; error?:
 }
 
 /** `create`: the form for a new key is open. */
-function readKeysSearch(search: Record<string, unknown>): { create?: true } {
-  return search.create === true ? { create: true } : {};
+function readKeysSearch(search: Record<string, unknown>): { create?: true } & ListSearch {
+  return { ...readListSearch('keys')(search), ...(search.create === true ? { create: true } : {}) };
 }
 
 /** `invited`: the token is for a first password. */
@@ -184,21 +185,25 @@ const shellRoutes = [
   createRoute({
     getParentRoute: inShell,
     path: '/operator/accounts',
+    validateSearch: only(readListSearch('search')),
     component: page(() => import('./pages/operator/accounts-page.tsx'), 'AccountsPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/operator/accounts/$accountId',
+    validateSearch: only(readListSearch('users', 'keys')),
     component: page(() => import('./pages/operator/account-page.tsx'), 'AccountPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/operator/users',
+    validateSearch: only(readListSearch('users')),
     component: page(() => import('./pages/operator/users-page.tsx'), 'UsersPage'),
   }),
   createRoute({
     getParentRoute: inShell,
     path: '/operator/vendors',
+    validateSearch: only(readListSearch('search')),
     component: page(() => import('./pages/operator/vendors-page.tsx'), 'VendorsPage'),
   }),
   createRoute({

@@ -17,6 +17,12 @@ export function noticeSignedOut(error: Error): void {
   if (error instanceof RequestError && error.status === 401 && !wrongCodes.has(error.code)) whenSignedOut();
 }
 
+/** Reads the session again after a refusal for want of rights: what is shown of it, as the pages for operators, is out of date then. */
+function noticeLostRights(error: Error): void {
+  if (error instanceof RequestError && error.status === 403)
+    void queryClient.invalidateQueries({ queryKey: ['/session'] });
+}
+
 /** Whether a retry may succeed: after a failure, but not after a refusal. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof RequestError) || error.status === 0 || error.status >= 500;
@@ -33,8 +39,19 @@ notifyManager.setScheduler(queueMicrotask);
 const anyNetwork = { networkMode: 'always' } as const;
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: noticeSignedOut }),
-  mutationCache: new MutationCache({ onError: noticeSignedOut }),
+  queryCache: new QueryCache({
+    onError: (error, { queryKey: [path] }) => {
+      noticeSignedOut(error);
+      // Refused itself, it would be read for ever.
+      if (path !== '/session') noticeLostRights(error);
+    },
+  }),
+  mutationCache: new MutationCache({
+    onError: (error) => {
+      noticeSignedOut(error);
+      noticeLostRights(error);
+    },
+  }),
   defaultOptions: {
     queries: {
       ...anyNetwork,

@@ -1,8 +1,8 @@
 import { Stack, Text } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
 import { IconKey } from '@tabler/icons-react';
 import { type ReactNode, useState } from 'react';
 import type { ApiKey, KeyCalls, NewApiKey } from '../../api/keys.ts';
+import { useListSearch } from '../../api/list-search.ts';
 import { useList } from '../../api/lists.ts';
 import { ConfirmDialog } from '../../components/confirm-dialog.tsx';
 import { ListTable } from '../../components/data-table.tsx';
@@ -15,8 +15,8 @@ import { NewKeyDialog } from './new-key-dialog.tsx';
 /** The action in progress on a key. */
 type Doing = { readonly what: 'edit' | 'rotate' | 'revoke'; readonly key: ApiKey };
 
-/** What a list shows of a key that is pasted here: the rest of it is secret, and is not sent. */
-const shownOf = (text: string): string => text.trim().replace(/^(sk-sluice-.{6}).*$/, '$1');
+/** What a list shows of a key that is pasted here, alone or with what stood around it: the rest of it is secret, and is not sent. */
+const shownOf = (text: string): string => /sk-sluice-.{6}/.exec(text)?.[0] ?? text.trim();
 
 /** An account's API keys: lists, changes, rotates and revokes them; `isCreating` opens the form for a new one. */
 export function KeyList({
@@ -30,8 +30,7 @@ export function KeyList({
   onCreatingEnd: () => void;
   empty: ReactNode;
 }) {
-  const [text, setText] = useState('');
-  const [search] = useDebouncedValue(shownOf(text), 250);
+  const { text, search, setText } = useListSearch('keys', shownOf);
   const keys = useList<ApiKey>(calls.listPath, { search });
   const [doing, setDoing] = useState<Doing>();
   const [created, setCreated] = useState<NewApiKey>();

@@ -14,7 +14,11 @@ export function KeysPage() {
   const { create = false } = route.useSearch();
   const navigate = route.useNavigate();
   const openForm = (isOpen: boolean): void =>
-    void navigate({ search: isOpen ? { create: true } : {}, replace: true, resetScroll: false });
+    void navigate({
+      search: ({ create: _, ...rest }) => (isOpen ? { ...rest, create: true } : rest),
+      replace: true,
+      resetScroll: false,
+    });
   const newButton = (
     <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => openForm(true)}>
       Create key

@@ -1,9 +1,9 @@
 import { Anchor, Button, Group, Stack, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
 import { IconBuildingBank, IconPlus } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { useListSearch } from '../../api/list-search.ts';
 import { useList } from '../../api/lists.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
@@ -59,8 +59,7 @@ const columns: readonly Column<Account>[] = [
 ];
 
 function AccountTable() {
-  const [text, setText] = useState('');
-  const [search] = useDebouncedValue(text.trim(), 250);
+  const { text, search, setText } = useListSearch('search');
   const list = useList<Account>('/admin/v1/accounts', { search });
   return (
     <Stack gap="md">

@@ -1,7 +1,7 @@
 import { Stack } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
 import { IconUsers } from '@tabler/icons-react';
 import { useState } from 'react';
+import { useListSearch } from '../../api/list-search.ts';
 import { useList } from '../../api/lists.ts';
 import { useSession } from '../../api/session.ts';
 import { ListTable } from '../../components/data-table.tsx';
@@ -13,8 +13,7 @@ import { ConfirmUserAction, MoveUserDialog, ResetLinkDialog } from './user-dialo
 
 /** Users, with an operator's actions on each: all of them, or those of one account. */
 export function UserTable({ account }: { account?: string }) {
-  const [text, setText] = useState('');
-  const [search] = useDebouncedValue(text.trim(), 250);
+  const { text, search, setText } = useListSearch('users');
   const users = useList<ConsoleUser>('/admin/v1/users', { account, search });
   const { user } = useSession();
   const [doing, setDoing] = useState<{ readonly what: UserAction; readonly user: ConsoleUser }>();

@@ -1,6 +1,7 @@
 import { Checkbox, Code, Group, Stack, Text, TextInput, UnstyledButton } from '@mantine/core';
 import { IconPlug, IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
+import { useListSearch } from '../../api/list-search.ts';
 import { Card } from '../../components/card.tsx';
 import { type Column, ListTable } from '../../components/data-table.tsx';
 import { Dialog } from '../../components/dialog.tsx';
@@ -29,10 +30,10 @@ export function VendorsPage() {
 
 function VendorTable() {
   const list = useWholeList<Vendor>('/admin/v1/vendors', everyMs);
-  const [text, setText] = useState('');
+  const { text, search, setText } = useListSearch('search');
   const [isOnOnly, setIsOnOnly] = useState(false);
   const [shown, setShown] = useState<string>();
-  const query = text.trim().toLowerCase();
+  const query = search.toLowerCase();
   const rows = list.rows.filter(({ name, on }) => name.includes(query) && (on || !isOnOnly));
   // Problems come first, then enabled vendors.
   const sorted = [...rows].sort(
