@@ -59,7 +59,7 @@ function onCluster(lua: string): string {
   return `${lua.slice(0, afterName)}\nKEYS[#KEYS] = nil${lua.slice(afterName)}`;
 }
 
-/** The script's text as Redis gets it. Its name comes first, to identify it in the slow log. */
+/** The script's text as Redis gets it. Its name comes first, to identify it where its text is seen: the slow log has its hash. */
 export function scriptText(name: string, files: readonly (URL | string)[]): string {
   return [`-- ${name}`, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
 }
