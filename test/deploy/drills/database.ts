@@ -31,6 +31,7 @@ const hangingDatabase: Drill = {
     const job = `job_${'0'.repeat(32)}`;
     stage.repeat(20, () => stage.gateway.fetch(`/v1/jobs/${job}`, { signal: stage.signal }));
   },
+  end: async (stage) => servers.get(stage)?.resume(),
 };
 
 /** A record of a job, as settlement writes it, with changes. */
@@ -53,6 +54,7 @@ const stoppedDatabase: Drill = {
     const large = held('Hi', { metadata: Object.fromEntries(metadataNames.map((name) => [name, 'x'.repeat(500)])) });
     stage.repeat(20, () => stage.ask(large));
   },
+  end: async (stage) => servers.get(stage)?.start(),
 };
 const metadataNames = Array.from({ length: 16 }, (_, index) => `name${index}`);
 
@@ -72,6 +74,10 @@ const refusedRecords: Drill = {
     await send(record({ v: readVersions.newest + 1 }));
     // No column takes a part of a millisecond.
     await send(record({ retention: 0.5 }));
+  },
+  end: async (stage) => {
+    // As if the newer version had come, and written it.
+    await stage.redis().xtrim(accountKeys.outbox(defaultAccountId), 'MAXLEN', 0);
   },
 };
 

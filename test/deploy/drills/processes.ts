@@ -10,16 +10,23 @@ import { freePort } from '../../support/free-port.ts';
 import { builtProduct, type GatewayProcess } from '../../support/gateway.ts';
 import type { Drill, Stage } from './stage.ts';
 
+/** The port of metrics of the process that a fault is about. */
+const ports = new WeakMap<Stage, string>();
+
 const killedApi: Drill = {
   fault: 'an api is killed, and nothing starts it again',
   alerts: ['SluiceProcessDown'],
   open: async (stage) => {
     await stage.openGateway();
     await stage.startApi();
-    await stage.startApi();
+    ports.set(stage, await stage.target('api'));
+    await stage.gateway.startApi({ METRICS_PORT: ports.get(stage) as string });
   },
   begin: async (stage) => {
     await stage.gateway.apis[1]?.kill();
+  },
+  end: async (stage) => {
+    await stage.gateway.startApi({ METRICS_PORT: ports.get(stage) as string });
   },
 };
 
@@ -28,15 +35,17 @@ const noApi: Drill = {
   alerts: ['SluiceNoApi'],
   open: async (stage) => {
     await stage.openGateway();
-    await stage.startApi();
+    ports.set(stage, await stage.target('api'));
+    await stage.gateway.startApi({ METRICS_PORT: ports.get(stage) as string });
     await stage.startWorker();
   },
   begin: async (stage) => {
     await stage.gateway.apis[0]?.kill();
   },
+  end: async (stage) => {
+    await stage.gateway.startApi({ METRICS_PORT: ports.get(stage) as string });
+  },
 };
-
-const ports = new WeakMap<Stage, string>();
 
 const restartingWorker: Drill = {
   fault: 'a worker ends and is started again every 17 s',
@@ -77,6 +86,9 @@ const blockedLoop: Drill = {
       child.kill('SIGCONT');
     });
   },
+  end: async (stage) => {
+    stage.gateway.workers[0]?.child.kill('SIGCONT');
+  },
 };
 
 /** Starts an api that may open few files only, as `ulimit -n` has it. */
@@ -96,6 +108,7 @@ async function startLimitedApi(stage: Stage): Promise<number> {
 }
 
 const limited = new WeakMap<Stage, number>();
+const idle = new WeakMap<Stage, readonly Socket[]>();
 
 const fewDescriptors: Drill = {
   fault: 'idle connections take most of the file descriptors of an api',
@@ -118,11 +131,15 @@ const fewDescriptors: Drill = {
     stage.repeat(2, async () => {
       const alive = sockets.filter(({ destroyed, readyState }) => !destroyed && readyState !== 'closed');
       sockets = [...alive, ...Array.from({ length: 150 - alive.length }, open)];
+      idle.set(stage, sockets);
     });
+  },
+  end: async (stage) => {
+    for (const socket of idle.get(stage) ?? []) socket.destroy();
   },
 };
 
-/** Loaded into an api: the file system reports another free space from the message `disk_low` on. */
+/** Loaded into an api: the file system reports another free space from the message `disk_low` to `disk_free`. */
 const lowDisk = `
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -133,7 +150,7 @@ fs.promises.statfs = async (...given) => {
   return isLow ? { bavail: 1_000, bsize: 1_000_000 } : found;
 };
 syncBuiltinESMExports();
-process.on('message', (message) => { if (message === 'disk_low') isLow = true; });
+process.on('message', (message) => { if (/^disk_/.test(message)) isLow = message === 'disk_low'; });
 `;
 
 const fullDisk: Drill = {
@@ -146,6 +163,9 @@ const fullDisk: Drill = {
   },
   begin: async (stage) => {
     stage.gateway.apis[0]?.child.send('disk_low');
+  },
+  end: async (stage) => {
+    stage.gateway.apis[0]?.child.send('disk_free');
   },
 };
 
@@ -172,6 +192,9 @@ const mixedVersions: Drill = {
   begin: async (stage) => {
     stage.gateway.product = otherVersion(stage);
     await stage.gateway.startWorker({ WORKER_PORT: ports.get(stage) as string });
+  },
+  end: async (stage) => {
+    await stage.gateway.workers.at(-1)?.stop();
   },
 };
 

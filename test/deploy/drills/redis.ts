@@ -18,6 +18,9 @@ const stoppedRedis: Drill = {
     process.kill(pid, 'SIGSTOP');
     stage.use(() => process.kill(pid, 'SIGCONT'));
   },
+  end: async (stage) => {
+    process.kill(stage.gateway.redis?.pid as number, 'SIGCONT');
+  },
 };
 
 const proxies = new WeakMap<Stage, FaultProxy>();
@@ -38,6 +41,9 @@ const slowRedis: Drill = {
   begin: async (stage) => {
     (proxies.get(stage) as FaultProxy).delayMs = 80;
   },
+  end: async (stage) => {
+    (proxies.get(stage) as FaultProxy).delayMs = 0;
+  },
 };
 
 async function usedMemory(stage: Stage): Promise<number> {
@@ -52,6 +58,9 @@ const fullRedis: Drill = {
     const limit = Math.round((await usedMemory(stage)) / 0.65);
     await stage.redis().config('SET', 'maxmemory', String(limit));
   },
+  end: async (stage) => {
+    await stage.redis().config('SET', 'maxmemory', '0');
+  },
 };
 
 const evictingRedis: Drill = {
@@ -63,6 +72,10 @@ const evictingRedis: Drill = {
     await redis.config('SET', 'maxmemory-policy', 'volatile-lru');
     await redis.config('SET', 'maxmemory', String((await usedMemory(stage)) + 2e6));
     for (let count = 0; count < 80; count++) await redis.set(`drill:${count}`, randomBytes(50_000), 'EX', 600);
+  },
+  end: async (stage) => {
+    await stage.redis().config('SET', 'maxmemory-policy', 'noeviction');
+    await stage.redis().config('SET', 'maxmemory', '0');
   },
 };
 

@@ -13,6 +13,14 @@ export interface Drill {
   readonly open: (stage: Stage) => Promise<void>;
   /** Begins the fault, which may go on until the stage's signal. */
   readonly begin: (stage: Stage) => Promise<void>;
+  /** Ends the fault, as an operator does; what was repeated has ended before. Without it nothing more is to be done. */
+  readonly end?: (stage: Stage) => Promise<void>;
+}
+
+/** Where Prometheus finds a process's metrics, and for which of its jobs. */
+export interface ScrapedTarget {
+  readonly job: string;
+  readonly address: string;
 }
 
 /** As Prometheus is often set up; its own default is a minute. */
@@ -23,12 +31,13 @@ const chatPath = '/v1/chat/completions';
 export class Stage {
   readonly #closers: (() => unknown)[] = [];
   readonly #targets = { 'sluice-api': [] as string[], 'sluice-worker': [] as string[] };
-  readonly #ending = new AbortController();
-  readonly #running: Promise<void>[] = [];
+  #ending = new AbortController();
+  #running: Promise<void>[] = [];
+  readonly #jobs: string[] = [];
   #gateway: TestGateway | undefined;
   #prometheus: Prometheus | undefined;
 
-  /** Aborts when the drill is over. */
+  /** Aborts when the drill, or its fault, is over. */
   get signal(): AbortSignal {
     return this.#ending.signal;
   }
@@ -60,6 +69,10 @@ export class Stage {
     const port = await freePort();
     this.#targets[`sluice-${role}`].push(`127.0.0.1:${port}`);
     return String(port);
+  }
+
+  get targets(): readonly ScrapedTarget[] {
+    return Object.entries(this.#targets).flatMap(([job, addresses]) => addresses.map((address) => ({ job, address })));
   }
 
   async startApi(settings: Record<string, string> = {}): Promise<ApiProcess> {
@@ -98,24 +111,39 @@ export class Stage {
   }
 
   /** A chat whose answer nobody waits for. */
-  async askLater(text = 'Hi'): Promise<number> {
-    return await this.ask(held(text), { prefer: 'respond-async' });
+  async askLater(text = 'Hi'): Promise<void> {
+    const sent = { method: 'POST', body: JSON.stringify(held(text)), headers: { prefer: 'respond-async' } };
+    const answer = await this.gateway.fetch(chatPath, sent);
+    if (answer.status === 202) this.#jobs.push(((await answer.json()) as { id: string }).id);
   }
 
   /** Does something again and again, so often, until the drill is over; several at a time if it takes long. */
   repeat(perSecond: number, work: () => Promise<unknown>): void {
+    const { signal } = this;
     const loop = async (): Promise<void> => {
-      while (!this.signal.aborted) {
+      while (!signal.aborted) {
         void work().catch(() => undefined);
-        await delay(1000 / perSecond, undefined, { signal: this.signal }).catch(() => undefined);
+        await delay(1000 / perSecond, undefined, { signal }).catch(() => undefined);
       }
     };
     this.#running.push(loop());
   }
 
-  async close(): Promise<void> {
+  /** Ends what is repeated, and what the drill waits for. */
+  async endRepeated(): Promise<void> {
     this.#ending.abort();
     await Promise.all(this.#running);
+    this.#running = [];
+    this.#ending = new AbortController();
+  }
+
+  /** Cancels the chats that nobody waits for. */
+  async cancelJobs(): Promise<void> {
+    await Promise.all(this.#jobs.map((id) => this.gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' })));
+  }
+
+  async close(): Promise<void> {
+    await this.endRepeated();
     for (const close of this.#closers.reverse()) await close();
   }
 }

@@ -21,6 +21,9 @@ const withoutWorkers: Drill = {
   begin: async (stage) => {
     for (let count = 0; count < 3; count++) await stage.askLater();
   },
+  end: async (stage) => {
+    await stage.startWorker();
+  },
 };
 
 const lateWorker: Drill = {
@@ -58,6 +61,7 @@ const fullWorkers: Drill = {
   begin: async (stage) => {
     for (let count = 0; count < 2; count++) await stage.askLater(longText);
   },
+  end: (stage) => stage.cancelJobs(),
 };
 
 const fullQueue: Drill = {
@@ -71,19 +75,28 @@ const fullQueue: Drill = {
   begin: async (stage) => {
     stage.repeat(5, () => stage.askLater(longText));
   },
+  end: (stage) => stage.cancelJobs(),
+};
+
+const vendors = new WeakMap<Stage, readonly FixtureVendor[]>();
+const completion = {
+  ...{ id: 'c', object: 'chat.completion', created: 1, model: 'm' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 };
 
 async function openVendors(stage: Stage): Promise<void> {
-  const [broken, locked]: FixtureVendor[] = await Promise.all([startFixtureVendor(), startFixtureVendor()]);
-  for (const vendor of [broken, locked]) stage.use(() => vendor?.close());
-  broken?.answer((response) => sendJson(response, 500, errorBody('no', 'overloaded')));
-  locked?.answer((response) => sendJson(response, 401, errorBody('no', 'invalid_api_key')));
+  const [broken, locked] = await Promise.all([startFixtureVendor(), startFixtureVendor()]);
+  vendors.set(stage, [broken, locked]);
+  for (const vendor of [broken, locked]) stage.use(() => vendor.close());
+  broken.answer((response) => sendJson(response, 500, errorBody('no', 'overloaded')));
+  locked.answer((response) => sendJson(response, 401, errorBody('no', 'invalid_api_key')));
   const like = { like: 'openai', api_key: 'a-key' } as const;
   await stage.openGateway({
     configuration: {
       vendors: {
-        broken: { ...like, base_url: broken?.baseUrl as string },
-        locked: { ...like, base_url: locked?.baseUrl as string },
+        broken: { ...like, base_url: broken.baseUrl },
+        locked: { ...like, base_url: locked.baseUrl },
       },
       models: {
         broken: { capability: 'chat', routes: [{ vendor: 'broken', model: 'm' }] },
@@ -103,6 +116,11 @@ const failingVendors: Drill = {
   ],
   open: openVendors,
   begin: async (stage) => {
+    for (const model of ['broken', 'locked']) stage.repeat(2, () => stage.ask(held('Hi', { model })));
+  },
+  end: async (stage) => {
+    for (const vendor of vendors.get(stage) ?? [])
+      vendor.answer((response) => sendJson(response, 200, JSON.stringify(completion)));
     for (const model of ['broken', 'locked']) stage.repeat(2, () => stage.ask(held('Hi', { model })));
   },
 };
@@ -137,6 +155,9 @@ const killedWorker: Drill = {
       if ((await stage.redis().keys('sluice:*:log:*')).length < 8) throw new Error('not all have begun');
     });
     await worker?.kill();
+  },
+  end: async (stage) => {
+    await stage.startWorker();
   },
 };
 
