@@ -83,19 +83,26 @@ export async function listApiKeys(db: Database): Promise<ApiKey[]> {
   return rows.map(apiKeyOf);
 }
 
-/** The keys that match an id, a key prefix as shown in lists, or a key's whole text, which is all that is known of a leaked one. */
+/**
+ * The keys that match an id, a key prefix as shown in lists, or a key's whole text, which is all that is known of a leaked one: also
+ * with what stood around it, as in `Bearer sk-sluice-…`.
+ */
 export async function findApiKeys(db: Database, idOrText: string): Promise<ApiKey[]> {
+  const texts = [idOrText, generatedWithin.exec(idOrText)?.[0] ?? idOrText.trim()];
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
-    .where((is) => is.or([is('id', '=', idOrText), is('prefix', '=', idOrText), is('hash', '=', hashApiKey(idOrText))]))
+    .where((is) =>
+      is.or([is('id', '=', idOrText), is('prefix', '=', idOrText), is('hash', 'in', texts.map(hashApiKey))]),
+    )
     .where('kind', '!=', 'console')
     .execute();
   return rows.map(apiKeyOf);
 }
 
 const keyStart = 'sk-sluice-';
-const generatedPattern = /^sk-sluice-[A-Za-z0-9_-]{43}$/;
+const generatedWithin = /sk-sluice-[A-Za-z0-9_-]{43}/;
+const generatedPattern = new RegExp(`^${generatedWithin.source}$`);
 
 /** The text of a new key: 256 random bits. */
 export function newApiKeyText(): string {

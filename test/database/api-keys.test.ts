@@ -399,7 +399,9 @@ describe('API keys', () => {
     assert.equal(listed?.name, 'to be found');
     assert.deepEqual(await findApiKeys(db, id), [listed]);
     assert.deepEqual(await findApiKeys(db, key.slice(0, 16)), [listed]);
-    assert.deepEqual(await findApiKeys(db, key), [listed]);
+    for (const text of [key, `Bearer ${key}`, `Authorization: Bearer ${key}`, `"${key}"`, ` ${key}\n`]) {
+      assert.deepEqual(await findApiKeys(db, text), [listed]);
+    }
     assert.deepEqual(await findApiKeys(db, 'key_none'), []);
   });
 });
