@@ -54,6 +54,8 @@ export interface RoutedJob<T> extends RepeatableJob {
   readonly tokensOf?: (answer: T) => number | undefined;
   /** Called before each call, with the call's number. */
   readonly onCall: (target: RouteTarget, calls: number) => void;
+  /** Called after a failed one, if another may follow: until then no vendor is at work for the job. */
+  readonly onFailure?: () => void;
   /** Makes one call. @throws ApiError */
   readonly call: (target: RouteTarget, limits: CallLimits) => Promise<T>;
 }
@@ -150,6 +152,7 @@ export class Router {
         if (slot !== undefined) this.#endSlot(job, next.target, slot, tokens);
         const failure = readFailure(thrown, job.repeatable);
         if (failure === undefined || sink.hasWritten || job.signal.aborted) throw thrown;
+        job.onFailure?.();
         this.#refusals.note(next.target, failure, job.request);
         next = this.#afterFailure(job, plan, next, failure, calls);
       }

@@ -122,6 +122,7 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     run.vendor = vendor;
     run.routed = routed;
     run.calls = calls;
+    run.isAtWork = true;
     run.openAnswer = undefined;
     run.calledAt ??= performance.now();
     run.servedModel = routed.id === run.job.model ? undefined : routed.id;
@@ -131,6 +132,10 @@ class RoutedRun implements RoutedJob<JobAnswer | Pause> {
     );
     const routeModel = isOneOfSeveral ? routed.route.model : undefined;
     this.sink.served = servedText({ vendor, calls: run.callsInAll, model: run.servedModel, routeModel });
+  }
+
+  onFailure(): void {
+    this.#run.isAtWork = false;
   }
 
   call(target: RouteTarget, limits: CallLimits): Promise<JobAnswer | Pause> {

@@ -14,6 +14,7 @@ import {
   chargeFor,
   chargeForAnswered,
   countCharge,
+  hasCallerLeft,
   isCounted,
   nothing,
   unknown,
@@ -43,6 +44,7 @@ export async function finishRun(
   const { job } = run;
   const called: Called = {
     vendor: run.vendor,
+    isAtWork: run.isAtWork,
     attempts: run.task === undefined ? run.callsInAll : callsFor(run.task),
     answer: ending.outcome === 'completed' ? ending.answer : undefined,
     servedModel: run.servedModel,
@@ -113,12 +115,16 @@ async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter
 /** The text before an error is counted after the end, so that clients need not wait for the count. */
 async function endWithError(
   context: WorkerContext,
-  { job, stopReason, routed, openAnswer }: JobRun,
+  { job, stopReason, isAtWork, routed, openAnswer }: JobRun,
   writer: FrameWriter,
   error: ApiError,
 ): Promise<End> {
+  const isOverdue = stopReason === 'overdue';
+  const isLeft = isOverdue && hasCallerLeft(job, { errorCode: error.code }, context.config.deadlineMs);
   // Sounds, their transcripts and partial images are charged if their caller's own deadline has ended them.
-  const isInterrupted = writer.hasDelta && (hasTokens(job) || (stopReason === 'overdue' && isChargedWhenCut(job)));
+  const isInterrupted = hasTokens(job)
+    ? writer.hasDelta || (isLeft && isAtWork)
+    : writer.hasDelta && isOverdue && isChargedWhenCut(job);
   const last = await writer.endWithError(error);
   const isRefused = stopReason === undefined && isCallersFault(error);
   const failed = isRefused ? chargeForAnswered(routed, job, openAnswer?.answered) : nothing;

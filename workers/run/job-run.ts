@@ -56,6 +56,8 @@ export class JobRun implements JobItem<JobRun>, MemoryHolder {
   servedModel: string | undefined;
   /** Whether only one of its vendor's keys may serve it, that of the video that it remixes. */
   needsItsKey = false;
+  /** Whether the last call of a vendor is under way; not between a failed one and the next. */
+  isAtWork = false;
   /** Vendor calls of the attempt; polls do not count. */
   calls = 0;
   /** The answer of the last call while it comes in, of vendors that count it meanwhile. */

@@ -13,6 +13,7 @@ import {
   chargeForInterrupted,
   chargeForLate,
   countCharge,
+  hasCallerLeft,
   isCounted,
   nothing,
   routeServed,
@@ -27,6 +28,8 @@ import { type JobRun, vendorLabel } from './job-run.ts';
 export interface Called {
   /** The vendor that was called last; '' if none was. */
   readonly vendor: string;
+  /** Whether it was at work when the job ended: not if it had refused the call, and the next one was to be made. */
+  readonly isAtWork: boolean;
   readonly attempts: number;
   /** The answer that came too late: it has its vendor's counts all the same. */
   readonly answer?: JobAnswer | undefined;
@@ -70,16 +73,18 @@ async function chargeEnded(
   context: WorkerContext,
   job: QueuedJob,
   state: JobState,
-  { vendor, answer, routed, openAnswer }: Called,
+  { isAtWork, answer, routed, openAnswer }: Called,
 ): Promise<Charge | undefined> {
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
-  const late = answer && isCounted(job, answer) ? chargeForLate(routed, job, state, answer) : undefined;
+  const isLeft = hasCallerLeft(job, state, context.config.deadlineMs);
+  const { hasDelta } = state;
+  const late = answer && isCounted(job, answer) ? chargeForLate(routed, job, { isLeft, hasDelta }, answer) : undefined;
   if (late?.usage !== undefined) return late;
   const cut = isCutByCaller(state) ? await cutMedia(context, job, routed?.prices) : undefined;
   if (cut !== undefined) return chargeFor(routed, job, cut);
-  const estimated = await estimateInterrupted(context, job, state, vendor, openAnswer);
+  const estimated = await estimateInterrupted(context, job, state, isLeft && isAtWork, openAnswer);
   if (estimated === undefined) return nothing;
-  const tier = routed?.prices?.tiers && state.hasDelta ? await tierInLog(context, job.id) : undefined;
+  const tier = routed?.prices?.tiers && hasDelta ? await tierInLog(context, job.id) : undefined;
   return chargeForInterrupted(routed, job, { ...estimated, tier });
 }
 
@@ -110,6 +115,7 @@ async function calledByLog(context: WorkerContext, state: JobState): Promise<Cal
   const routed = routeServed(context, state, { vendor, standIn, vendorModel });
   return {
     vendor: served?.vendor ?? '',
+    isAtWork: false,
     attempts: served?.calls ?? attempt,
     ...{ servedModel: standIn, routed, firstAt: undefined },
   };
@@ -124,7 +130,7 @@ export async function countInterrupted(
   const freed = freeSlot(context.redis, { ...job, ...end, jobId: job.id, began: true });
   const counted = isChargedWhenCut(job)
     ? cutMedia(context, job, routed?.prices)
-    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, '', openAnswer);
+    : estimateInterrupted(context, job, { outcome: end.outcome, hasDelta: true }, false, openAnswer);
   const [cut = { usage: null }] = await Promise.all([counted, freed.catch((error) => logLeftOut(context, job, error))]);
   const tier = routed?.prices?.tiers && (await tierInLog(context, job.id));
   const charge = isChargedWhenCut(job)

@@ -146,20 +146,35 @@ function withTier(
 }
 
 /**
- * The charge for a job whose vendor answered after another process had ended it. A disconnected caller is charged, because the
- * gateway is; a job that failed, by its deadline for example, is only charged for earlier output, if that is text or sound. A
+ * Whether a job has ended because its caller waits no longer: it has left, or its own timeout is over. Client libraries do both at the
+ * same time, and what is charged must not depend on which is faster. The gateway's own deadline is no caller's doing.
+ * @param deadlineMs of the gateway
+ */
+export function hasCallerLeft(
+  { createdAt, deadlineAt }: Pick<QueuedJob, 'createdAt' | 'deadlineAt'>,
+  { outcome, errorCode, endedAt = deadlineAt }: Partial<Pick<JobState, 'outcome' | 'errorCode' | 'endedAt'>>,
+  deadlineMs: number,
+): boolean {
+  if (outcome === 'cancelled') return true;
+  return errorCode === 'timeout' && (endedAt < deadlineAt || deadlineAt - createdAt < deadlineMs);
+}
+
+/**
+ * The charge for a job whose vendor answered after another process had ended it. A caller that has left is charged, because the
+ * gateway is; a job that failed, by the gateway's deadline for example, is only charged for earlier output, if that is text or sound. A
  * video or an image, which no caller gets then, has the charge of one that did not come (see `cutMedia`): it must not depend on
  * which of the two was faster.
+ * @param isLeft see `hasCallerLeft`
  */
 export function chargeForLate(
   row: RoutedModel | undefined,
   job: QueuedJob,
-  { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
+  { isLeft, hasDelta }: Pick<JobState, 'hasDelta'> & { readonly isLeft: boolean },
   answer: JobAnswer,
 ): Charge {
   if (job.capability === 'video' || job.capability === 'image') return nothing;
   const charge = chargeFor(row, job, answer);
-  const isCharged = outcome !== 'failed' || (hasDelta && (hasTokens(job) || isChargedWhenCut(job)));
+  const isCharged = isLeft || (hasDelta && (hasTokens(job) || isChargedWhenCut(job)));
   return isCharged ? charge : { ...charge, cost: 0, saved: 0 };
 }
 

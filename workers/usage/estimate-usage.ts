@@ -66,20 +66,20 @@ export async function withEstimate(context: EstimatedContext, job: QueuedJob, an
 
 /**
  * The usage of an answer that did not finish: the request, and the part of the answer in the log; undefined if there is none, and
- * one of null if it could not be counted. Without output only a cancelled job whose vendor was called has usage: the prompt, which the
- * vendor read, and may charge for. A failure before any output is the vendor's, or the gateway's.
+ * one of null if it could not be counted. Without output only a job whose caller has left its vendor at work has usage: the prompt, which
+ * the vendor read, and may charge for. A failure before any output is the vendor's, or the gateway's.
  * @param state of the job once it has ended
- * @param vendor that this run has called; '' if it has called none
+ * @param isLeftAtWork whether its caller has left while a vendor was at work for it
  * @param openAnswer of that vendor, whose counts replace the estimate as far as they go
  */
 export async function estimateInterrupted(
   context: EstimatedContext,
   job: QueuedJob,
   { outcome, hasDelta }: Pick<JobState, 'outcome' | 'hasDelta'>,
-  vendor: string,
+  isLeftAtWork: boolean,
   openAnswer?: OpenAnswer,
 ): Promise<Pick<JobAnswer, 'usage' | 'calls'> | undefined> {
-  const hasUsage = outcome !== 'completed' && (hasDelta || (outcome === 'cancelled' && vendor !== ''));
+  const hasUsage = outcome !== 'completed' && (hasDelta || isLeftAtWork);
   if (!hasUsage || !hasTokens(job)) return undefined;
   const counts = await count(context, job, undefined, openAnswer?.inputsSent);
   if (counts === undefined) return { usage: null };

@@ -39,15 +39,14 @@ describe('the charge of a job', () => {
     const answer = { body: '{"input_tokens":3}', usage: null };
     assert.equal(chargeFor(row, job, answer).cost, 0);
     assert.equal(chargeFor(undefined, job, answer).cost, 0);
-    assert.equal(chargeForLate(row, job, { outcome: 'cancelled', hasDelta: false }, answer).cost, 0);
+    assert.equal(chargeForLate(row, job, { isLeft: true, hasDelta: false }, answer).cost, 0);
   });
 
   it('a late answer costs nothing when its job failed before any output', () => {
     const job = { capability: 'chat', endpoint: 'chat' } as QueuedJob;
     const answer = { body: '{}', usage };
-    const costs = (outcome: 'failed' | 'cancelled', hasDelta: boolean, late = job) =>
-      chargeForLate(row, late, { outcome, hasDelta }, answer).cost;
-    assert.deepEqual([costs('cancelled', false), costs('failed', true), costs('failed', false)], [7, 7, 0]);
+    const costs = (isLeft: boolean, hasDelta: boolean) => chargeForLate(row, job, { isLeft, hasDelta }, answer).cost;
+    assert.deepEqual([costs(true, false), costs(false, true), costs(false, false)], [7, 7, 0]);
   });
 
   it('a late video or image costs nothing that its caller has not had: it is charged as if it had not come', () => {
@@ -55,10 +54,10 @@ describe('the charge of a job', () => {
     const answer = { body: '{}', usage: null, quantities: { seconds: 4, images: 1 } };
     for (const [capability, endpoint] of [['video', 'videos'] as const, ['image', 'images.generations'] as const]) {
       const job = { capability, endpoint } as QueuedJob;
-      for (const outcome of ['failed', 'cancelled'] as const) {
+      for (const isLeft of [false, true]) {
         for (const hasDelta of [false, true]) {
-          const { usage, cost } = chargeForLate(byPiece, job, { outcome, hasDelta }, answer);
-          assert.deepEqual([usage, cost], [undefined, 0], `${outcome} ${capability}`);
+          const { usage, cost } = chargeForLate(byPiece, job, { isLeft, hasDelta }, answer);
+          assert.deepEqual([usage, cost], [undefined, 0], `${isLeft} ${capability}`);
         }
       }
     }
@@ -74,9 +73,9 @@ describe('the charge of a job', () => {
     assert.equal(chargeForInterrupted(searching, job, { usage, tier: undefined }).cost, 707);
     const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined, saved: 0 };
     assert.deepEqual(chargeForInterrupted(searching, job, { usage: null, tier: undefined }), uncounted);
-    const late = (outcome: 'failed' | 'cancelled') =>
-      chargeForLate(searching, job, { outcome, hasDelta: false }, { body: '{}', usage }).cost;
-    assert.deepEqual([late('cancelled'), late('failed')], [707, 0]);
+    const late = (isLeft: boolean) =>
+      chargeForLate(searching, job, { isLeft, hasDelta: false }, { body: '{}', usage }).cost;
+    assert.deepEqual([late(true), late(false)], [707, 0]);
   });
 
   it('a request for an hour of cache is charged for it, except at vendors that are not sent its marks', () => {
