@@ -1,5 +1,5 @@
-import { readTexts } from './answer-texts.ts';
-import type { Exchange, TokenCounts } from './count-exchange.ts';
+import { type AnswerTexts, readTexts } from './answer-texts.ts';
+import { type Exchange, type TokenCounts, withPrompts } from './count-exchange.ts';
 
 /** In no language are tokens shorter than three bytes on average; English ones have four. */
 const bytesPerToken = 3;
@@ -23,10 +23,12 @@ export function boundExchange(exchange: Exchange): TokenCounts {
   const prompt = tokensOf(Buffer.byteLength(text)) + data.reduce((sum, each) => sum + tokensOfData(each), 0);
   if (endpoint === 'embeddings') return { prompt, completion: 0, reasoning: 0 };
   const read = frames.reduce((sum, frame) => sum + frame.length, 0);
-  const { reasoning, others, large } = textBytesIn(frames, largeLength);
+  const { reasoning, others, large, texts } = textBytesIn(frames, largeLength);
   const share = length / Math.max(1, read);
   const thought = tokensOf(reasoning * share);
-  return { prompt, completion: thought + tokensOf(others * share + large), reasoning: thought };
+  const counts = { prompt, completion: thought + tokensOf(others * share + large), reasoning: thought };
+  // Otherwise the request need not be parsed.
+  return endpoint === 'completions' ? withPrompts(counts, exchange, JSON.parse(exchange.request), texts) : counts;
 }
 
 /** The request without the inputs of embeddings, or prompts of a legacy completion, that its vendor was not sent. */
@@ -43,17 +45,18 @@ function tokensOfData(data: string): number {
   return Math.max(tokensPerInlineData, isPicture ? 0 : Math.ceil(data.length / charactersPerInlineToken));
 }
 
-/** Bytes of the texts in frames; if they cannot be parsed, of the whole frames. */
+/** Bytes of the texts in frames, and the texts; if they cannot be parsed, bytes of the whole frames. */
 function textBytesIn(
   frames: readonly string[],
   largeLength: number,
-): { reasoning: number; others: number; large: number } {
+): { reasoning: number; others: number; large: number; texts?: AnswerTexts } {
   try {
     const texts = readTexts(frames);
     // A large event is a picture, or repeats its deltas.
     return {
       ...{ reasoning: bytesOf(texts.reasoning), others: bytesOf(texts.others) },
       large: texts.areEvents ? 0 : largeLength,
+      texts,
     };
   } catch {
     return { reasoning: 0, others: bytesOf(frames), large: largeLength };

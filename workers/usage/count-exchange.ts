@@ -39,7 +39,8 @@ const maxText = 50_000;
 const charactersPerToken = 4;
 
 /** Estimates the tokens of an exchange, with the tokenizer of OpenAI's newer models. */
-export function countExchange({ endpoint, request, inputsSent, frames, length, largeLength }: Exchange): TokenCounts {
+export function countExchange(exchange: Exchange): TokenCounts {
+  const { endpoint, request, inputsSent, frames, length, largeLength } = exchange;
   const fields = JSON.parse(request) as Fields;
   const prompt = countPrompt(endpoint, fields, inputsSent);
   const texts = readTexts(frames);
@@ -53,30 +54,37 @@ export function countExchange({ endpoint, request, inputsSent, frames, length, l
   const isEchoed = endpoint === 'completions' && fields.echo === true;
   const echo = isEchoed ? countEcho(fields, texts, Math.max(0, length - read) + largeLength) : 0;
   const counts = { prompt, completion: Math.max(0, reasoningTokens + otherTokens - echo), reasoning: reasoningTokens };
-  if (endpoint !== 'completions' || inputsOf((fields.prompt ?? '') as TextOrTokens).length === 1) return counts;
-  return { ...counts, byPrompt: countsByPrompt(counts, fields, inputsSent, texts) };
+  return withPrompts(counts, exchange, fields, texts);
 }
 
-/** Divides the tokens among the prompts that were sent, by the lengths of these and of their choices. */
-function countsByPrompt(
-  { prompt, completion }: TokenCounts,
+/**
+ * The same, with the tokens of each prompt of a legacy completion that was sent, if it has several: divided by the lengths of the prompts
+ * and of their choices.
+ * @param texts of the answer; undefined: they cannot be read
+ */
+export function withPrompts(
+  counts: TokenCounts,
+  { endpoint, inputsSent }: Pick<Exchange, 'endpoint' | 'inputsSent'>,
   fields: Fields,
-  inputsSent: number | undefined,
-  texts: AnswerTexts,
-): NonNullable<TokenCounts['byPrompt']> {
+  texts: AnswerTexts | undefined,
+): TokenCounts {
+  if (endpoint !== 'completions' || inputsOf((fields.prompt ?? '') as TextOrTokens).length === 1) return counts;
   const prompts = inputsOf((fields.prompt ?? '') as TextOrTokens).slice(0, inputsSent);
   const choices = typeof fields.n === 'number' ? fields.n : 1;
   const written = prompts.map((asked, index) => {
     const echo = fields.echo === true ? asked.length : 0;
     let length = 0;
     for (let choice = 0; choice < choices; choice++) {
-      length += Math.max(0, texts.ofChoice(index * choices + choice).length - echo);
+      length += Math.max(0, (texts?.ofChoice(index * choices + choice).length ?? 0) - echo);
     }
     return length;
   });
-  const completions = divide(completion, written);
-  const lengths = prompts.map(({ length }) => length);
-  return divide(prompt, lengths).map((part, index) => ({ prompt: part, completion: completions[index] as number }));
+  const completions = divide(counts.completion, written);
+  const read = divide(
+    counts.prompt,
+    prompts.map(({ length }) => length),
+  );
+  return { ...counts, byPrompt: read.map((prompt, index) => ({ prompt, completion: completions[index] as number })) };
 }
 
 /** Divides a sum into whole parts in the ratio of the lengths. */

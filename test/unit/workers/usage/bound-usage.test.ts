@@ -59,6 +59,23 @@ describe('boundExchange', () => {
     });
   }
 
+  it('boundExchange tells what each prompt of a completion has of its bound, as a count does: prices by length are those of each', () => {
+    const prompt = [texts.English.repeat(10), texts.English.repeat(30), texts.English];
+    const frames = [0, 1].map((index) => JSON.stringify({ choices: [{ index, text: texts.German }] }));
+    const length = frames.reduce((sum, frame) => sum + frame.length, 0);
+    const request = JSON.stringify({ model: 'm', prompt });
+    const whole = { endpoint: 'completions', request, frames, length, largeLength: 0, inputsSent: 2 };
+    for (const said of [frames, ['no JSON']]) {
+      const { prompt: read, completion, byPrompt = [] } = boundExchange({ ...whole, frames: said });
+      const [first, second, ...others] = byPrompt;
+      assert.deepEqual(others, []);
+      assert.deepEqual([first?.prompt, second?.prompt], [Math.round(read / 4), read - Math.round(read / 4)]);
+      assert.equal(Number(first?.completion) + Number(second?.completion), completion);
+    }
+    const one = { ...whole, request: JSON.stringify({ model: 'm', prompt: texts.English }) };
+    assert.equal(boundExchange(one).byPrompt, undefined);
+  });
+
   it('boundExchange counts an image in the request as a page, not by its bytes', () => {
     const url = `data:image/png;base64,${'A'.repeat(3_000_000)}`;
     const request = JSON.stringify({
