@@ -40,12 +40,13 @@ export const callOnce: CallPart = (call) => call();
 /** What the vendor of a job of several calls was sent, and has answered. */
 export interface SentCalls extends OpenAnswer {
   inputsSent: number;
+  inputsAnswered: number;
   readonly answered: VendorUsage[];
 }
 
 /** Counts the inputs that the vendor of a job of several calls is sent: if the job is cut off, it is charged for no others. */
 export function countSent({ run }: VendorCall): SentCalls {
-  const open: SentCalls = { inputsSent: 0, answered: [], usageSoFar: () => null };
+  const open: SentCalls = { inputsSent: 0, inputsAnswered: 0, answered: [], usageSoFar: () => null };
   if (run) run.openAnswer = open;
   return open;
 }
@@ -62,6 +63,7 @@ export function asSent<Answer extends { readonly usage: VendorUsage }>(
     unsent = 0;
     const answer = await call();
     open.answered.push(answer.usage);
+    open.inputsAnswered += inputs;
     return answer;
   };
 }

@@ -89,7 +89,7 @@ interface End {
   readonly last: LastFrames;
   /** Why it failed, for its record. */
   readonly details?: string;
-  /** Its usage and cost; undefined: it was interrupted, and its usage is yet to be counted. */
+  /** Its usage and cost; undefined: it was interrupted or refused, and its usage is yet to be counted. */
   readonly charge: Charge | undefined;
 }
 
@@ -113,12 +113,8 @@ async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter
 }
 
 /** The text before an error is counted after the end, so that clients need not wait for the count. */
-async function endWithError(
-  context: WorkerContext,
-  { job, stopReason, isAtWork, routed, openAnswer }: JobRun,
-  writer: FrameWriter,
-  error: ApiError,
-): Promise<End> {
+async function endWithError(context: WorkerContext, run: JobRun, writer: FrameWriter, error: ApiError): Promise<End> {
+  const { job, stopReason, isAtWork, routed, openAnswer } = run;
   const isOverdue = stopReason === 'overdue';
   const isLeft = isOverdue && hasCallerLeft(job, { errorCode: error.code }, context.config.deadlineMs);
   // Sounds, their transcripts and partial images are charged if their caller's own deadline has ended them.
@@ -126,8 +122,11 @@ async function endWithError(
     ? writer.hasDelta || (isLeft && isAtWork)
     : writer.hasDelta && isOverdue && isChargedWhenCut(job);
   const last = await writer.endWithError(error);
-  const isRefused = stopReason === undefined && isCallersFault(error);
+  const isRefused = !isInterrupted && stopReason === undefined && isCallersFault(error);
   const failed = isRefused ? chargeForAnswered(routed, job, openAnswer?.answered) : nothing;
+  // The inputs that were refused, and those whose calls ended with them, cost nothing.
+  if (failed === undefined && openAnswer)
+    run.openAnswer = { ...openAnswer, inputsSent: openAnswer.inputsAnswered ?? 0 };
   return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : failed };
 }
 

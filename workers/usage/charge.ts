@@ -80,12 +80,14 @@ export function chargeForInterrupted(
  * The charge for a request of several calls that fails because its vendor refuses one of them as invalid: that of the calls which the
  * vendor has answered, or a caller could have it do them at the operator's cost, again and again.
  * @param answered the usages that the vendor reported
+ * @returns undefined if it has not counted each of them: they are yet to be counted here
  */
 export function chargeForAnswered(
   row: RoutedModel | undefined,
-  job: Pick<QueuedJob, 'fee'>,
+  job: Pick<QueuedJob, 'fee' | 'capability' | 'endpoint'>,
   answered: readonly VendorUsage[] = [],
-): Charge {
+): Charge | undefined {
+  if (!answered.every((usage) => isCounted(job, { usage }))) return undefined;
   const calls = answered.filter((usage) => usage !== null);
   return calls.length === 0 ? nothing : chargeAt(row, job, { usage: sumUsage(calls), calls }, false);
 }

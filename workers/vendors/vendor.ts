@@ -51,8 +51,9 @@ export interface OpenAnswer {
   usageSoFar(): VendorUsage;
   /** Of a request that takes several calls: how many of its inputs, from the first on, the vendor has been sent. Left out: all. */
   readonly inputsSent?: number;
-  /** Of such a request: the usages of the calls that the vendor has answered. */
+  /** Of such a request: the usages of the calls that the vendor has answered, and how many inputs these had. */
   readonly answered?: readonly VendorUsage[];
+  readonly inputsAnswered?: number;
 }
 
 /** A file stored beside the job. */

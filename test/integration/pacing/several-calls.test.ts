@@ -38,6 +38,8 @@ describe('requests that take several calls of a vendor', () => {
   let refusal: (text: string) => number | undefined;
   /** Returns whether a call is left without an answer. */
   let isSilent: (text: string) => boolean;
+  /** Whether the vendor reports what its embeddings took, as Gemini's older models do not. */
+  let isCounting: boolean;
   /** Calls without one. */
   let silent: number;
   /** Calls of the vendor under way whose answers are held back, and the most at a time. */
@@ -85,7 +87,7 @@ describe('requests that take several calls of a vendor', () => {
       }
       const data = input.map((each, index) => ({ object: 'embedding', index, embedding: [Number(each)] }));
       const usage = { prompt_tokens: input.length, total_tokens: input.length };
-      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, usage }));
+      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, ...(isCounting && { usage }) }));
     };
     const routes = [{ vendor: 'own', model: 'm' }];
     records = await JobRecords.start({
@@ -128,6 +130,7 @@ describe('requests that take several calls of a vendor', () => {
     broken = undefined;
     refusal = () => undefined;
     isSilent = () => false;
+    isCounting = true;
     silent = 0;
   });
 
@@ -270,6 +273,18 @@ describe('requests that take several calls of a vendor', () => {
       assert.deepEqual([outcome, read, cost, answered], ['failed', usage.prompt_tokens, paid, ['0']]);
     });
   }
+
+  test('embeddings of which the vendor refuses a call as invalid pay for those of the calls that it has answered, as counted here where it counts none', async () => {
+    isCounting = false;
+    isSilent = (text) => text !== '0' && text !== '8';
+    refusal = (text) => (text === '8' ? 400 : undefined);
+    const response = await post('/v1/embeddings', { model: 'embedder', input: input.slice(0, 10) });
+    assert.equal(response.status, 400, await response.text());
+    const { outcome, cost, usage } = await records.ended(jobIdOf(response));
+    // Two inputs, each of a token.
+    const counts = { prompt_tokens: 2, total_tokens: 2, estimated: true };
+    assert.deepEqual([outcome, cost, JSON.parse(usage ?? 'null')], ['failed', 2 * tokenPrice, counts]);
+  });
 
   test('a call that the vendor refuses again and again ends the request', async () => {
     refusal = refuseAfterFirst('18', 503, 100);
