@@ -222,8 +222,12 @@ export function maximumCost(
   { catalogue }: { readonly catalogue: Catalogue },
   { job, parsed }: { readonly job: Pick<JobIdentity, 'model' | 'capability'> } & Pick<Submission, 'parsed'>,
 ): Hold | 'unpriced' {
-  const routes = catalogue.routes(job.model, job.capability);
-  if (parsed?.unpriced !== undefined || !arePriced(routes, parsed?.excludedRoutes)) return 'unpriced';
+  const { excludedRoutes = [] } = parsed ?? {};
+  const all = catalogue.routes(job.model, job.capability);
+  const remaining = all.filter(({ route }) => !excludedRoutes.includes(routeName(route)));
+  // The catalogue's own list, of nearly every request, has its highest prices cached.
+  const routes = remaining.length === all.length ? all : remaining;
+  if (parsed?.unpriced !== undefined || !arePriced(routes)) return 'unpriced';
   const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
   return holdOf(routes, {
     seconds: usualSeconds,
@@ -232,10 +236,10 @@ export function maximumCost(
 }
 
 /** Whether each route that may serve it has a price: on another one everything would be free. */
-function arePriced(routes: readonly RoutedModel[], excluded: readonly string[] = []): boolean {
+function arePriced(routes: readonly RoutedModel[]): boolean {
   const hasPrice = ({ prices = {} }: RoutedModel): boolean =>
     Object.entries(prices).some(([name, price]) => name !== 'tiers' && price !== undefined);
-  return routes.length > 0 && routes.every((routed) => hasPrice(routed) || excluded.includes(routeName(routed.route)));
+  return routes.length > 0 && routes.every(hasPrice);
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */

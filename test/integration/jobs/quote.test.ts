@@ -8,6 +8,7 @@ import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Configuration, oneAttempt, TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
+import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { makeApiKey, revokeKey } from '../../support/make-api-key.ts';
 import { storedBlobs } from '../../support/stored-blobs.ts';
 import { vendorCalls } from '../../support/vendor-journal.ts';
@@ -25,7 +26,18 @@ describe('Prefer: quote', () => {
   before(async () => {
     const configuration: Configuration = {
       ...oneAttempt,
-      models: { unpriced: { capability: 'chat', routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }] } },
+      vendors: { anthropic: { base_url: 'http://127.0.0.1:1/v1', api_key: 'a-key' } },
+      models: {
+        unpriced: { capability: 'chat', routes: [{ vendor: 'sandbox', model: 'sandbox-chat' }] },
+        // The dear one has no logprobs.
+        twofold: {
+          capability: 'chat',
+          routes: [
+            { vendor: 'sandbox', model: 'sandbox-chat', prices: { input: 1, output: 1 } },
+            { vendor: 'anthropic', model: 'claude', order: 1, prices: { input: 1000, output: 1000 } },
+          ],
+        },
+      },
     };
     gateway = await TestGateway.start({ configuration, settings: { WORKER_CONCURRENCY_CHAT: '1' } });
   });
@@ -72,6 +84,20 @@ describe('Prefer: quote', () => {
       const { message } = await assertErrorAnswer(await ask(body, { authorization }, path), 429, 'insufficient_quota');
       assert.equal(cost, Number(/may cost up to \$([\d.]+);/.exec(message)?.[1]), `${path}: ${message}`);
     }
+  });
+
+  it('the maximum cost is that of the routes that can serve the request, which a quote lists, and so is what is held', async () => {
+    const body = { ...held('Hi', { max_completion_tokens: 100 }), model: 'twofold' };
+    const [both, one] = await Promise.all(
+      [body, { ...body, logprobs: true }].map(async (asked) => await quoteOf(await askQuote(asked))),
+    );
+    assert.deepEqual([both?.routes.length, one?.routes.length], [2, 1]);
+    assert.ok((one?.max_cost as number) < 0.001 && (both?.max_cost as number) > 0.1, JSON.stringify([both, one]));
+    const { key } = await makeLimitedAccount(gateway, { credit: 1_000_000 });
+    const authorization = `Bearer ${key}`;
+    await assertErrorAnswer(await ask(body, { authorization }), 429, 'insufficient_quota');
+    const response = await ask({ ...body, logprobs: true }, { authorization });
+    assert.equal(response.status, 200, await response.text());
   });
 
   it('a quote of a request over 64 KiB ignores the balance, as that of a small one does', async () => {
