@@ -23,6 +23,8 @@ export interface VendorCall {
   readonly beginsWithCounts?: true | undefined;
   /** Whether the effort is not in the caller's own words, as that of a message: it gives way where its vendor refuses it. */
   readonly isEffortTranslated?: true | undefined;
+  /** How many requests, refused by the vendor, this one is in place of; left out: none. */
+  readonly replaced?: number | undefined;
   /** Whether an answer at the end of the conversation is the beginning of the new one, as in a message. */
   readonly isPrefilled?: true | undefined;
   /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */

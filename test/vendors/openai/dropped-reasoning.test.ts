@@ -216,4 +216,26 @@ describe('vendors that refuse answers without their reasoning', () => {
       }
     }
   });
+
+  it('a vendor that refuses both to be told not to think and not to be told is asked a few times, not until the deadline', async () => {
+    const [off, on] = [
+      errorBody('The value of the enable_thinking parameter is restricted to True.', null, ''),
+      errorBody('Function tools with reasoning_effort are not supported', null, '', 'reasoning_effort'),
+    ];
+    for (const stream of [false, true]) {
+      const server = await startFixtureVendor();
+      const vendor = createVendor('dashscope', vendorSettings('dashscope', server.baseUrl, apiKey), apiKey);
+      server.answer((response, { body }) => {
+        if (server.requests.length > 50) sendJson(response, 500, '{}');
+        else sendJson(response, 400, body.includes('enable_thinking') ? off : on);
+      });
+      const request = JSON.stringify({ messages: [turns[0]], reasoning_effort: 'none' });
+      await assert.rejects(vendor.chat?.(callOf({ stream, request }), collect()) ?? assert.fail(), {
+        code: 'invalid_request_error',
+      });
+      assert.equal(server.requests.length, 6);
+      await vendor.close();
+      await server.close();
+    }
+  });
 });

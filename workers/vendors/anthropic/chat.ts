@@ -1,6 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { requestInPlace } from '../support/delta-stream.ts';
+import { callInPlace } from '../support/delta-stream.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readMessage, toHeldAnswer } from './answer.ts';
 import type { AnthropicErrors } from './errors.ts';
@@ -27,8 +27,7 @@ export function anthropicChat(http: HttpClient, errors: AnthropicErrors): Vendor
       if (text !== null) events.writeMessage(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
-      return await chat({ ...call, request: next }, sink);
+      return await chat(callInPlace(thrown, stream, call, requestAfterRefusal), sink);
     }
   };
   return chat;

@@ -2,7 +2,7 @@ import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { requestAfterRefusal } from '../anthropic/refusals.ts';
 import { wantsOneCall } from '../request-body.ts';
-import { requestInPlace } from '../support/delta-stream.ts';
+import { callInPlace } from '../support/delta-stream.ts';
 import { InlineMedia } from '../support/inline-media.ts';
 import type { VendorMethod } from '../vendor.ts';
 import { readConverse, toHeldConverse } from './answer.ts';
@@ -32,8 +32,7 @@ export function bedrockChat(
       if (text !== null) events.writeAnswer(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
-      return await chat({ ...call, request: next }, sink);
+      return await chat(callInPlace(thrown, stream, call, requestAfterRefusal), sink);
     }
   };
   return chat;

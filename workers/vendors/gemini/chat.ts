@@ -3,7 +3,7 @@ import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Downloader } from '../../http/download.ts';
 import type { HttpClient } from '../../http/http-client.ts';
-import { requestInPlace } from '../support/delta-stream.ts';
+import { callInPlace } from '../support/delta-stream.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import type { VendorAnswer, VendorMethod } from '../vendor.ts';
 import type { GeminiAnswerReader } from './answer-reader.ts';
@@ -39,8 +39,7 @@ export function geminiChat(http: HttpClient, reader: GeminiAnswerReader, downloa
       if (text !== null) events.readEvent(text);
       return events.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, requestAfterRefusal);
-      return await chat({ ...call, request: next }, sink);
+      return await chat(callInPlace(thrown, stream, call, requestAfterRefusal), sink);
     }
   };
   return chat;

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { HttpClient, JsonBody } from '../../http/http-client.ts';
 import { type RequestBody, requestText } from '../request-body.ts';
-import { DeltaStream, requestInPlace, SseReader, TokenTemplate } from '../support/delta-stream.ts';
+import { callInPlace, DeltaStream, SseReader, TokenTemplate } from '../support/delta-stream.ts';
 import { isObject, type JsonObject, parseObject } from '../support/json-object.ts';
 import type { FrameSink, OpenAnswer, VendorAnswer, VendorCall, VendorMethod, VendorUsage } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -50,8 +50,7 @@ export function completionMethod(
       if (text !== null) chunks.writeCompletion(text);
       return chunks.end();
     } catch (thrown) {
-      const next = requestInPlace(thrown, stream, call, kind.afterRefusal);
-      return await complete({ ...call, request: next }, sink);
+      return await complete(callInPlace(thrown, stream, call, kind.afterRefusal), sink);
     }
   };
   return complete;

@@ -72,22 +72,26 @@ export abstract class DeltaStream {
   }
 }
 
+/** Requests of a call that others take the place of. None needs more; two refusals may each ask for what the other one refuses. */
+const maxReplaced = 5;
+
 /**
- * The request to send in place of one that the vendor has refused.
+ * The call to make in place of one that the vendor has refused.
  * @param stream of the failed call, if it has one
- * @param afterRefusal answers it by the failure; undefined: there is none
+ * @param afterRefusal makes its request by the failure; undefined: there is none
  * @throws ApiError the failure, if there is no such request, or if frames of the answer were written
  */
-export function requestInPlace(
+export function callInPlace(
   thrown: unknown,
   stream: DeltaStream | undefined,
   call: VendorCall,
   afterRefusal: ((error: unknown, call: VendorCall) => string | undefined) | undefined,
-): string {
+): VendorCall {
   const error = stream?.failure(thrown) ?? thrown;
-  const request = stream?.hasBegun ? undefined : afterRefusal?.(error, call);
+  const { replaced = 0 } = call;
+  const request = stream?.hasBegun || replaced >= maxReplaced ? undefined : afterRefusal?.(error, call);
   if (request === undefined) throw error;
-  return request;
+  return { ...call, request, replaced: replaced + 1 };
 }
 
 /** Default maximum size of one event, in characters. */
