@@ -144,6 +144,16 @@ describe('schemas of tools with a union at their root, which Anthropic refuses',
     assert.deepEqual([properties, required, allOf, anyOf], [given.properties, ['a', 'b'], undefined, undefined]);
   });
 
+  it('a union of very many references to one definition of as many properties has them once', () => {
+    const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`p${at}`, {}]));
+    const many = { properties, required: Object.keys(properties) };
+    for (const keyword of ['anyOf', 'oneOf', 'allOf']) {
+      const union = Array.from({ length: 10_000 }, () => ({ $ref: '#/$defs/many' }));
+      const sent = schemaSent({ type: 'object', $defs: { many }, [keyword]: union });
+      assert.deepEqual([sent.properties, sent.required], [properties, many.required]);
+    }
+  });
+
   it('a schema without one, or with one inside, is sent as it is', () => {
     const inner = { type: 'object', properties: { a: { anyOf: [text, { type: 'null' }] } }, required: ['a'] };
     assert.deepEqual(schemaSent(inner), inner);

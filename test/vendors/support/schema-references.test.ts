@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { withLoneReferences, withoutReferences } from '../../../workers/vendors/schema-references.ts';
+import * as references from '../../../workers/vendors/schema-references.ts';
 
 type Fields = Record<string, unknown>;
+
+const withLoneReferences = (schema: Fields): Fields =>
+  references.withLoneReferences(schema, new references.DefinitionsRoom());
+const withoutReferences = (schema: Fields): Fields =>
+  references.withoutReferences(schema, new references.DefinitionsRoom());
 
 const place = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 const toPlace = { $ref: '#/$defs/place' };
@@ -51,6 +56,32 @@ describe('references in schemas', () => {
       assert.ok(text.length < 10_000_000, String(text.length));
     }
     assert.ok(!JSON.stringify(withoutReferences(schema)).includes('$ref'));
+  });
+
+  it('very many schemas of one request whose definitions double share what room there is', () => {
+    const names = Array.from({ length: 16 }, (_, at) => `d${at}`);
+    const twice = (name: string): Fields => ({
+      a: { $ref: `#/$defs/${name}`, title: '' },
+      b: { $ref: `#/$defs/${name}` },
+    });
+    const $defs = Object.fromEntries(names.map((name, at) => [name, { properties: twice(names[at + 1] ?? 'd0') }]));
+    const schemas = Array.from({ length: 1000 }, () => ({ type: 'object', properties: twice('d0'), $defs }));
+    const given = JSON.stringify(schemas).length;
+    for (const change of [references.withLoneReferences, references.withoutReferences]) {
+      const room = new references.DefinitionsRoom();
+      const made = schemas
+        .map((schema) => JSON.stringify(change(schema, room)).length)
+        .reduce((one, other) => one + other);
+      assert.ok(made < 4 * given, `${made} characters of ${given}`);
+    }
+  });
+
+  it('a long description of a definition that refers to itself, or that very many refer to, is not repeated without end', () => {
+    const description = 'x'.repeat(20_000);
+    const toItself = Array.from({ length: 1000 }, () => ({ $ref: '#/$defs/a' }));
+    const a = { type: 'object', description, properties: { all: { allOf: toItself } } };
+    const made = withoutReferences({ type: 'object', properties: { a: { anyOf: toItself } }, $defs: { a } });
+    assert.ok(JSON.stringify(made).length < 400_000);
   });
 
   it('a schema that is nested beyond all use is changed without harm', () => {

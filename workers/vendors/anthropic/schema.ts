@@ -131,8 +131,10 @@ export function withoutRootUnion(schema: JsonObject): JsonObject {
   const given = unions.filter((keyword) => Array.isArray(schema[keyword]));
   if (given.length === 0) return schema;
   const { anyOf, oneOf, allOf, ...rest } = schema;
-  const branchesOf = (union: unknown): JsonObject[] =>
-    (Array.isArray(union) ? union : []).filter(isObject).map((branch) => definitionOf(branch, schema));
+  // Each once: a hundred thousand branches may refer to one definition of as many properties.
+  const branchesOf = (union: unknown): JsonObject[] => [
+    ...new Set((Array.isArray(union) ? union : []).filter(isObject).map((branch) => definitionOf(branch, schema))),
+  ];
   const all = branchesOf(allOf);
   const choices = [branchesOf(anyOf), branchesOf(oneOf)];
   const left = Object.fromEntries(given.map((keyword) => [keyword, schema[keyword]]));

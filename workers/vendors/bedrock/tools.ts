@@ -4,7 +4,7 @@ import {
   hasStrictTools,
 } from '../../../shared/vendors/bedrock-models.ts';
 import { type ToolFields, toAnthropicTools } from '../anthropic/tools.ts';
-import { withoutReferences } from '../schema-references.ts';
+import { DefinitionsRoom, withoutReferences } from '../schema-references.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { cachePoint } from './turns.ts';
 
@@ -32,10 +32,11 @@ export function toConverseTools(
   const isForced = type === 'any' || type === 'tool';
   const isToldOneByOne = oneByOne === true && family === 'claude';
   const toolChoice = type === 'tool' ? { tool: { name } } : { any: {} };
+  const room = new DefinitionsRoom();
   return {
     toolConfig: {
       tools: tools.flatMap((tool: JsonObject) => [
-        { toolSpec: toToolSpec(tool, family) },
+        { toolSpec: toToolSpec(tool, family, room) },
         ...(hasCachePointsAnywhere(family) ? cachePoint(tool, family) : []),
       ]),
       ...(isForced && { toolChoice }),
@@ -47,6 +48,7 @@ export function toConverseTools(
 function toToolSpec(
   { name, description, input_schema: schema, strict }: JsonObject,
   family: BedrockModelFamily,
+  room: DefinitionsRoom,
 ): JsonObject {
   // Nova refuses definitions (https://github.com/zed-industries/zed/issues/28521).
   const isNovas = family === 'nova' || family === 'nova-2';
@@ -54,7 +56,7 @@ function toToolSpec(
     name,
     // Converse refuses an empty one.
     ...(typeof description === 'string' && description.trim() !== '' && { description }),
-    inputSchema: { json: isNovas && isObject(schema) ? withoutReferences(schema) : schema },
+    inputSchema: { json: isNovas && isObject(schema) ? withoutReferences(schema, room) : schema },
     ...(strict === true && { strict }),
   };
 }

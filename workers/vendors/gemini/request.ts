@@ -5,7 +5,7 @@ import { geminiChatFields } from '../../../shared/vendors/gemini.ts';
 import type { Downloader } from '../../http/download.ts';
 import { describedSchema, stopTexts } from '../anthropic/request.ts';
 import { requestText } from '../request-body.ts';
-import { withLoneReferences } from '../schema-references.ts';
+import { DefinitionsRoom, withLoneReferences } from '../schema-references.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { refuseFields, unsupportedField } from '../support/unsupported-field.ts';
 import type { VendorCall } from '../vendor.ts';
@@ -97,7 +97,10 @@ function toResponseFormat(format: ChatRequest['response_format']): JsonObject {
       return { responseMimeType: 'application/json' };
     case 'json_schema': {
       const schema = describedSchema(format.json_schema);
-      return { responseMimeType: 'application/json', responseJsonSchema: schema && withLoneReferences(schema) };
+      return {
+        responseMimeType: 'application/json',
+        responseJsonSchema: schema && withLoneReferences(schema, new DefinitionsRoom()),
+      };
     }
     default:
       return {};

@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../../../shared/capabilities/chat.ts';
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import type { ApiError } from '../../../shared/errors.ts';
-import { withLoneReferences } from '../schema-references.ts';
+import { DefinitionsRoom, withLoneReferences } from '../schema-references.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
@@ -29,6 +29,7 @@ type Choice = Exclude<NonNullable<Tools['tool_choice']>, string>;
  */
 export function toGeminiTools({ tools = [], tool_choice: choice }: Tools): JsonObject {
   if (tools.length === 0) return {};
+  const room = new DefinitionsRoom();
   const functionDeclarations = tools.map((tool, index) => {
     if (tool.type !== 'function') throw notAFunction(`tools[${index}].type`);
     const { name, description, parameters } = tool.function;
@@ -37,7 +38,7 @@ export function toGeminiTools({ tools = [], tool_choice: choice }: Tools): JsonO
       ...(description !== undefined && { description }),
       // The type, which OpenAI makes optional, is required.
       ...(parameters !== undefined && {
-        parametersJsonSchema: withLoneReferences({ type: 'object', ...parameters }),
+        parametersJsonSchema: withLoneReferences({ type: 'object', ...parameters }, room),
       }),
     };
   });
