@@ -20,6 +20,13 @@ export function errorDetails(body: unknown): ErrorDetails {
   return error;
 }
 
+/** The error in the last event of a broken stream of completions, which no client can read as a chunk. */
+export function completionErrorDetails(event: unknown): ErrorDetails {
+  const { choices, ...rest } = event as { choices: unknown };
+  assert.equal(choices, false);
+  return errorDetails(rest);
+}
+
 /** Reads an answer that must be an error of this status and code, in the error shape. */
 export async function assertErrorAnswer(response: Response, status: number, code: string): Promise<ErrorDetails> {
   const text = await response.text();

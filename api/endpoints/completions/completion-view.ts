@@ -1,3 +1,4 @@
+import type { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
 
@@ -30,6 +31,14 @@ const json = (value: unknown): string => JSON.stringify(value);
 /** Prepends the envelope to a frame's fields without parsing them, so a token costs only a string copy. */
 function splice(head: string, text: string): string {
   return text === '{}' ? `${head}}` : `${head},${text.slice(1)}`;
+}
+
+/**
+ * The error event in streams of completions. Clients that look for `error` find OpenAI's. The others read a chunk: one without `choices` ended
+ * the answer of LangChain4j, Spring AI and simple-openai as if it were whole, so these are of a type that no chunk's can be.
+ */
+function completionErrorEvent(error: ApiError): string {
+  return `data: ${json({ ...error.toWire(), choices: false })}`;
 }
 
 /**
@@ -75,6 +84,7 @@ export function completionView({
     },
     // Megabytes with log probabilities, sounds or images.
     heldStart: (job) => ({ text: `${envelope(job, object)},`, replaces: 1 }),
+    errorEvent: completionErrorEvent,
     // All deltas joined to one, and the end unchanged: the one is an event, as each of them was.
     exactFrames: 2,
     final: (frames) => {

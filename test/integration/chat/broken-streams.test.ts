@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import OpenAI from 'openai';
 import { streamed, streamedText } from '../../support/chat-requests.ts';
-import { type ErrorDetails, errorDetails } from '../../support/error-answers.ts';
+import { completionErrorDetails, type ErrorDetails } from '../../support/error-answers.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
 import { sseEvents, textOf } from '../../support/sse-events.ts';
@@ -24,7 +24,7 @@ describe('streams broken by their vendor', () => {
     assert.ok(events.every(({ data }) => data !== '[DONE]'));
     const last = events.pop();
     assert.match(last?.id ?? '', /^\d+\.0$/);
-    return { text: textOf(events), error: errorDetails(JSON.parse(last?.data ?? '')) };
+    return { text: textOf(events), error: completionErrorDetails(JSON.parse(last?.data ?? '')) };
   }
 
   const words = Array.from({ length: 20 }, (_, index) => `word${index + 1}`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type OpenAI from 'openai';
-import { assertErrorAnswer } from '../../support/error-answers.ts';
+import { assertErrorAnswer, completionErrorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { oneAttempt, TestGateway } from '../../support/gateway.ts';
 import { saidInCompletions } from '../../support/said-in-completion.ts';
@@ -165,8 +165,7 @@ for (const model of [native, overChat]) {
         const response = await post({ model, prompt: 'WORDS:9', stream: true, sandbox });
         assert.equal(response.status, 200);
         const events = sseEvents(await response.text());
-        const last = JSON.parse(events.at(-1)?.data ?? '');
-        assert.equal(last.error?.code, code, kind);
+        assert.equal(completionErrorDetails(JSON.parse(events.at(-1)?.data ?? '')).code, code, kind);
         assert.ok(events.every(({ data }) => data !== '[DONE]'));
       }
       const early = { fault: { kind: 'error', status: 503 } };

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import type OpenAI from 'openai';
 import { held, streamed } from '../../support/chat-requests.ts';
-import { errorDetails } from '../../support/error-answers.ts';
+import { completionErrorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type ApiProcess, type GatewayProcess, linesOf, TestGateway } from '../../support/gateway.ts';
 import { leftovers } from '../../support/leftovers.ts';
@@ -118,7 +118,7 @@ describe('SIGTERM to an api process', () => {
     const stopped = api.stop();
     const before = await collect(stream);
     assert.equal(await stopped, 0);
-    const hint = errorDetails(JSON.parse(before.pop()?.data ?? ''));
+    const hint = completionErrorDetails(JSON.parse(before.pop()?.data ?? ''));
     assert.equal(hint.code, 'service_unavailable');
     assert.ok(
       hint.message.includes(`/v1/jobs/${jobId}/events`) && hint.message.includes('Last-Event-ID'),
@@ -215,7 +215,7 @@ describe('SIGTERM to a worker', () => {
     const stream = await post(streamed('WORDS:1000@20', { user: 'interrupted' }));
     await called(gateway, 'interrupted');
     const [events] = await Promise.all([collect(stream), stops(worker)]);
-    const error = errorDetails(JSON.parse(events.pop()?.data ?? ''));
+    const error = completionErrorDetails(JSON.parse(events.pop()?.data ?? ''));
     assert.equal(error.code, 'stream_interrupted');
     assertDrained(worker, { finished: 0, requeued: 0, interrupted: 1 });
     const text = textOf(events);

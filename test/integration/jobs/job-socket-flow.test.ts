@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, describe, it } from 'node:test';
 import { streamed } from '../../support/chat-requests.ts';
-import { errorDetails } from '../../support/error-answers.ts';
+import { completionErrorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isMainNode } from '../../support/faults/load.ts';
 import { megabytes, peakWhile } from '../../support/faults/resident-memory.ts';
@@ -49,7 +49,7 @@ describe('job sockets across processes', () => {
     const stopped = api.stop();
     assert.equal(await client.closed, 1001);
     assert.equal(await stopped, 0);
-    const { code, message } = errorDetails(client.messages.pop()?.data);
+    const { code, message } = completionErrorDetails(client.messages.pop()?.data);
     assert.equal(code, 'service_unavailable');
     assert.ok(client.messages.length > 20, 'it went on until the time for closing was over');
     const path = /\/v1\/jobs\/\S+/.exec(message)?.[0] ?? '';

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { openDatabase } from '../../../shared/database/database.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import { held, streamed } from '../../support/chat-requests.ts';
-import { errorDetails } from '../../support/error-answers.ts';
+import { completionErrorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway.ts';
 import {
@@ -155,13 +155,13 @@ describe('GET /v1/jobs/{id}/ws', () => {
     const { id } = await postLater(held('Hi', { sandbox: { fault } }));
     const [message, ...more] = await finished(id);
     assert.deepEqual(more, []);
-    const { code, message: text } = errorDetails(message?.data);
+    const { code, message: text } = completionErrorDetails(message?.data);
     assert.deepEqual([code, text], ['context_length_exceeded', 'Too long.']);
     const cut = await postLater(streamed('WORDS:20@100', { sandbox: { fault: { kind: 'reset', after_tokens: 5 } } }));
     const messages = await finished(cut.id);
     assert.deepEqual(messages, await sse(cut.id));
     const last = messages.at(-1);
-    assert.equal(errorDetails(last?.data).code, 'stream_interrupted');
+    assert.equal(completionErrorDetails(last?.data).code, 'stream_interrupted');
     assert.deepEqual(await finished(cut.id, `?starting_after=${last?.id}`), [last], 'nobody is left without the error');
   });
 
@@ -171,7 +171,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     await once(client.webSocket, 'message');
     await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
     assert.equal(await client.closed, 1000);
-    assert.equal(errorDetails(client.messages.at(-1)?.data).code, 'cancelled');
+    assert.equal(completionErrorDetails(client.messages.at(-1)?.data).code, 'cancelled');
   });
 
   it('GET /v1/jobs/{id}/ws sends every event to each of twenty sockets on one job', async () => {
@@ -186,7 +186,7 @@ describe('GET /v1/jobs/{id}/ws', () => {
     const client = await open(id);
     client.webSocket.send('{"type":"cancel"}');
     assert.equal(await client.closed, 1008);
-    const { code, message } = errorDetails(client.messages.at(-1)?.data);
+    const { code, message } = completionErrorDetails(client.messages.at(-1)?.data);
     assert.equal(code, 'invalid_request_error');
     assert.match(message, /DELETE/);
     const large = await open(id);

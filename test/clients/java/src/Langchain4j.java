@@ -15,6 +15,7 @@ import dev.langchain4j.service.TokenStream;
 import dev.langchain4j.service.UserMessage;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiFunction;
@@ -64,6 +65,7 @@ final class Langchain4j {
                 .strictJsonSchema(true)
                 .build(),
         (model, key) -> OpenAiStreamingChatModel.builder().baseUrl(URL).apiKey(key).modelName(model).build());
+    Cases.test("chat, broken stream", Langchain4j::breakStream);
     for (String name : List.of("sandbox-chat", "sandbox-responses")) {
       test(
           "responses of " + name,
@@ -85,6 +87,22 @@ final class Langchain4j {
         .onError(whole::completeExceptionally)
         .start();
     return whole.get(60, TimeUnit.SECONDS);
+  }
+
+  /** A stream that breaks off is no whole answer. */
+  private static void breakStream() throws Exception {
+    Map<String, Object> fault = Map.of("fault", Map.of("kind", "eof", "after_tokens", 2));
+    StreamingChatModel model =
+        OpenAiStreamingChatModel.builder()
+            .baseUrl(URL)
+            .apiKey(Cases.API_KEY)
+            .modelName("sandbox-chat")
+            .customParameters(Map.of("sandbox", fault))
+            .build();
+    List<String> pieces = new ArrayList<>();
+    TokenStream answer = AiServices.create(StreamingAssistant.class, model).ask("WORDS:9");
+    Cases.failure(Exception.class, () -> stream(answer, pieces));
+    Cases.check(pieces.size() > 0, "the beginning came");
   }
 
   private static void test(
