@@ -148,6 +148,19 @@ describe('vendor faults', () => {
     assert.ok(own > 0);
   });
 
+  it('a status as text in the place of a code is no code, as LiteLLM and Azure write it', async () => {
+    for (const [type, code] of [
+      [null, 'invalid_request_error'],
+      ['content_policy', 'content_policy'],
+    ] as const) {
+      const body = JSON.stringify({ error: { message: 'No.', type, param: null, code: '400' } });
+      assert.deepEqual((await statusError(400, body)).toWire().error, {
+        ...{ message: 'No.', type: 'invalid_request_error', param: null },
+        code,
+      });
+    }
+  });
+
   it("a vendor's 404 with model_not_found stays one, without the vendor's name for the model", async () => {
     const error = await statusError(404, errorBody('The model `gpt-9` does not exist.', 'model_not_found'));
     assert.equal(error.code, 'model_not_found');
@@ -187,6 +200,10 @@ describe('vendor faults', () => {
         { code: 400 },
       ],
       ['The decoder prompt (length 9000) is longer than the maximum model length of 8192.', { code: 400 }],
+      [
+        "litellm.ContextWindowExceededError: litellm.BadRequestError: OpenAIException - This model's maximum context length",
+        { type: 'invalid_request_error', param: null, code: '400' },
+      ],
       ['Trying to keep the first 7268 tokens when context the overflows. However, the model is loaded with', {}],
       ['The number of tokens to keep from the initial prompt is greater than the context length. Try to load', {}],
     ];
@@ -226,6 +243,12 @@ describe('vendor faults', () => {
       [400, 'Invalid model: mistral-nine', { type: 'invalid_model', code: '1500' }],
       [404, "model 'llama9' not found", { type: 'not_found_error', code: null }],
       [404, 'The model `gpt-nine` does not exist.', { type: 'NotFoundError', code: 404 }],
+      [
+        404,
+        'litellm.NotFoundError: NotFoundError: OpenAIException - The model `gpt-nine` does not exist or you do not have',
+        { type: 'invalid_request_error', code: '404' },
+      ],
+      [400, '/chat/completions: Invalid model name passed in model=gpt-nine. Call `/v1/models` to', { code: '400' }],
       [404, 'Unable to access model x.', { code: 'model_not_available' }],
       [404, 'Model not found, inaccessible, and/or not deployed', { code: 'NOT_FOUND' }],
       [404, 'Not found the model kimi-nine or Permission denied', { type: 'resource_not_found_error' }],

@@ -80,6 +80,8 @@ export const tooLongRefusals: Refusals = {
     /^The input token count \(\d+\) exceeds the maximum number of tokens allowed/,
     /^Unable to submit request because the input token count is \d+ but (the )?model (only )?supports up to \d+/,
     /^invalid params, context window exceeds limit\b/,
+    // LiteLLM's proxy, whichever vendor is behind it.
+    /^litellm\.ContextWindowExceededError\b/,
   ],
 };
 
@@ -113,5 +115,8 @@ export const unknownModelRefusals: Refusals = {
     /^Function '[^']+': Not found for account/,
     /^Publisher Model `[^`]+` was not found\b/,
     /^invalid params, unknown model\b/,
+    // LiteLLM's proxy: its own, and the message of the vendor behind it.
+    /^\S+: Invalid model name passed in model=/,
+    /^litellm\.NotFoundError: .* - The model [`']\S+[`'] does not exist\b/,
   ],
 };

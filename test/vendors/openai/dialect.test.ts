@@ -364,6 +364,8 @@ describe('the OpenAI dialect', () => {
     const error = (fields: object) => `data: ${JSON.stringify({ error: { message: 'Too long.', ...fields } })}\n\n`;
     const cases: [string, object][] = [
       [error({ code: 429 }), { code: 'rate_limit_exceeded' }],
+      // As LiteLLM writes it. A vendor's message about a limit names the operator's organization.
+      [error({ code: '429', type: null, param: null }), { code: 'rate_limit_exceeded', isQuoted: false }],
       [error({ status: 503 }), { code: 'service_unavailable' }],
       [
         error({ code: 'context_length_exceeded', param: 'messages' }),

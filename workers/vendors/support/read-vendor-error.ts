@@ -16,6 +16,7 @@ export interface VendorErrorDetails {
 const maxMessage = 4_000;
 const maxParam = 200;
 const codePattern = /^[\w.:-]{1,100}$/;
+const statusPattern = /^[45]\d\d$/;
 
 /** Statuses of stream errors that have no status but a well-known code or type. */
 const statusOfCode: Record<string, number> = {
@@ -104,10 +105,12 @@ export function readVendorError(body: string, ...secrets: readonly string[]): Ve
   const error = [root.error, first].find(isObject) ?? root;
   // The type of a stream event that is itself the error (`{"type":"error","message":…}`) carries no information.
   const type = error.type === 'error' ? null : shortCode(error.type);
+  // LiteLLM and Azure write the status in the place of a code, as text.
+  const isStatus = typeof error.code === 'string' && statusPattern.test(error.code);
   // Databricks has another name for it.
-  const code = shortCode(error.code) ?? shortCode(error.error_code) ?? type;
+  const code = (isStatus ? null : shortCode(error.code)) ?? shortCode(error.error_code) ?? type;
   const known = [code, type].find((name) => name !== null && Object.hasOwn(statusOfCode, name));
-  const status = [error.status, error.status_code, error.code].find(
+  const status = [error.status, error.status_code, isStatus ? Number(error.code) : error.code].find(
     (value): value is number => Number.isInteger(value) && (value as number) >= 400 && (value as number) < 600,
   );
   const detail = readFault(root);
