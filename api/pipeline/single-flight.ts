@@ -12,6 +12,7 @@ import {
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { cacheMsOf, type Preferences } from '../admission/preferences.ts';
 import type { Submission } from '../admission/submission.ts';
+import { untilQueued } from '../admission/unqueued-job.ts';
 import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
@@ -133,6 +134,7 @@ async function submitOrJoin(call: SharedCall): Promise<{ job: JobIdentity; isJoi
       return { job: submission.job, isJoined: false };
     }
     const running = await connection.wait(readJobState(services.redis, submitted.jobId), readMs);
+    if (running !== undefined && (await untilQueued(services, connection, running))) continue;
     if (running !== undefined && (await join(call, running))) {
       nameJob(ctx, running.id);
       showSingleFlight(ctx, 'joined');

@@ -1,6 +1,7 @@
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { type AdmitJobDependencies, admitAndEnqueue, releaseRequest } from '../admission/admit-job.ts';
 import type { Submission } from '../admission/submission.ts';
+import { isUnqueued } from '../admission/unqueued-job.ts';
 import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import { type AdoptJobDependencies, adoptJob } from '../replies/adopt-job.ts';
@@ -52,7 +53,9 @@ const gone = { canBeResumed: () => false };
 async function adopt({ ctx, services, submission }: RetryCall, jobId: string): Promise<JobState | undefined> {
   const { job } = submission;
   const first = await readJobState(services.redis, jobId);
-  if (first === undefined || !(await adoptJob(services, jobId, job.id))) return undefined;
+  // One that its api process was killed before it queued would only end as lost.
+  if (first === undefined || (await isUnqueued(services, first))) return undefined;
+  if (!(await adoptJob(services, jobId, job.id))) return undefined;
   nameJob(ctx, jobId);
   ctx.set('idempotent-replayed', 'true');
   releaseRequest(submission);

@@ -4,6 +4,7 @@ import { type AdmitJobDependencies, admitAndEnqueue, discardUploads } from '../a
 import { forgetBinding } from '../admission/forget-binding.ts';
 import { ownBinding } from '../admission/own-binding.ts';
 import type { Submission } from '../admission/submission.ts';
+import { untilQueued } from '../admission/unqueued-job.ts';
 import { readMs } from '../bounds/bounded-reads.ts';
 import { nameJob, showLimits } from '../http/request-report.ts';
 import type { StoredJobs } from '../ledger/stored-jobs.ts';
@@ -73,6 +74,7 @@ export async function submitOrFind({
         submission.replaces = submitted.jobId;
         continue;
       }
+      if (live !== undefined && (await untilQueued(services, connection, live))) continue;
       nameJob(ctx, bound.id);
       if (submission.cacheMs !== undefined)
         return { job: takeCached(ctx, services, submission, bound), isReplay: true };
