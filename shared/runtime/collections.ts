@@ -191,3 +191,11 @@ export function releaseMemory(bytes: Uint8Array): void {
   const memory: ArrayBuffer & { transfer?: (length: number) => ArrayBuffer } = bytes.buffer;
   memory.transfer?.(0);
 }
+
+/**
+ * Adds to the list itself: a copy for each token of a long answer would be billions of entries. One after the other: a call with more
+ * than a hundred thousand arguments fails.
+ */
+export function addAll<Item>(list: Item[], more: readonly Item[]): void {
+  for (const each of more) list.push(each);
+}

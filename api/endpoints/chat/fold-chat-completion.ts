@@ -1,5 +1,6 @@
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -10,10 +11,12 @@ interface FoldedChoice extends Fields {
   logprobs: { content: unknown[] | null; refusal: unknown[] | null } | null;
 }
 
-/** A choice while it streams, with its tool calls by index. */
+/** A choice while it streams, with its tool calls by index, and the end of its speech. */
 interface GrowingChoice {
   readonly choice: FoldedChoice;
   readonly toolCalls: Map<number, Fields>;
+  /** The last characters of the speech's base64, while they are padded: more follows in their place. */
+  padded: string;
 }
 
 /**
@@ -31,8 +34,10 @@ export function foldChatCompletion(frames: readonly Frame[]): Fields {
     for (const [name, value] of Object.entries(fields)) rest.set(name, value);
     for (const choice of objectsOf(changed)) foldChoice(choices, choice);
   }
-  const folded = [...choices.values()].map(({ choice, toolCalls }) => {
-    if (toolCalls.size > 0) choice.message.tool_calls = [...toolCalls.values()];
+  const folded = [...choices.values()].map(({ choice, toolCalls, padded }) => {
+    const { message } = choice;
+    if (toolCalls.size > 0) message.tool_calls = [...toolCalls.values()];
+    if (padded !== '') message.audio = withData(fieldsOf(message.audio), padded);
     return choice;
   });
   return { choices: folded.sort((one, other) => one.index - other.index), ...Object.fromEntries(rest) };
@@ -50,7 +55,7 @@ function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
   let growing = choices.get(index);
   if (growing === undefined) {
     const message: Fields = { role: 'assistant', content: null, refusal: null };
-    growing = { choice: { index, message, finish_reason: null, logprobs: null }, toolCalls: new Map() };
+    growing = { choice: { index, message, finish_reason: null, logprobs: null }, toolCalls: new Map(), padded: '' };
     choices.set(index, growing);
   }
   const { choice } = growing;
@@ -65,30 +70,42 @@ function foldChoice(choices: Map<number, GrowingChoice>, change: Fields): void {
 /** Fields of a chunk's choice that are folded by themselves. */
 const ownFields = new Set(['index', 'delta', 'finish_reason', 'logprobs']);
 
-function foldMessage({ choice: { message }, toolCalls }: GrowingChoice, delta: Fields): void {
+function foldMessage(growing: GrowingChoice, delta: Fields): void {
+  const { choice, toolCalls } = growing;
+  const { message } = choice;
   for (const [name, value] of Object.entries(delta)) {
     if (value === null || value === undefined || name === 'role') continue;
     const before = message[name];
     if (name === 'tool_calls') foldToolCalls(toolCalls, objectsOf(value));
     else if (name === 'function_call') message[name] = foldText((before ?? {}) as Fields, value);
-    else if (name === 'audio') message[name] = foldAudio((before ?? {}) as Fields, value as Fields);
+    else if (name === 'audio') message[name] = foldAudio(growing, (before ?? {}) as Fields, value as Fields);
     else if (Array.isArray(value) && Array.isArray(before)) addAll(before, value);
     else message[name] = typeof value === 'string' && typeof before === 'string' ? before + value : value;
   }
 }
 
 /** Joins the pieces of a spoken answer: its transcript, and its data, of which each piece is base64 by itself. */
-function foldAudio(audio: Fields, { data, transcript, ...change }: Fields): Fields {
+function foldAudio(growing: GrowingChoice, audio: Fields, { data, transcript, ...change }: Fields): Fields {
   for (const [name, value] of Object.entries(change)) audio[name] = value;
-  if (typeof data === 'string') audio.data = joinedBase64(String(audio.data ?? ''), data);
+  if (typeof data === 'string') {
+    const more = joinedBase64(growing.padded, data);
+    const whole = more.endsWith('=') ? more.length - 4 : more.length;
+    growing.padded = more.slice(whole);
+    withData(audio, more.slice(0, whole));
+  }
   if (typeof transcript === 'string') audio.transcript = String(audio.transcript ?? '') + transcript;
   return audio;
 }
 
-function joinedBase64(one: string, other: string): string {
-  if (!one.endsWith('=')) return one + other;
-  const bytes = [Buffer.from(one.slice(-4), 'base64'), Buffer.from(other, 'base64')];
-  return one.slice(0, -4) + Buffer.concat(bytes).toString('base64');
+/** Adds to the data without looking at it: V8 would copy all of it for each piece. */
+function withData(audio: Fields, more: string): Fields {
+  audio.data = String(audio.data ?? '') + more;
+  return audio;
+}
+
+function joinedBase64(padded: string, more: string): string {
+  if (padded === '') return more;
+  return Buffer.concat([Buffer.from(padded, 'base64'), Buffer.from(more, 'base64')]).toString('base64');
 }
 
 function foldToolCalls(calls: Map<number, Fields>, changes: Fields[]): void {
@@ -126,12 +143,4 @@ function foldLogprobs(choice: FoldedChoice, change: Fields): void {
     choice.logprobs[name] ??= [];
     addAll(choice.logprobs[name], entries);
   }
-}
-
-/**
- * Adds to the list itself, which is the fold's own: a copy for each token of a long answer would be billions of entries. One after the
- * other: a call with more than a hundred thousand arguments fails.
- */
-export function addAll<Item>(list: Item[], more: readonly Item[]): void {
-  for (const each of more) list.push(each);
 }

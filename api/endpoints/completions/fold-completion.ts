@@ -1,6 +1,6 @@
 import { numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
-import { addAll } from '../chat/fold-chat-completion.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 
 type Fields = Record<string, unknown>;
 

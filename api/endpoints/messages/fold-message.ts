@@ -2,8 +2,8 @@ import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { readThoughtSignature } from '../../../shared/capabilities/thought-signature.ts';
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import type { ViewedJob } from '../../replies/view.ts';
-import { addAll } from '../chat/fold-chat-completion.ts';
 import { type SaidPiece, saidBy } from '../chat/said-pieces.ts';
 import { MessageBlocks } from './message-blocks.ts';
 import type {
@@ -69,7 +69,8 @@ export class MessageFold {
       if (piece.kind === 'call') this.#hasCalls = true;
       if (piece.kind === 'refusal') this.#isRefusal = true;
       if (this.#isHidden(piece) || this.#isWithheld(piece)) continue;
-      events.push(...this.#sayWithheld(piece), ...this.#blocks.say(this.#withOwnName(piece)));
+      addAll(events, this.#sayWithheld(piece));
+      addAll(events, this.#blocks.say(this.#withOwnName(piece)));
     }
     if (choice.finish_reason == null) return events;
     this.#finishReason = choice.finish_reason;

@@ -13,6 +13,7 @@ import {
   readThoughtSignature,
   type ThoughtSignature,
 } from '../../../shared/capabilities/thought-signature.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import {
   type ChatPart,
@@ -45,10 +46,10 @@ export function toChatTurns({ system, messages }: MessageInput, notes: MessageNo
   const calls = new Set<string>();
   const lastOfUser = messages.findLastIndex(({ role }) => role === 'user');
   for (const [index, turn] of messages.entries()) {
-    if (turn.role === 'system') turns.push(...systemTurns(turn, index < lastOfUser, notes));
+    if (turn.role === 'system') addAll(turns, systemTurns(turn, index < lastOfUser, notes));
     else if (turn.role === 'assistant') turns.push(assistantTurn(turn, calls, notes));
     else if (typeof turn.content === 'string') turns.push({ role: 'user', content: turn.content });
-    else turns.push(...userTurns(turn.content, index, calls, notes));
+    else addAll(turns, userTurns(turn.content, index, calls, notes));
   }
   return turns;
 }
@@ -142,7 +143,7 @@ function userTurns(
   const said: ChatPart[] = [];
   for (const [index, block] of blocks.entries()) {
     if (block.type !== 'tool_result') {
-      said.push(...toParts(block, notes));
+      addAll(said, toParts(block, notes));
       continue;
     }
     if (!calls.has(block.tool_use_id)) {
@@ -153,7 +154,8 @@ function userTurns(
     const failed = block.is_error === true ? failedResult : {};
     results.push({ role: 'tool', tool_call_id: block.tool_use_id, content, ...failed });
     if (attachments.length === 0) continue;
-    shown.push({ type: 'text', text: `From the result of the tool call ${block.tool_use_id}:` }, ...attachments);
+    shown.push({ type: 'text', text: `From the result of the tool call ${block.tool_use_id}:` });
+    addAll(shown, attachments);
   }
   const parts = [...shown, ...said];
   return parts.length === 0 ? results : [...results, { role: 'user', content: contentOf(parts) }];

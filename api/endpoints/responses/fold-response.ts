@@ -3,8 +3,9 @@ import type { ResponseTool } from '../../../shared/capabilities/response-tools.t
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import { errorOf, type Frame } from '../../../shared/jobs/append.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import type { ViewedJob } from '../../replies/view.ts';
-import { addAll, chatChunkChoice } from '../chat/fold-chat-completion.ts';
+import { chatChunkChoice } from '../chat/fold-chat-completion.ts';
 import { ChatResponseFold } from './fold-chat-response.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
 import { responseError } from './response-error.ts';

@@ -1,5 +1,5 @@
 import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
-import { addAll } from '../chat/fold-chat-completion.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import type { EmitEvent } from './response-event.ts';
 
 type Fields = Record<string, unknown>;

@@ -181,6 +181,23 @@ describe('audio of ElevenLabs', () => {
         spans.map(([, , text]) => text),
       );
     });
+
+    it('ElevenLabs transcription cuts very many words without an end of a sentence, and of very many speakers, at once', async () => {
+      const words = (speakerOf: (at: number) => string) => {
+        const all = Array.from({ length: 150_000 }, (_, at) => piece('word ', 'word', at / 2, at / 2, speakerOf(at)));
+        server.answer((response) => sendJson(response, 200, JSON.stringify({ ...answer, words: all })));
+        return transcribe({ format: 'diarized_json' });
+      };
+      const { user } = process.cpuUsage();
+      const [{ segments: alone }, { segments: many }] = [
+        await words(() => 'speaker_0'),
+        await words((at) => `speaker_${at}`),
+      ];
+      assert.ok(process.cpuUsage().user - user < 15e6);
+      assert.equal((alone as object[]).length, 1);
+      const labels = new Set((many as { speaker: string }[]).map(({ speaker }) => speaker));
+      assert.equal(labels.size, 150_000);
+    });
   });
 
   describe('speech of ElevenLabs', () => {

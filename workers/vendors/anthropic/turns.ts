@@ -3,6 +3,7 @@ import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { failedPrefix, isFailedResult } from '../../../shared/capabilities/thought-signature.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import type { AnthropicModelTraits } from '../../../shared/vendors/anthropic-models.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -57,12 +58,12 @@ export function toAnthropicConversation(
   const flushSystem = (): void => {
     if (waiting.length === 0) return;
     if (systemTurns && turns.at(-1)?.role === 'user') turns.push({ role: 'system', content: waiting });
-    else system.push(...waiting);
+    else addAll(system, waiting);
     waiting = [];
   };
   const addUserBlocks = (blocks: AnthropicBlock[]): void => {
     const last = turns.at(-1);
-    if (last?.role === 'user') last.content.push(...blocks);
+    if (last?.role === 'user') addAll(last.content, blocks);
     else if (blocks.length > 0) turns.push({ role: 'user', content: blocks });
   };
   for (const [index, message] of messages.entries()) {
@@ -71,7 +72,7 @@ export function toAnthropicConversation(
       case 'system':
       case 'developer': {
         const blocks = toAnthropicBlocks(message.content, `${path}.content`);
-        (turns.length === 0 ? system : waiting).push(...blocks);
+        addAll(turns.length === 0 ? system : waiting, blocks);
         break;
       }
       case 'user':

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import {
   type BedrockModelFamily,
   hasCachePoints,
@@ -74,7 +75,7 @@ export async function toConverseConversation(
   for (const { role, content } of turns) {
     const blocks = content.flatMap((block) => writer.write(block));
     const last = merged.at(-1);
-    if (last?.role === role) last.content.push(...blocks);
+    if (last?.role === role) addAll(last.content, blocks);
     else if (blocks.length > 0) merged.push({ role, content: blocks });
   }
   for (const { content } of merged) addMissingText(content);

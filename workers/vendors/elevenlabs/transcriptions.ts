@@ -116,21 +116,21 @@ function readPiece({ text, start, end, type, speaker_id: speaker }: JsonObject):
 /** A segment ends with its sentence, at a change of speaker, and at a pause. */
 function segmentsOf(pieces: readonly Piece[]): TranscriptSegment[] {
   const segments: { start: number; end: number; text: string; speaker: TranscriptSegment['speaker'] }[] = [];
+  // By its last piece alone: to look at the whole text for each would take minutes where a vendor sends megabytes without an end.
+  let isSentence = false;
   for (const { text, start, end, speaker, isSpace } of pieces) {
     const last = segments.at(-1);
     if (isSpace) {
       if (last) last.text += text;
-    } else if (
-      last === undefined ||
-      last.speaker !== speaker ||
-      start - last.end > pause ||
-      sentenceEnd.test(last.text.trimEnd())
-    ) {
+      continue;
+    }
+    if (last === undefined || last.speaker !== speaker || start - last.end > pause || isSentence) {
       segments.push({ start, end, text, speaker });
     } else {
       last.text += text;
       last.end = end;
     }
+    isSentence = sentenceEnd.test(text.trimEnd());
   }
   return segments.map((segment) => ({ ...segment, text: segment.text.trim() }));
 }

@@ -1,6 +1,7 @@
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { failedPrefix, isFailedResult, readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { addAll } from '../../../shared/runtime/collections.ts';
 import { toolInput } from '../anthropic/turns.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
@@ -99,7 +100,7 @@ class ConversationBuilder {
   /** Gemini refuses calls in a turn of the model behind another one, so these become one. */
   private push(role: GeminiContent['role'], parts: JsonObject[]): void {
     const last = this.contents.at(-1);
-    if (role === 'model' && last?.role === role) last.parts.push(...parts);
+    if (role === 'model' && last?.role === role) addAll(last.parts, parts);
     else if (parts.length > 0) this.contents.push({ role, parts });
   }
 

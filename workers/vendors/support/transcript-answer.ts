@@ -59,10 +59,10 @@ export function isLength(duration: unknown): duration is number {
 
 /** Speakers are labelled A, B, C, … in order of appearance. */
 function diarized(segments: readonly TranscriptSegment[]): readonly object[] {
-  const speakers: unknown[] = [];
+  const labels = new Map<unknown, string>();
   return segments.map(({ start, end, text, speaker }, index) => {
-    if (!speakers.includes(speaker)) speakers.push(speaker);
-    const label = speakerLabel(speakers.indexOf(speaker));
+    const label = labels.get(speaker) ?? speakerLabel(labels.size);
+    labels.set(speaker, label);
     return { type: 'transcript.text.segment', id: `seg_${index}`, start, end, text, speaker: label };
   });
 }

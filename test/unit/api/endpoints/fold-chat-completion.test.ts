@@ -99,3 +99,15 @@ it('the folds of streamed chats and legacy completions take chunks with fields o
     assert.equal(Object.keys(audio ?? (choice?.logprobs as Fields)).length, count);
   }
 });
+
+it('the fold of a streamed chat looks at no spoken answer anew for each of its pieces', () => {
+  const piece = Buffer.alloc(100, 1).toString('base64');
+  const frames = Array.from({ length: 100_000 }, (_, at): Frame => {
+    const choices = [{ index: 0, delta: { audio: { data: piece } } }];
+    return { seq: at + 1, type: 'delta', text: JSON.stringify({ choices }) };
+  });
+  const { user } = process.cpuUsage();
+  const [{ message }] = foldChatCompletion(frames).choices as [{ message: { audio: { data: string } } }];
+  assert.ok(process.cpuUsage().user - user < 10e6);
+  assert.ok(Buffer.from(message.audio.data, 'base64').equals(Buffer.alloc(10_000_000, 1)));
+});
