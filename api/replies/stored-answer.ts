@@ -9,6 +9,8 @@ import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
+import { largeAnswer } from '../bounds/connections.ts';
+import { readLargeEnd } from '../bounds/large-ends.ts';
 import { bytesInBlob, leftInFile, withBlobs } from './blob-frame.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
 
@@ -35,6 +37,8 @@ export class StoredAnswer {
   readonly #job: Pick<JobIdentity, 'id' | 'account'>;
   readonly #services: StoredAnswerDependencies;
   readonly #pace: AccountPace;
+  /** Of an answer whose end waits for its turn: few do. */
+  #closing: AbortController | undefined;
   /** Batches read at a time: few for a reader that accepts few, as the rest is read again. */
   #page = maxPage;
   /** The job has ended, and its end was not found in the log: if the next read does not find it, nothing will follow. */
@@ -85,7 +89,11 @@ export class StoredAnswer {
         // The end of an answer is not taken: held answers have no other frame, and come as often as their requests.
         if (!isTerminal(frame)) this.#pace.take(bytes);
       }
-      return await withBlobs({ ...batch, frames }, blobs);
+      const read = () => withBlobs({ ...batch, frames }, blobs);
+      const isLarge = frames.some((frame) => isTerminal(frame) && bytesInBlob(frame) > largeAnswer);
+      if (!isLarge) return await read();
+      this.#closing ??= new AbortController();
+      return await readLargeEnd(this.#job.account, this.#closing.signal, read);
     } catch (error) {
       if (error instanceof ApiError) return error;
       if (!(error instanceof MissingBlobError)) throw error;
@@ -96,6 +104,7 @@ export class StoredAnswer {
   /** Nothing more is read. */
   close(): void {
     this.#pace.close();
+    this.#closing?.abort();
   }
 
   /**

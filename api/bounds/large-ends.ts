@@ -1,0 +1,27 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { FairTurns } from '../../shared/fairness/fair-turns.ts';
+import { callerLeft } from '../replies/try-to-end.ts';
+
+/** Ends that are read at a time. What becomes of one before it is sent is several times as long. */
+const atATime = 4;
+/** What waits for its turn keeps nothing in memory. */
+const unlimited = { tasks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
+
+const reading = new FairTurns(atATime, unlimited, { tooMany: callerLeft, tooLate: callerLeft });
+/** Resolves when the event loop has come round since the last of them was shown. */
+let shown: Promise<unknown> = Promise.resolve();
+
+/**
+ * Reads the end of a large answer when it is its account's turn, and returns it when the event loop has come round since the one before it
+ * was shown. A hundred may complete at once: together they take gigabytes, and all other clients would wait until each is shown.
+ * @param signal comes when its reader leaves
+ * @throws ApiError when it has left before; what `read` throws
+ */
+export function readLargeEnd<End>(account: string, signal: AbortSignal, read: () => Promise<End>): Promise<End> {
+  return reading.run({ account, bytes: 0 }, signal, async () => {
+    const end = await read();
+    shown = shown.then(() => nextIteration());
+    await shown;
+    return end;
+  });
+}
