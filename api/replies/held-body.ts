@@ -69,8 +69,10 @@ export function releaseOnceSent(response: ServerResponse, memory: Buffer): void 
 
 /** The body of a held answer, most of which lies in a file. */
 export interface HeldFile {
-  readonly file: FileFrame;
+  readonly file: Pick<FileFrame, 'blob' | 'size'>;
   readonly start: HeldStart;
+  /** Whether the file has nothing but this body: then it is deleted once that is sent. */
+  readonly isOwn?: boolean;
 }
 
 /** The body of a held answer whose end was left in its file; undefined if it was not. */
@@ -81,6 +83,29 @@ export function heldFile(view: View, viewed: ViewedJob, frames: readonly Frame[]
   return start && { file, start };
 }
 
+/** A body may take this part of the room for unsent bytes, in pieces of answers from files. */
+const roomyPieces = 8;
+
+/**
+ * Puts a composed body into a file of its own if little room is left for unsent bytes: others that are being read would be interrupted
+ * for it, or it for others, and it is paid. Undefined if there is room enough, or the storage does not take it.
+ */
+export async function storedBody(
+  { services: { blobs, connections, log }, job }: Omit<FileSending, 'ctx'>,
+  { body }: HeldBody,
+): Promise<HeldFile | undefined> {
+  if (body.length <= Math.max(largeAnswer, roomyPieces * connections.pieceBytes)) return undefined;
+  const bytes = Buffer.from(body);
+  try {
+    const file = { blob: await blobs.of(job.account).put([bytes]), size: bytes.length };
+    releaseMemory(bytes);
+    return { file, start: { text: '', replaces: 0 }, isOwn: true };
+  } catch (error) {
+    log.warn({ err: error, job: job.id }, 'storing a large body failed; it is sent from memory');
+    return undefined;
+  }
+}
+
 /** A request that is sent a held answer from its file. */
 interface FileSending {
   readonly ctx: Context;
@@ -89,7 +114,7 @@ interface FileSending {
     readonly connections: Pick<Connections, 'expect' | 'taken' | 'pieceBytes'>;
     readonly log: Logger;
   };
-  readonly job: Pick<JobIdentity, 'account'>;
+  readonly job: Pick<JobIdentity, 'id' | 'account'>;
 }
 
 /**
@@ -98,7 +123,7 @@ interface FileSending {
  * @param isText whether it may be compressed
  */
 export function sendHeldFile(sending: FileSending, held: HeldFile, isText: boolean): void {
-  const { ctx } = sending;
+  const { ctx, services, job } = sending;
   const { text, replaces } = held.start;
   const length = Buffer.byteLength(text) + held.file.size - replaces;
   const compressor = isText ? compressing(ctx, length) : undefined;
@@ -109,7 +134,11 @@ export function sendHeldFile(sending: FileSending, held: HeldFile, isText: boole
   if (compressor === undefined) ctx.length = length;
   const sent = compressor === undefined ? pipeline(content, ctx.res) : pipeline(content, compressor, ctx.res);
   // Its connection is closed then, for whichever side it failed.
-  sent.catch(() => undefined);
+  const over = sent.catch(() => undefined);
+  if (held.isOwn !== true) return;
+  over
+    .then(() => services.blobs.of(job.account).delete(held.file.blob))
+    .catch((error) => services.log.warn({ err: error, job: job.id }, 'deleting a sent body failed'));
 }
 
 async function* pieces({ ctx, services, job }: FileSending, { file, start }: HeldFile): AsyncGenerator<Buffer> {
@@ -139,7 +168,7 @@ function isAllSent({ res }: Context): boolean {
 
 async function readPiece(
   blobs: AccountBlobs,
-  { blob }: FileFrame,
+  { blob }: HeldFile['file'],
   part: { readonly first: number; readonly last: number },
 ): Promise<Buffer> {
   const piece = await blobs.part(blob, part);

@@ -18,7 +18,7 @@ import { BufferedReply } from './buffered-reply.ts';
 import { ByteReply, type ByteReplyOptions } from './byte-reply.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { FileSender, FrameReceiver } from './frame-receiver.ts';
-import { heldBody, heldFile, sendHeldBody, sendHeldFile } from './held-body.ts';
+import { heldBody, heldFile, sendHeldBody, sendHeldFile, storedBody } from './held-body.ts';
 import type { ResponseSocketReply } from './response-socket-reply.ts';
 import { type EventPosition, SseReply } from './sse-reply.ts';
 import type { StreamedReply } from './streamed-reply.ts';
@@ -103,8 +103,9 @@ async function bodyReply(context: ReplyContext): Promise<Reply> {
     ctx.type = view.contentType?.(viewed) ?? 'application/json; charset=utf-8';
     // Images are compressed already.
     const isText = job.capability !== 'image';
-    if ('file' in held) sendHeldFile(context, held, isText);
-    else await sendHeldBody(context, held, isText);
+    const file = 'file' in held ? held : await storedBody(context, held);
+    if (file !== undefined) sendHeldFile(context, file, isText);
+    else if ('body' in held) await sendHeldBody(context, held, isText);
     observeFirstFrame(context, receiver.firstFrameAt);
     if (isDelivery(context)) ctx.res.once('finish', () => services.delivered.add(job, receiver.blobs));
     return true;
