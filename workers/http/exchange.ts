@@ -209,7 +209,10 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
   private count(controller: Dispatcher.DispatchController, bytes: number): void {
     // Room is made by other answers, while undici reads them, and it reads one connection at a time.
     this.answer ??= countAnswer(this.request.holder, () => queueMicrotask(() => controller.resume()));
-    if (!this.answer.growTo(bytes)) controller.pause();
+    const hasRoom = this.answer.growTo(bytes);
+    // Of a whole answer nothing more comes, and a vendor that closes its connection meanwhile would have failed it.
+    const isWhole = this.bytes === Number(this.headers['content-length']);
+    if (!hasRoom && !isWhole) controller.pause();
   }
 
   private handOver(

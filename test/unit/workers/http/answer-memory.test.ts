@@ -6,6 +6,7 @@ import {
   type AnswerHolder,
   AnswerMemory,
   boundAnswers,
+  freeBytes,
   type LongAnswer,
   releaseAnswers,
 } from '../../../../workers/http/answer-memory.ts';
@@ -17,6 +18,8 @@ import type { VendorCall } from '../../../../workers/vendors/vendor.ts';
 import { callOf, type FixtureVendor, sendJson, startFixtureVendor } from '../../../vendors/contracts/fixture-vendor.ts';
 
 const piece = 64 * 1024;
+/** Its last bytes make it a long one. */
+const closing = 'a'.repeat(freeBytes + 1);
 
 /** A memory of 100 bytes, and the answers that it has let go on after a wait. */
 function memoryOf100() {
@@ -276,6 +279,11 @@ describe('a vendor whose answers fill the memory', () => {
     boundAnswers(1024 * 1024);
     vendor.answer(async (response, { url = '' }) => {
       if (url.endsWith('/short')) return sendJson(response, 200, '"short"');
+      if (url.endsWith('/closing')) {
+        const headers = { 'content-type': 'application/json', 'content-length': closing.length };
+        response.writeHead(200, headers).end(closing, () => response.socket?.end());
+        return;
+      }
       const type = Object.entries(types).find(([path]) => url.endsWith(path))?.[1] ?? 'application/json';
       response.writeHead(200, { 'content-type': type });
       for (taken = 0; taken < long.length; taken += piece) {
@@ -307,6 +315,13 @@ describe('a vendor whose answers fill the memory', () => {
     assert.ok(taken < long.length);
     releaseAnswers(holder);
     assert.equal(await next, long);
+  });
+
+  it('is whole once all its bytes have come, also if its vendor closes the connection while others hold all there is', async () => {
+    const holder: AnswerHolder = {};
+    assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
+    assert.equal(await http.get({ path: '/closing', ...limits }), closing);
+    releaseAnswers(holder);
   });
 
   it('is read no further in a stream whose event does not end, nor is one that becomes frames held up', async () => {
