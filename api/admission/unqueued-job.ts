@@ -26,7 +26,7 @@ export async function isUnqueued({ redis, queue }: UnqueuedJobDependencies, job:
  * Waits until an admitted job is queued, or ended because it could not be: the request of one whose api process was killed in between is
  * lost with that process. So a repeat is told of no job that never runs.
  * @returns whether it has waited, so that the job is to be looked at anew
- * @throws ApiError 503 if neither happens.
+ * @throws ApiError 503 if neither happens, or if its own api has ended it: a repeat that tried the same again would wait for twice as long.
  */
 export async function untilQueued(
   services: UnqueuedJobDependencies,
@@ -40,7 +40,15 @@ export async function untilQueued(
     await connection.wait(delay(waitMs));
     waitMs = Math.min(2 * waitMs, maxWaitMs);
   }
-  return waitMs > minWaitMs;
+  if (waitMs === minWaitMs) return false;
+  const now = await connection.wait(readJobState(services.redis, job.id), readMs);
+  if (now !== undefined && isRefusedByItsApi(now)) throw notAdmitted();
+  return true;
+}
+
+/** Whether a job that could not be queued has ended sooner than the sweeper ends that of a killed api. */
+function isRefusedByItsApi({ errorCode, createdAt, endedAt = Number.POSITIVE_INFINITY }: JobState): boolean {
+  return errorCode === 'service_unavailable' && endedAt - createdAt < sweepAfterMs;
 }
 
 function isUnbegun({ outcome, attempt }: JobState): boolean {
