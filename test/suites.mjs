@@ -42,16 +42,22 @@ const nodeUnits = [
 const nodeSuites = [
   ...(process.env.SLUICE_SOAK ? ['unit/'] : nodeUnits),
   ...['faults/whole-streams', 'launcher/in-memory-redis'],
-  ...['chat', 'completions', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
+  ...['chat', 'broken-streams', 'cancellation'].map((name) => `integration/chat/${name}.test`),
   ...['integration/http/drain', 'integration/http/large-forms', 'integration/http/large-request-bodies'],
-  ...['integration/messages/messages.test', 'integration/responses/responses.test'],
-  ...['integration/responses/response-socket.test', 'integration/responses/response-session'],
-  ...['integration/audio/speech.test', 'integration/audio/transcriptions.test', 'integration/images/images.test'],
-  ...['integration/jobs/jobs.test', 'integration/jobs/job-socket.test', 'integration/jobs/job-socket-handshake'],
-  'integration/jobs/idempotency',
-  // What they do with slow readers and broken connections takes as long as half of those above.
+  ...['integration/responses/response-socket.test', 'integration/images/images.test'],
+  ...['integration/audio/speech.test', 'integration/audio/transcriptions.test'],
+  ...['integration/jobs/job-socket.test', 'integration/jobs/job-socket-handshake'],
+  // What they do with slow readers and broken connections takes as long as half of those above; what the others do is hardly Node's.
   ...(process.env.SLUICE_SOAK
-    ? ['integration/responses/response-socket', 'integration/audio/speech', 'integration/jobs/job-socket']
+    ? [
+        ...[
+          'integration/responses/',
+          'integration/audio/speech',
+          'integration/jobs/job-socket',
+          'integration/jobs/jobs.test',
+        ],
+        ...['integration/chat/completions.test', 'integration/messages/messages.test', 'integration/jobs/idempotency'],
+      ]
     : []),
 ];
 
@@ -63,9 +69,14 @@ const newestSuites = ['faults/whole-streams', 'unit/api/replies/incomplete-answe
  * in the oldest.
  */
 const betweenSuites = [
-  ...['faults/whole-streams', 'integration/chat/chat.test', 'integration/chat/cancellation', 'integration/http/drain'],
-  ...['integration/http/large-request-bodies', 'integration/audio/transcriptions.test', 'integration/jobs/idempotency'],
-  ...['integration/images/images.test', 'integration/responses/response-socket.test', 'launcher/in-memory-redis'],
+  ...[
+    'faults/whole-streams',
+    'integration/chat/chat.test',
+    'integration/chat/cancellation',
+    'launcher/in-memory-redis',
+  ],
+  ...['integration/http/large-request-bodies', 'integration/audio/transcriptions.test'],
+  'integration/responses/response-socket.test',
 ];
 
 /** The suites for one of the versions of Node other than the one that counts. The soak has all of them for each that is older. */

@@ -12,7 +12,7 @@ import { SocketFuzzer } from './socket-fuzzer.ts';
  */
 const size = isSoak
   ? { requests: 1_000_000, messages: 20_000, lanes: 12 }
-  : { requests: 3000, messages: 300, lanes: 8 };
+  : { requests: 2000, messages: 300, lanes: 8 };
 const seed = process.env.SLUICE_FUZZ_SEED === undefined ? undefined : Number(process.env.SLUICE_FUZZ_SEED);
 
 /** What an api may take more at the end than once warm, in MiB: its heap breathes. */

@@ -1,6 +1,7 @@
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
+import { longKeepAliveMs } from './long-keep-alive.ts';
 
 /** A reverse proxy before one api: it calls the api by the api's own name, and says in headers what it was called. */
 export class Ingress {
@@ -16,7 +17,8 @@ export class Ingress {
   }
 
   static async start(): Promise<Ingress> {
-    const server = createServer((incoming, outgoing) => {
+    // Its clients read in the api's headers how long a connection stays.
+    const server = createServer({ keepAliveTimeout: longKeepAliveMs }, (incoming, outgoing) => {
       const { host = '', ...headers } = incoming.headers;
       const forwarded = request(
         new URL(incoming.url ?? '/', ingress.upstream),
