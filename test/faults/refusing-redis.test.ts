@@ -59,8 +59,9 @@ describe('answers while Redis rejects writes', { concurrency: isSoak ? 1 : 3 }, 
     });
   }
 
-  test('an answer that cannot be stored ends with an error, and its worker continues all other jobs', async () => {
+  test('an answer that cannot be stored ends with an error, and its worker continues all other jobs', async (t) => {
     const vendor = await startFixtureVendor();
+    t.after(() => vendor.close());
     const gateway = await TestGateway.start({
       settings: { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: vendor.baseUrl },
     });
@@ -100,7 +101,6 @@ describe('answers while Redis rejects writes', { concurrency: isSoak ? 1 : 3 }, 
     } finally {
       redis.disconnect();
       await gateway.stop();
-      await vendor.close();
     }
   });
 });

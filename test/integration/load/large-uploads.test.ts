@@ -70,8 +70,11 @@ async function edit(gateway: TestGateway, image: Blob): Promise<void> {
 
 test(`POST /v1/images/edits streams ${edits} concurrent uploads of ${megabytes(fileBytes)} MB in bounded memory and leaves no file`, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-upload-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
   const sandbox = await startSandboxProcess();
+  t.after(() => sandbox.kill());
   const probe = await ChatTimes.start();
+  t.after(() => probe.stop());
   const vendors = { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: probe.vendorUrl, SANDBOX_BASE_URL: sandbox.baseUrl };
   const gateway = await TestGateway.start({ settings: vendors });
   try {
@@ -105,8 +108,5 @@ test(`POST /v1/images/edits streams ${edits} concurrent uploads of ${megabytes(f
     });
   } finally {
     await gateway.stop();
-    await sandbox.kill();
-    probe.stop();
-    await rm(folder, { recursive: true, force: true });
   }
 });

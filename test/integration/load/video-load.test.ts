@@ -101,6 +101,7 @@ async function restartAll(gateway: TestGateway): Promise<void> {
 
 test(`POST /v1/videos makes ${videos} videos of ${durationMs / 1000} s on one worker with 5 slots, once each, across a full restart`, async (t) => {
   const chat = await ChatTimes.start();
+  t.after(() => chat.stop());
   const vendors = { OPENAI_API_KEY: 'a-key', OPENAI_BASE_URL: chat.vendorUrl };
   const gateway = await TestGateway.start({ aof: true, workers: 0, settings: vendors });
   try {
@@ -130,7 +131,6 @@ test(`POST /v1/videos makes ${videos} videos of ${durationMs / 1000} s on one wo
     // On a machine that does other things as well, small samples have large tails.
     if (isSoak) assert.ok(times <= maxTimes, `chat became ${times.toFixed(2)} times as slow`);
   } finally {
-    chat.stop();
     await gateway.stop();
   }
 });
