@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { FairTurns } from '../../shared/fairness/fair-turns.ts';
-import { callerLeft } from '../replies/try-to-end.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 
 /** Ends that are read at a time. What becomes of one before it is sent is several times as long. */
 const atATime = 4;

@@ -2,6 +2,7 @@ import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { ApiError } from '../../shared/errors.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 import type { Context } from '../state.ts';
 
 /** The gateway's subprotocol. A client that offers none gets none, and the same messages. */
@@ -94,7 +95,7 @@ export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: Web
   });
   sockets.off('headers', onHeaders).off('wsClientError', onRefused);
   if (refusal !== undefined) throw new ApiError('invalid_request_error', `${refusal.message}.`);
-  if (webSocket === undefined) throw new ApiError('cancelled', 'The caller left.');
+  if (webSocket === undefined) throw callerLeft();
   ctx.res.detachSocket(socket);
   ctx.respond = false;
   ctx.res.statusCode = 101;

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 import { type JobIdentity, type JobState, readJobState } from '../../shared/jobs/job-state.ts';
 import { sharedPrefix } from '../../shared/jobs/settlement/settle.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
@@ -19,7 +20,6 @@ import type { ClientConnection } from '../replies/client-connection.ts';
 import { patienceMs } from '../replies/left-jobs.ts';
 import { openReply, type Reply } from '../replies/open-reply.ts';
 import type { SharedJobs } from '../replies/shared/shared-jobs.ts';
-import { callerLeft } from '../replies/try-to-end.ts';
 import type { View } from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import type { Endpoint } from './endpoint.ts';

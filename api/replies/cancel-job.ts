@@ -1,9 +1,10 @@
 import type { ApiError } from '../../shared/errors.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { Submission } from '../admission/submission.ts';
 import type { ClientConnection } from './client-connection.ts';
 import type { LeftJobs } from './left-jobs.ts';
-import { type CancelJobDependencies, callerLeft, tryToEnd } from './try-to-end.ts';
+import { type CancelJobDependencies, tryToEnd } from './try-to-end.ts';
 
 /** Dependencies of cancelling a job whose caller left, where a retry may come back for it. */
 export interface LeaveJobDependencies extends CancelJobDependencies {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { overdue, startedTooLate } from '../../shared/jobs/end-errors.ts';
+import { callerLeft, overdue, startedTooLate } from '../../shared/jobs/end-errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { readJobProgress } from '../../shared/jobs/leases/leases.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
@@ -10,7 +10,6 @@ import { type SwapRemoveMember, SwapRemoveSet } from '../../shared/runtime/colle
 import type { Logger } from '../../shared/runtime/log.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { FrameReceiver } from './frame-receiver.ts';
-import { callerLeft } from './try-to-end.ts';
 
 /** Time (ms) without progress after which sending a file is aborted: its storage may stall, too, not only its client. */
 export const stalledMs = 60_000;

@@ -1,8 +1,9 @@
 import { randomHex } from '../../shared/ids.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { jobKeys } from '../../shared/redis/keys.ts';
 import { loadScript, untilAccepted } from '../../shared/redis/script.ts';
-import { type CancelJobDependencies, callerLeft, tryToEnd } from './try-to-end.ts';
+import { type CancelJobDependencies, tryToEnd } from './try-to-end.ts';
 
 /**
  * How long a job waits for a retry once its caller is gone: the first two retries of OpenAI's and Anthropic's libraries come

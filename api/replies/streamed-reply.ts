@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
-import { callerLeft } from './try-to-end.ts';
+import { callerLeft } from '../../shared/jobs/end-errors.ts';
 
 /** The common part of all streamed answers: their start, their end, and their counters. */
 export abstract class StreamedReply {

@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { EndGuard } from '../../shared/jobs/attempt.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { type EndJobContext, endJob } from '../../shared/jobs/settlement/end-job.ts';
@@ -7,11 +7,6 @@ import type { Logger } from '../../shared/runtime/log.ts';
 /** Dependencies of cancelling a job whose caller left. */
 export interface CancelJobDependencies extends EndJobContext {
   readonly log: Logger;
-}
-
-/** The error of a job that nobody waits for. */
-export function callerLeft(): ApiError {
-  return new ApiError('cancelled', 'The caller left.');
 }
 
 /** Ends a job; resolves when that is done, or has failed, which is logged. */

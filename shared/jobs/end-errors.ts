@@ -12,6 +12,11 @@ export function startedTooLate(): ApiError {
   return new ApiError('timeout', 'The request did not start within the time that X-Sluice-Start-By allows.');
 }
 
+/** The error of a job that nobody waits for. */
+export function callerLeft(): ApiError {
+  return new ApiError('cancelled', 'The caller left.');
+}
+
 /** The error of a job whose worker was lost in the middle of its answer. */
 export function interrupted(): ApiError {
   return new ApiError('stream_interrupted', 'The answer broke off: the process that produced it was lost.');

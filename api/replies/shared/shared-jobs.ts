@@ -1,5 +1,6 @@
 import type { ApiError } from '../../../shared/errors.ts';
 import { randomHex } from '../../../shared/ids.ts';
+import { callerLeft } from '../../../shared/jobs/end-errors.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
 import type { JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { journaledScript } from '../../../shared/jobs/journal/write-journal.ts';
@@ -7,7 +8,7 @@ import { runningProcesses, silenceMs } from '../../../shared/queue/process-regis
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClock } from '../../../shared/redis/redis-clock.ts';
 import { loadScript, untilAccepted } from '../../../shared/redis/script.ts';
-import { type CancelJobDependencies, callerLeft, tryToEnd } from '../try-to-end.ts';
+import { type CancelJobDependencies, tryToEnd } from '../try-to-end.ts';
 
 /** Dependencies of `SharedJobs`. */
 export interface SharedJobsDependencies extends CancelJobDependencies {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { SharedJobs, type SharedJobsDependencies } from '../../../api/replies/shared/shared-jobs.ts';
-import { callerLeft } from '../../../api/replies/try-to-end.ts';
+import { callerLeft } from '../../../shared/jobs/end-errors.ts';
 import { readerOf } from '../../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity } from '../../../shared/jobs/job-state.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
