@@ -136,7 +136,7 @@ async function replyToRetry(call: EndpointCall): Promise<void> {
     });
   } catch (error) {
     const followed = { ...submission, job };
-    await cancelAbandoned(services, followed, connection, reply ?? { canBeResumed: () => false });
+    await cancelAbandoned(services, followed, connection, reply);
     if (connection.ended === undefined) cancelUnreadable(services, followed, ApiError.from(error));
     throw error;
   }

@@ -35,7 +35,7 @@ export async function submitOrAdopt(call: RetryCall): Promise<JobIdentity> {
     } catch (error) {
       // It may be adopted all the same, and is left again then.
       void adopting
-        .then((job) => job && cancelAbandoned(services, { ...submission, job }, connection, gone))
+        .then((job) => job && cancelAbandoned(services, { ...submission, job }, connection, undefined))
         .catch(() => undefined);
       throw error;
     }
@@ -46,8 +46,6 @@ export async function submitOrAdopt(call: RetryCall): Promise<JobIdentity> {
   showLimits(ctx, submitted.limits);
   return submission.job;
 }
-
-const gone = { canBeResumed: () => false };
 
 /** Adopts the job of an earlier try, if nobody reads it. */
 async function adopt({ ctx, services, submission }: RetryCall, jobId: string): Promise<JobState | undefined> {

@@ -18,19 +18,19 @@ const cancelMs = 1000;
  * Cancels a plain job when its client has disconnected, or is handed over, because nobody would read its answer (or because
  * its caller will retry it). A started stream that is handed over continues: its caller resumes it. An answer of which nothing
  * was sent waits a little, if it is not streamed and its client library may come back for it.
- * @param reply whether the caller can resume its part of it
+ * @param reply whether the caller can resume its part of it; undefined: it had not begun
  */
 export async function cancelAbandoned(
   services: LeaveJobDependencies,
   { job, cancelsOnLeave }: Pick<Submission, 'job' | 'cancelsOnLeave'>,
   connection: Pick<ClientConnection, 'ended' | 'hasLeft' | 'isAnswered'>,
-  reply: { canBeResumed(): boolean },
+  reply: { canBeResumed(): boolean } | undefined,
 ): Promise<void> {
   if (connection.ended === undefined) return;
   const mayReturn = connection.hasLeft && job.retryName !== undefined && !connection.isAnswered;
   // A stream has its head after 15 s at the latest: what is lost with it so early is little, and often it is stopped on purpose.
   const isLeft = mayReturn && !(cancelsOnLeave && job.stream);
-  if (!isLeft && (!cancelsOnLeave || (!connection.hasLeft && reply.canBeResumed()))) return;
+  if (!isLeft && (!cancelsOnLeave || (!connection.hasLeft && reply?.canBeResumed()))) return;
   const ended = isLeft ? services.leftJobs.leave(job, cancelsOnLeave) : tryToEnd(services, job, callerLeft());
   // A process that shuts down must not close its Redis connection before this is done.
   await withTimeout(ended, cancelMs);
