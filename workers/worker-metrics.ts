@@ -40,7 +40,7 @@ export function createWorkerMetrics(registry: Registry, gauges: WorkerGauges): W
     gauges.keyHealth().map(({ vendor, cooling }) => [vendor, cooling]),
   );
   addKeyGauge(registry, 'sluice_vendor_keys_refused', 'API keys of a vendor that it refuses.', () =>
-    gauges.keyHealth().map(({ vendor, refused = 0 }) => [vendor, refused]),
+    gauges.keyHealth().map(({ vendor, refused }) => [vendor, refused]),
   );
   return {
     running: gauge('sluice_jobs_running', 'Jobs that this worker is running.', 'capability'),

@@ -16,8 +16,6 @@ import { addJobScript, laneScripts, linesScripts } from './script-fragments.ts';
 export interface QueuedJob extends JobIdentity, StoredRequest {
   /** The caller's uploads. They are kept here and never in the request, whose content the caller controls. */
   readonly uploads?: readonly UploadRecord[] | undefined;
-  /** Ids of the uploads inside the request, for a job queued by the previous release. */
-  readonly files?: readonly string[] | undefined;
   /** Set if the caller's key leaves out chat fields that the vendor does not support. */
   readonly dropsUnsupported?: true | undefined;
   /** Set if the caller's key lets the gateway set breakpoints of Claude's prompt cache. */
@@ -45,7 +43,6 @@ export async function deleteRequest(
   blobs: Blobs,
   { account, requestBlob, uploads = [], resource }: Pick<QueuedJob, 'account' | 'requestBlob' | 'uploads' | 'resource'>,
 ): Promise<void> {
-  // Not those that the previous release has taken from the request (`files`): the sweep of old blobs removes them.
   const ids = [resource === undefined ? requestBlob : undefined, ...uploads.map(({ blob }) => blob)];
   const own = blobs.ofRecords(account);
   await Promise.all(ids.map((id) => (id === undefined ? undefined : own.delete(id))));

@@ -41,8 +41,8 @@ export interface KeyHealth {
   readonly keys: number;
   /** Number of keys cooling down, entirely or for some model. */
   readonly cooling: number;
-  /** Number of keys that the vendor refuses; not reported by workers of the previous release. */
-  readonly refused?: number;
+  /** Number of keys that the vendor refuses. */
+  readonly refused: number;
   /** The vendor's last refusal. */
   readonly refusal?: KeyRefusal | undefined;
   /** Results of the key checks at the worker's start: the count of each. Undefined: not checked. */

@@ -1,3 +1,4 @@
+import { Upload } from '../../shared/blobs/upload.ts';
 import { repeatable } from '../../shared/capabilities/capability.ts';
 import type { VideoJob } from '../../shared/capabilities/video.ts';
 import { type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
@@ -21,7 +22,6 @@ import type { Ending } from './finish-run.ts';
 import { followTask } from './follow-task.ts';
 import type { FrameWriter } from './frame-writer.ts';
 import { callFiles, type JobRun } from './job-run.ts';
-import { withUploads } from './media-gate.ts';
 
 /** Calls a vendor for a job, or takes the next step of a task that it runs for the job. */
 export async function callVendor(
@@ -231,8 +231,6 @@ function executeOn(
   const { stream, endpoint, addsCacheBreakpoints } = job;
   const { vendor } = account;
   const { model } = routed.route;
-  const hasUploads = job.uploads !== undefined || job.files !== undefined;
-  const { uploads, request: own } = hasUploads ? withUploads(job, request) : { uploads: [], request };
   const work = (call: VendorCall): Promise<JobAnswer | Pause> =>
     execute[job.capability]({
       vendor,
@@ -251,10 +249,10 @@ function executeOn(
   const asked: VendorCall = {
     model,
     stream,
-    request: own,
+    request,
     addsCacheBreakpoints,
     hasCachePrices: addsCacheBreakpoints && hasCachePrices(routed),
-    uploads,
+    uploads: job.uploads?.map((record) => new Upload(record)) ?? [],
     signal,
     silenceMs,
     files: callFiles(context.blobs, job.account),

@@ -1,13 +1,11 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
-import { Upload } from '../../shared/blobs/upload.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { createCallerDownloader, type Downloader } from '../http/download.ts';
 import { isPublicAddress } from '../http/public-address.ts';
-import { type RequestBody, requestText } from '../vendors/request-body.ts';
+import { requestText } from '../vendors/request-body.ts';
 import { InlineMedia } from '../vendors/support/inline-media.ts';
 import type { VendorCall } from '../vendors/vendor.ts';
 
@@ -114,56 +112,4 @@ function kindOf(path: string): string | undefined {
 
 function invalid(param: string, message: string): ApiError {
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
-}
-
-/** A job's request and the caller's files beside it. */
-export interface RequestWithUploads {
-  readonly request: RequestBody;
-  readonly uploads: readonly Upload[];
-}
-
-/** The uploads of a job, from its own record. */
-export function withUploads(
-  { uploads, files }: Pick<QueuedJob, 'uploads' | 'files'>,
-  request: RequestBody,
-): RequestWithUploads {
-  if (uploads !== undefined) return { request, uploads: uploads.map((record) => new Upload(record)) };
-  return files === undefined || files.length === 0 ? { request, uploads: [] } : liftUploads(requestText(request));
-}
-
-interface OldUpload {
-  readonly file: string;
-  readonly name: string;
-  readonly type: string;
-  readonly bytes: number;
-}
-
-/**
- * Extracts the uploads from a request that the previous release has queued: they are in it as `{file, name, type, bytes}`. A
- * value with a link is JSON from a caller, whatever else it holds, and is no upload.
- */
-function liftUploads(text: string): RequestWithUploads {
-  const request = JSON.parse(text) as Record<string, unknown>;
-  const uploads: Upload[] = [];
-  const lift = (field: string, value: unknown): boolean => {
-    if (!isOldUpload(value)) return false;
-    const { file: blob, name, type, bytes } = value;
-    uploads.push(new Upload({ blob, field, name, type, bytes }));
-    return true;
-  };
-  const { images, mask, input, file, ...rest } = request;
-  const left: Record<string, unknown> = { ...rest };
-  if (Array.isArray(images)) left.images = images.filter((image) => !lift('image', image));
-  for (const [name, field, value] of [
-    ['mask', 'mask', mask],
-    ['input', 'input_reference', input],
-    ['file', 'file', file],
-  ] as const) {
-    if (value !== undefined) left[name] = lift(field, value) ? null : value;
-  }
-  return { request: JSON.stringify(left), uploads };
-}
-
-function isOldUpload(value: unknown): value is OldUpload {
-  return typeof value === 'object' && value !== null && 'file' in value && !('image_url' in value);
 }

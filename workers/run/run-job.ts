@@ -91,9 +91,9 @@ function observeWait(
   metrics.queueWait.observe({ capability }, Math.max(0, beganAt - createdAt) / 1000, trace && traceIdOf(trace));
 }
 
-/** Whether anything is stored beside the job, which is rare. */
-function leavesThings({ requestBlob, files, capability }: QueuedJob): boolean {
-  return requestBlob !== undefined || files !== undefined || capability === 'video';
+/** Whether anything is stored beside the job, which is rare. With uploads its request is, too. */
+function leavesThings({ requestBlob, capability }: QueuedJob): boolean {
+  return requestBlob !== undefined || capability === 'video';
 }
 
 /** Deletes what an ended job leaves behind. Leftovers are swept. */

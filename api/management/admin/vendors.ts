@@ -74,7 +74,7 @@ function healthView(name: string, { id, host, keys, routes }: WorkerReport): Rec
 }
 
 /** The worst state of a vendor's keys, and the vendor's message if it refuses one. */
-function refusalView({ cooling, refused = 0, refusal, checked }: KeyHealth): Record<string, unknown> {
+function refusalView({ cooling, refused, refusal, checked }: KeyHealth): Record<string, unknown> {
   const state = refused > 0 ? 'key_refused' : cooling > 0 ? 'keys_cooling' : 'healthy';
   return { refused_keys: refused, key_state: state, refusal: refusal ?? null, key_check: checked ?? null };
 }

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { withUploads } from '../../../workers/run/media-gate.ts';
 import type {
   AnswerBody,
   CallFiles,
@@ -12,6 +11,7 @@ import type {
   VendorFrame,
 } from '../../../workers/vendors/vendor.ts';
 import { longKeepAliveMs } from '../../support/long-keep-alive.ts';
+import { liftUploads } from './lift-uploads.ts';
 
 export interface ReceivedRequest {
   readonly method: string | undefined;
@@ -134,11 +134,11 @@ export function inText(answer: JobAnswer): VendorAnswer {
   return { ...answer, body: bodyText(answer.body) };
 }
 
-/** A call. Uploads may be written into its request, as the release before has queued them: `{file, name, type, bytes}`. */
+/** A call. Uploads may be written into its request, see `liftUploads`. */
 export function callOf(call: Partial<VendorCall> = {}): VendorCall {
   const { request: given = '{"messages":[{"role":"user","content":"Hello!"}]}' } = call;
-  const isOld = call.uploads === undefined && given.includes('"file":"');
-  const { request, uploads } = withUploads(isOld ? { files: [''] } : {}, given);
+  const hasWritten = call.uploads === undefined && given.includes('"file":"');
+  const { request, uploads } = hasWritten ? liftUploads(given) : { request: given, uploads: [] };
   return {
     model: 'gpt-4o-mini',
     stream: true,

@@ -4,10 +4,8 @@ import fc from 'fast-check';
 import { discardUploads } from '../../../../api/admission/admit-job.ts';
 import { endpoints } from '../../../../api/endpoints/endpoints.ts';
 import type { ParsedRequest } from '../../../../api/pipeline/parsed-request.ts';
-import { textOf } from '../../../../api/pipeline/request-text.ts';
 import { Upload } from '../../../../shared/blobs/upload.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import { withUploads } from '../../../../workers/run/media-gate.ts';
 import { goodBodies, namingBlob } from '../../../support/named-blobs.ts';
 
 const id = '2026112213/0123456789ab-0123456789abcdef0123456.png';
@@ -23,11 +21,9 @@ function parsed(parse: (body: Uint8Array) => ParsedRequest, body: unknown): Pars
   }
 }
 
-/** No upload is made of a parsed request, neither here nor by the worker that gets it. */
-function assertNoUploads({ request: parsedRequest, files }: ParsedRequest, how: string): void {
+/** No upload is made of a parsed request. Its worker makes none of the request's content. */
+function assertNoUploads({ files }: ParsedRequest, how: string): void {
   assert.deepEqual(files ?? [], [], how);
-  const request = textOf(parsedRequest);
-  assert.deepEqual(withUploads({}, request), { request, uploads: [] }, how);
 }
 
 describe('uploads of a JSON body', () => {
@@ -81,19 +77,5 @@ describe('Upload', () => {
       discardUploads({ blobs: blobs as never }, 'account', [record as never]),
       /no form has brought/,
     );
-  });
-});
-
-describe('jobs queued by the previous release', () => {
-  const old = { file: id, name: 'a.png', type: 'image/png', bytes: 1 };
-  const link = { image_url: 'https://example.com/x.png' };
-  const lifted = (request: object): string[] =>
-    withUploads({ files: [id] }, JSON.stringify(request)).uploads.map(({ blob, field }) => `${field} ${blob}`);
-
-  it('a job queued by the previous release has the uploads of its form, and none that its caller wrote into JSON', () => {
-    assert.deepEqual(lifted({ images: [old], mask: old, parameters: {} }), [`image ${id}`, `mask ${id}`]);
-    assert.deepEqual(lifted({ prompt: 'x', input: old }), [`input_reference ${id}`]);
-    assert.deepEqual(lifted({ task: 'transcribe', file: old }), [`file ${id}`]);
-    assert.deepEqual(lifted({ images: [{ ...old, ...link }], mask: { ...link, ...old }, parameters: old }), []);
   });
 });
