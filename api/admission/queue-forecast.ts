@@ -161,7 +161,7 @@ export class QueueForecast {
     if (!this.#sample?.isBackedUp) return 0;
     const { rate } = this;
     if (rate === undefined) return undefined;
-    // A line may seem longer than the queue while workers of the previous release run, which do not count it down.
+    // A line may seem longer than the queue: jobs that other tools have removed are counted until they are met.
     const own = Math.min((isHigh ? this.#high : this.#lines).of(account), this.#waiting);
     return this.#before(own + 1, isHigh) / rate;
   }

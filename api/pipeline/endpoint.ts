@@ -20,7 +20,7 @@ export interface ResolveDependencies extends ResourceDependencies {
   readonly baseUrl: string;
 }
 
-/** Dependencies of `resolve`. */
+/** What an endpoint's `resolve` gets beside the request. */
 export interface ResolveContext {
   readonly services: ResolveDependencies;
   /** Whose jobs may be named. */

@@ -255,7 +255,7 @@ export class AnswerReader implements JobItem<AnswerReader> {
     }
   }
 
-  /** The log may lack what was dropped, until its worker is asked: its word, or the next live batch, shows later what there is. */
+  /** The log may lack what was dropped until its worker is asked: the next read of it, or the next live batch, shows what there is. */
   async #askForRest(): Promise<void> {
     this.#hasDropped = false;
     const following = await this.#stored.askForRest();

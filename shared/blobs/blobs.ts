@@ -9,12 +9,9 @@ import { FolderStorage } from './folder-storage.ts';
 /** Hour in which a blob was created: blobs lie in one folder per hour, so that old ones are deleted by folder. */
 const hourOf = (time: number): string => new Date(time).toISOString().slice(0, 13).replace(/[-T]/g, '');
 
-/**
- * `<hour>/<account>-<random>`, both hexadecimal, the account as a hash. As long as the ids of the previous release, so that its
- * processes can read these.
- */
+/** `<hour>/<account>-<random>`, both hexadecimal, the account as a hash. */
 const idPattern = /^\d{10}\/([0-9a-f]{12})-[0-9a-f]{23}(\.[a-z0-9]{1,5})?$/;
-/** Ids of the previous release contain a UUID and no account. */
+/** Ids of earlier releases contain a UUID and no account. Rows of old jobs may name them until their files are swept. */
 const oldIdPattern = /^\d{10}\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.[a-z0-9]{1,5})?$/;
 
 /** An account's tag in the ids of its blobs. */
@@ -22,7 +19,7 @@ function accountTag(account: string): string {
   return createHash('sha256').update(account).digest('hex').slice(0, 12);
 }
 
-/** Whether an id is one of the account's blobs, or one of the previous release, whose ids name no account. */
+/** Whether an id is one of the account's blobs, or one of an earlier release, whose ids name no account. */
 export function isOwnBlob(account: string, id: string): boolean {
   return oldIdPattern.test(id) || (idPattern.exec(id)?.[1] ?? '') === accountTag(account);
 }
@@ -57,7 +54,7 @@ export class AccountBlobs {
 
   /**
    * @param store where they are, the slots shared by the process's writes from memory, and the time by which they are named
-   * @param takesOld whether to accept ids of the previous release, which contain no account.
+   * @param takesOld whether to accept ids of earlier releases, which contain no account.
    */
   constructor({ storage, writes, now }: BlobStore, account: string, takesOld: boolean) {
     this.#storage = storage;
@@ -220,7 +217,7 @@ export class Blobs {
   }
 
   /**
-   * Same as `of`, for ids from the gateway's own records (a queued job, its state and log, a row): ids of the previous release,
+   * Same as `of`, for ids from the gateway's own records (a queued job, its state and log, a row): ids of earlier releases,
    * which contain no account, can be read and deleted, too.
    */
   ofRecords(account: string): AccountBlobs {

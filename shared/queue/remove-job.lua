@@ -8,10 +8,13 @@ local key, id, root, jobs = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local time = redis.call('TIME')
 local givenUpAt = ARGV[4] == '1' and time[1] * 1000 + math.floor(time[2] / 1000)
 local account, route, lane, high, apiKey = unpack(redis.call('HMGET', key, 'account', 'parked', 'lane', 'high', 'key'))
--- Takes it out of its account's line. A worker of the release before parks one of high priority among the others.
+-- Takes it out of its account's line.
 local function leave(root, parked)
-  if high then openHighLane(root, jobs, 1, parked).leave(high, id, givenUpAt, apiKey) end
-  if account then openLines(root, jobs, parked).leave(account, id, givenUpAt, apiKey) end
+  if high then
+    openHighLane(root, jobs, 1, parked).leave(high, id, givenUpAt, apiKey)
+  elseif account then
+    openLines(root, jobs, parked).leave(account, id, givenUpAt, apiKey)
+  end
 end
 local function removeWithPriority()
   if lane then return openFlexLane(root, jobs).remove(account, id, apiKey) end

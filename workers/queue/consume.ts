@@ -48,11 +48,11 @@ export function consume(capability: Capability, redis: RedisHandle, context: Wor
   const concurrency = context.config.workerConcurrency[capability];
   const slots = new ClaimSlots(concurrency);
   const polls = new Slots(concurrency);
-  const open = (shard: number): Consumer => {
-    const place = { capability, shard };
+  const open = (index: number): Consumer => {
+    const shard = { capability, shard: index };
     return capability === 'video'
-      ? consumeTasks(place, polls, redis, context)
-      : consumeJobs(place, slots, redis, context);
+      ? consumeTasks(shard, polls, redis, context)
+      : consumeJobs(shard, slots, redis, context);
   };
   return new ShardedConsumer({ capability, redis: redis.client, workerId, shards, slots, open, log });
 }

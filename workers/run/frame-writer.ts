@@ -204,9 +204,9 @@ export class FrameWriter implements FrameSink, Lacking {
   async #last(terminal: () => FrameLine): Promise<LastFrames | undefined> {
     if (this.#failure !== undefined) return undefined;
     try {
-      const { lines: unlogged, ...place } = this.#log.unlogged();
+      const { lines: unlogged, ...position } = this.#log.unlogged();
       const lines = await resolveLines([...unlogged, ...this.#lines, terminal()]);
-      return { lines: lines.join('\n'), lineCount: lines.length, ...place };
+      return { lines: lines.join('\n'), lineCount: lines.length, ...position };
     } catch (error) {
       this.#fail(lostFrames(this.#hasDelta, error));
       return undefined;

@@ -62,7 +62,7 @@ export class JobRun implements JobItem<JobRun>, MemoryHolder {
   calls = 0;
   /** The answer of the last call while it comes in, of vendors that count it meanwhile. */
   openAnswer: OpenAnswer | undefined;
-  /** When the first of them began, in ms of `performance.now()`. */
+  /** When the first call of the attempt began, in ms of `performance.now()`. */
   calledAt: number | undefined;
   /** The task that a vendor runs for the job, once it is stored. */
   task: VendorTask | undefined;

@@ -62,7 +62,7 @@ else
   line.join(account, id, time, key)
   if lowMs then
     redis.call('ZADD', low, whole(now + lowMs), id)
-    -- A worker of the release before may release the last job, and knows nothing of it.
+    -- As long as the line: what ends the line in another way removes nothing of it.
     redis.call('PEXPIRE', low, 172800000)
   end
   local highParked = lane.length()
