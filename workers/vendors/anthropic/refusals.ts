@@ -1,9 +1,10 @@
-import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall } from '../vendor.ts';
+import { withChanged } from '../with-changed.ts';
 
 /**
  * Messages by which Anthropic, and Bedrock with words of its own before them, refuses schemas that are too complex together
@@ -50,16 +51,6 @@ function withoutStrictTools(error: unknown, call: VendorCall): string | undefine
 function withoutRefusedThoughts(error: unknown, call: VendorCall): string | undefined {
   const chat = refusedChat(error, refusesThoughts, call);
   return chat && withChanged(chat, 'messages', thoughtless);
-}
-
-/** The text of a chat with each entry of a list changed; undefined if that changes none. */
-export function withChanged(chat: JsonObject, name: string, change: (entry: unknown) => unknown): string | undefined {
-  const given: unknown = chat[name];
-  if (!Array.isArray(given)) return undefined;
-  const changed = given.map(change);
-  return changed.every((entry, index) => entry === given[index])
-    ? undefined
-    : stringifyExact({ ...chat, [name]: changed });
 }
 
 function thoughtless(message: unknown): unknown {

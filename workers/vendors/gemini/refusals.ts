@@ -1,11 +1,11 @@
 import { parseExact } from '../../../shared/capabilities/exact-json.ts';
 import { readExtraContent } from '../../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { withChanged } from '../anthropic/refusals.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { withUserAtEnd } from '../user-at-end.ts';
 import type { VendorCall } from '../vendor.ts';
+import { withChanged } from '../with-changed.ts';
 
 /** Gemini's words, and Vertex AI's, for a signature that it cannot read: only the account, and the model, that has made it can. */
 const refusesSignature = /corrupted thought signature|thought signature is not valid/i;

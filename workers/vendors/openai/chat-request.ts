@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
-import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { givenChatFields, supportOf } from '../../../shared/vendors/field-support.ts';
 import type { ChatDeviations, ChatFieldSupport } from '../../../shared/vendors/vendor-description.ts';
@@ -146,7 +145,7 @@ function withOneText(message: JsonObject): JsonObject {
 }
 
 /** A message whose calls, or whose call's result, come from another vendor, under ids that the vendor takes. */
-function withIds(message: JsonObject, toId: (id: string) => string): JsonObject {
+export function withIds(message: JsonObject, toId: (id: string) => string): JsonObject {
   const { tool_calls: calls, tool_call_id: id } = message;
   const withId = (call: unknown): unknown =>
     isObject(call) && typeof call.id === 'string' ? { ...call, id: toId(call.id) } : call;
@@ -161,68 +160,7 @@ function shortId(id: string): string {
   return /^[a-zA-Z0-9]{9}$/.test(id) ? id : hashOf(id).slice(0, 9);
 }
 
-/** Characters of an id that OpenAI has never refused. */
-const maxId = 40;
-
-/** A request whose calls have ids no longer than OpenAI takes; undefined if it has no longer ones. */
-export function withoutLongIds(request: string): string | undefined {
-  const chat = parseExact(request);
-  if (!isObject(chat) || !Array.isArray(chat.messages)) return undefined;
-  let isLong = false;
-  const toId = (id: string): string => {
-    if (id.length <= maxId) return id;
-    isLong = true;
-    return `call_${hashOf(id).slice(0, maxId - 'call_'.length)}`;
-  };
-  const messages = chat.messages.map((message) => (isObject(message) ? withIds(message, toId) : message));
-  return isLong ? stringifyExact({ ...chat, messages }) : undefined;
-}
-
-/** A request whose calls have names that OpenAI takes, as its tools have; undefined if it has no others. */
-export function withoutOddNames(request: string): string | undefined {
-  const chat = parseExact(request);
-  if (!isObject(chat) || !Array.isArray(chat.messages)) return undefined;
-  let isOdd = false;
-  const withName = (call: unknown): unknown => {
-    if (!isObject(call) || !isObject(call.function) || typeof call.function.name !== 'string') return call;
-    const name = flatToolName(undefined, call.function.name);
-    isOdd ||= name !== call.function.name;
-    return { ...call, function: { ...call.function, name } };
-  };
-  const messages = chat.messages.map((message) =>
-    isObject(message) && Array.isArray(message.tool_calls)
-      ? { ...message, tool_calls: message.tool_calls.map(withName) }
-      : message,
-  );
-  return isOdd ? stringifyExact({ ...chat, messages }) : undefined;
-}
-
-/**
- * A request that asks for no reasoning; undefined if it asks for none already, or for an effort that is the caller's own.
- * @param isTranslated whether its effort is not the caller's own
- */
-export function withoutEffort(request: string, isTranslated: boolean): string | undefined {
-  const chat = parseExact(request);
-  if (!isObject(chat) || chat.reasoning_effort === 'none') return undefined;
-  if (chat.reasoning_effort != null && !isTranslated) return undefined;
-  return stringifyExact({ ...chat, reasoning_effort: 'none' });
-}
-
-/** A request that leaves the reasoning to the model in place of one for none; undefined if it is for some. */
-export function withoutNone(request: string): string | undefined {
-  const chat = parseExact(request);
-  if (!isObject(chat) || chat.reasoning_effort !== 'none') return undefined;
-  const { reasoning_effort: _, ...rest } = chat;
-  return stringifyExact(rest);
-}
-
-/** A request for the least reasoning in place of one for none; undefined if it is for some. */
-export function withLowestEffort(request: string): string | undefined {
-  const chat = parseExact(request);
-  if (!isObject(chat) || chat.reasoning_effort !== 'none') return undefined;
-  return stringifyExact({ ...chat, reasoning_effort: 'low' });
-}
-
-function hashOf(id: string): string {
+/** The SHA-256 of an id that a vendor does not take, of which a part stands for it. */
+export function hashOf(id: string): string {
   return createHash('sha256').update(id).digest('hex');
 }
