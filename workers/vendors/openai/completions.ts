@@ -2,7 +2,7 @@ import type { HttpClient } from '../../http/http-client.ts';
 import type { VendorMethod } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
 import { completionMethod } from './completion-method.ts';
-import { completionShape } from './shape.ts';
+import { completionShape } from './completion-shape.ts';
 
 /**
  * Legacy completions (https://platform.openai.com/docs/api-reference/completions). Their chunks have the shape of their whole

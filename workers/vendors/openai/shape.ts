@@ -123,42 +123,8 @@ function saysSomething({ delta, ...rest }: JsonObject): boolean {
   );
 }
 
-/** The shape of legacy completions, whose choices look alike in chunks and in whole answers. */
-export const completionShape: AnswerShape = {
-  whole: (answer) => eachChoice(answer, shapeWholeCompletion),
-  chunks: () => new CompletionChunks(),
-};
-
-class CompletionChunks implements ChunkShape {
-  /** Whether each choice has its finish reason, by its index. */
-  readonly #finished = new Map<unknown, boolean>();
-
-  take(chunk: JsonObject): void {
-    eachChoice(chunk, (choice) => {
-      if (choice.finish_reason !== null) choice.finish_reason = toFinishReason(choice.finish_reason);
-      const isFinished = this.#finished.get(choice.index) === true || choice.finish_reason !== null;
-      this.#finished.set(choice.index, isFinished);
-    });
-  }
-
-  end(): JsonObject[] | undefined {
-    const open = [...this.#finished].filter(([, isFinished]) => !isFinished);
-    if (open.length === 0) return undefined;
-    return open.map(([index]) => ({ text: '', index, logprobs: null, finish_reason: endOf(0) }));
-  }
-}
-
-/** Completes the fields that every whole choice has. @throws ApiError if it has no text, unless the vendor's filters have removed it. */
-function shapeWholeCompletion(choice: JsonObject): void {
-  choice.finish_reason = toFinishReason(choice.finish_reason) ?? endOf(0);
-  if (choice.finish_reason === 'content_filter') choice.text ??= '';
-  if (typeof choice.text !== 'string') {
-    throw new ApiError('server_error', "The model's vendor answered with a choice that has no text.");
-  }
-  choice.logprobs ??= null;
-}
-
-function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void): void {
+/** Shapes each choice of an answer or a chunk, which has its index then. @throws ApiError for one that is no object */
+export function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void): void {
   if (!Array.isArray(choices)) return;
   for (let position = 0; position < choices.length; position++) {
     const choice: unknown = choices[position];
@@ -170,8 +136,8 @@ function eachChoice({ choices }: JsonObject, shape: (choice: JsonObject) => void
   }
 }
 
-/** @throws ApiError for a choice that an error ended. */
-function toFinishReason(reason: unknown): string | null {
+/** OpenAI's finish reason of a choice; null if it has none yet. @throws ApiError for a choice that an error ended. */
+export function toFinishReason(reason: unknown): string | null {
   if (reason === undefined || reason === null || reason === '') return null;
   if (ownReasons.has(reason)) return reason as string;
   if (reason === 'error') throw new ApiError('server_error', "The model's vendor ended its answer with an error.");
@@ -190,7 +156,7 @@ function messageOf(choice: JsonObject): JsonObject {
 }
 
 /** The finish reason of a choice whose vendor gives none (Snowflake, some proxies). */
-function endOf(calls: number): string {
+export function endOf(calls: number): string {
   return calls > 0 ? 'tool_calls' : 'stop';
 }
 
