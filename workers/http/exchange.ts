@@ -6,6 +6,7 @@ import { readRetryAfter, readVendorError } from '../vendors/support/read-vendor-
 import { vendorError } from '../vendors/vendor-error.ts';
 import { abortError } from './aborted.ts';
 import { type AnswerHolder, countAnswer, freeBytes, type LongAnswer } from './answer-memory.ts';
+import { connectionFailed, wasSilent } from './connection-errors.ts';
 import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
@@ -41,23 +42,6 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** No connection could be made: nothing was sent. */
-export class UnreachableError extends ApiError {}
-
-/** This machine or process makes no connection for now, which says nothing about the vendor. */
-export class NoConnectionError extends UnreachableError {}
-
-/** Why it makes none, by the code of the error, and what to do. */
-const shortages: Readonly<Record<string, string>> = {
-  EMFILE: 'this process has no file descriptors left: raise its limit (ulimit -n)',
-  ENFILE: 'this machine has no file descriptors left: raise fs.file-max',
-  EADDRNOTAVAIL: 'this machine has no local ports left for that address',
-  ENOBUFS: 'this machine has no memory left for connections',
-};
-
-/** The connection was lost or fell silent after the request was sent: what the vendor did with it is unknown. */
-export class LostAnswerError extends ApiError {}
-
 /** An HTTP client's settings for its vendor. */
 export interface HttpClientOptions {
   /** The vendor's name, for the operator. */
@@ -72,8 +56,6 @@ export interface HttpClientOptions {
 
 /** Headers of an answer, their names in lower case. */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
-export type ConnectionError = Error & { code?: string };
 
 /** Codings that change the bytes of a body. */
 const compressions = /\b(?:gzip|compress|deflate|br|zstd)\b/i;
@@ -161,7 +143,7 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (status < 200) {
-      this.interim ??= setTimeout(() => this.fail(this.silence()), this.request.silenceMs);
+      this.interim ??= setTimeout(() => this.fail(wasSilent(this.request.silenceMs)), this.request.silenceMs);
       return;
     }
     clearTimeout(this.interim);
@@ -203,7 +185,10 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
     clearTimeout(this.lingering);
-    if (!this.settled) this.fail(this.connectionError(error));
+    if (this.settled) return;
+    const { vendor } = this.options;
+    const { silenceMs } = this.request;
+    this.fail(connectionFailed(error, { vendor, isSent: this.controller !== undefined, silenceMs }));
   }
 
   private count(controller: Dispatcher.DispatchController, bytes: number): void {
@@ -274,30 +259,5 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
         ? vendorError(vendor, this.status, readVendorError(body, secret), readRetryAfter(this.headers))
         : toStatusError(this.status, body, this.headers);
     return this.status === 429 ? keepToldLimits(error, this.headers) : error;
-  }
-
-  private connectionError(error: ConnectionError): ApiError {
-    const { code, message } = error;
-    // Not the error itself: undici's contain parts of the answer.
-    const cause = new Error(`${this.options.vendor}: ${message}${code === undefined ? '' : ` (${code})`}`);
-    const shortage = shortages[code ?? ''];
-    if (this.controller === undefined && shortage !== undefined) {
-      const text = "The gateway has no connection left to the model's vendor. Try again later.";
-      return new NoConnectionError('service_unavailable', text, {
-        cause: new Error(`${this.options.vendor}: ${shortage} (${code})`),
-      });
-    }
-    if (this.controller === undefined) {
-      return new UnreachableError('service_unavailable', "The model's vendor cannot be reached.", { cause });
-    }
-    if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
-      return this.silence(cause);
-    }
-    return new LostAnswerError('server_error', "The connection to the model's vendor broke off.", { cause });
-  }
-
-  private silence(cause?: Error): ApiError {
-    const message = `The model's vendor was silent for ${this.request.silenceMs} ms.`;
-    return new LostAnswerError('timeout', message, cause && { cause });
   }
 }

@@ -1,7 +1,8 @@
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { buildConnector, type Dispatcher, Pool } from 'undici';
-import { type ConnectionError, Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
+import type { ConnectionError } from './connection-errors.ts';
+import { Exchange, type HttpClientOptions, type HttpRequest } from './exchange.ts';
 import type { ProxyConnector } from './proxy-connector.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { LostAnswerError, NoConnectionError, UnreachableError } from '../http/exchange.ts';
+import { LostAnswerError, NoConnectionError, UnreachableError } from '../http/connection-errors.ts';
 
 /** What a failed call means for the next one. */
 export interface Failure {

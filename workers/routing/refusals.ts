@@ -2,7 +2,7 @@ import { routeName } from '../../shared/catalogue/catalogue.ts';
 import type { RoutingSettings } from '../../shared/config/routing-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { KeyRefusal } from '../../shared/queue/worker-registry.ts';
-import { UnreachableError } from '../http/exchange.ts';
+import { UnreachableError } from '../http/connection-errors.ts';
 import { toldLimits } from '../http/told-limits.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import { SaturatedError } from '../pacing/saturated-error.ts';

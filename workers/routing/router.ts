@@ -5,7 +5,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import type { RouteHealth } from '../../shared/queue/worker-registry.ts';
 import { rendezvous } from '../../shared/runtime/rendezvous.ts';
 import { waitFor } from '../http/aborted.ts';
-import { LostAnswerError } from '../http/exchange.ts';
+import { LostAnswerError } from '../http/connection-errors.ts';
 import type { Pacer } from '../pacing/pacer.ts';
 import type { FrameSink } from '../vendors/vendor.ts';
 import type { WorkerMetrics } from '../worker-metrics.ts';

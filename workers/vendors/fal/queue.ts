@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '../../../shared/errors.ts';
-import { LostAnswerError, UnreachableError } from '../../http/exchange.ts';
+import { LostAnswerError, UnreachableError } from '../../http/connection-errors.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import { beginTask, unknownOutcome } from '../support/vendor-task-calls.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { VideoJob, VideoVariant } from '../../../shared/capabilities/video.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { LostAnswerError } from '../../http/exchange.ts';
+import { LostAnswerError } from '../../http/connection-errors.ts';
 import { formFields, formUpload } from '../../http/form-upload.ts';
 import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';

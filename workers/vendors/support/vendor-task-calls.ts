@@ -1,6 +1,6 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { waitFor } from '../../http/aborted.ts';
-import { LostAnswerError, UnreachableError } from '../../http/exchange.ts';
+import { LostAnswerError, UnreachableError } from '../../http/connection-errors.ts';
 import type { HttpClient, HttpPost } from '../../http/http-client.ts';
 import type { VendorCall } from '../vendor.ts';
 import { type JsonObject, parseObject } from './json-object.ts';
