@@ -1,12 +1,11 @@
 import { isMedia } from '../../shared/capabilities/capability.ts';
-import { type Catalogue, type RoutedModel, routeName } from '../../shared/catalogue/catalogue.ts';
+import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { readerOf } from '../../shared/jobs/inbox.ts';
 import { createJobState, type JobIdentity, shardOf } from '../../shared/jobs/job-state.ts';
 import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
 import { settlementMs } from '../../shared/jobs/settlement/settle.ts';
-import { type Hold, holdOf } from '../../shared/money/hold.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis/script.ts';
@@ -20,8 +19,8 @@ import { type AdmitCall, type AdmitReply, admit, mayAwaitSettlement, type Sheddi
 import { flexShedding } from './flex-lane.ts';
 import { limitedModel } from './limited-model.ts';
 import type { LoadGauge } from './load-gauge.ts';
+import { maximumCost } from './maximum-cost.ts';
 import type { ForecastRefusal } from './queue-forecast.ts';
-import { requestFacts } from './request-facts.ts';
 import type { Submission } from './submission.ts';
 
 /** Dependencies of asking for admission. */
@@ -212,34 +211,6 @@ async function askBesideState({ redis, processId }: AskAdmissionDependencies, ca
   if (job.idempotency !== '') await making;
   const [reply] = await Promise.all([admit(redis, call), making]);
   return reply;
-}
-
-/**
- * The maximum cost of a job, over all routes that may serve it. Unknown if a route has no price, or would request an extra
- * from its vendor that no price covers.
- */
-export function maximumCost(
-  { catalogue }: { readonly catalogue: Catalogue },
-  { job, parsed }: { readonly job: Pick<JobIdentity, 'model' | 'capability'> } & Pick<Submission, 'parsed'>,
-): Hold | 'unpriced' {
-  const { excludedRoutes = [] } = parsed ?? {};
-  const all = catalogue.routes(job.model, job.capability);
-  const remaining = all.filter(({ route }) => !excludedRoutes.includes(routeName(route)));
-  // The catalogue's own list, of nearly every request, has its highest prices cached.
-  const routes = remaining.length === all.length ? all : remaining;
-  if (parsed?.unpriced !== undefined || !arePriced(routes)) return 'unpriced';
-  const usualSeconds = Math.max(0, ...routes.map(({ video }) => Number(video?.seconds[0] ?? 0)));
-  return holdOf(routes, {
-    seconds: usualSeconds,
-    ...(parsed ? requestFacts(parsed) : { bytes: 0 }),
-  });
-}
-
-/** Whether each route that may serve it has a price: on another one everything would be free. */
-function arePriced(routes: readonly RoutedModel[]): boolean {
-  const hasPrice = ({ prices = {} }: RoutedModel): boolean =>
-    Object.entries(prices).some(([name, price]) => name !== 'tiers' && price !== undefined);
-  return routes.length > 0 && routes.every(hasPrice);
 }
 
 /** The caller by its key's newest settings. @throws ApiError 401, 403, 503. */

@@ -5,7 +5,8 @@ import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { workOfCost, workOfText } from '../../shared/queue/work.ts';
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import { untilAccepted } from '../../shared/redis/script.ts';
-import { expectedInputTokens, maximumCost } from './ask-admission.ts';
+import { expectedInputTokens } from './ask-admission.ts';
+import { maximumCost } from './maximum-cost.ts';
 import type { Submission } from './submission.ts';
 
 interface PlaceInLineDependencies {
