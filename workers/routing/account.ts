@@ -1,4 +1,4 @@
-import type { KeyRefusal } from '../../shared/queue/worker-registry.ts';
+import type { KeyCheckOutcome, KeyRefusal } from '../../shared/queue/worker-registry.ts';
 import type { MediaGate } from '../run/media-gate.ts';
 import type { Vendor } from '../vendors/vendor.ts';
 
@@ -22,4 +22,17 @@ export interface NamedAccount {
 /** How a vendor has refused a key: for the named model, or altogether. */
 export interface AccountRefusal extends KeyRefusal {
   readonly model: string | undefined;
+}
+
+/** An account, and what was found of its key. */
+export interface CoolingAccount extends Account {
+  refusal: AccountRefusal | undefined;
+  /** When that was, in ms of `performance.now()`. */
+  refusedAt: number;
+  checked: KeyCheckOutcome | undefined;
+  /** Until when the key is cooling down for all models, in ms of `performance.now()`; per model in `coolingModels`. */
+  coolsUntil: number;
+  readonly coolingModels: Map<string, number>;
+  /** Models that the vendor limits for the key, and until when, in ms of `performance.now()`. */
+  readonly limitedModels: Map<string, number>;
 }

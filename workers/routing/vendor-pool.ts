@@ -5,26 +5,12 @@ import type { KeyCheckOutcome, KeyHealth } from '../../shared/queue/worker-regis
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
 import { mediaGate } from '../run/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
-import type { Account, AccountRefusal, NamedAccount } from './account.ts';
+import type { Account, AccountRefusal, CoolingAccount, NamedAccount } from './account.ts';
+import { keyHealthOf, refusalOf } from './key-health.ts';
 import { RetiredAccounts } from './retired-accounts.ts';
 
 /** A call lasts no longer, in ms, unless its job is background work: callers may set a deadline of a day. */
 export const usualMaxCallMs = 86_400_000;
-
-/** How long a refusal for one model counts, in ms: calls of the model repeat it, and without calls nothing else would end it. */
-const modelRefusalMs = 1_800_000;
-
-interface CoolingAccount extends Account {
-  refusal: AccountRefusal | undefined;
-  /** When that was, in ms of `performance.now()`. */
-  refusedAt: number;
-  checked: KeyCheckOutcome | undefined;
-  /** Until when the key is cooling down for all models, in ms of `performance.now()`; per model in `coolingModels`. */
-  coolsUntil: number;
-  readonly coolingModels: Map<string, number>;
-  /** Models that the vendor limits for the key, and until when, in ms of `performance.now()`. */
-  readonly limitedModels: Map<string, number>;
-}
 
 interface PooledVendor {
   readonly settings: VendorSettings;
@@ -207,14 +193,7 @@ export class VendorPool {
 
   /** How many keys each vendor has, and how many of them are cooling down, altogether or for some model. */
   keyHealth(): KeyHealth[] {
-    const now = performance.now();
-    return [...this.#vendors].map(([vendor, { accounts }]) => ({
-      ...refusalsOf(accounts),
-      ...checksOf(accounts),
-      vendor,
-      keys: accounts.length,
-      cooling: accounts.filter((each) => isCooling(each, now)).length,
-    }));
+    return [...this.#vendors].map(([vendor, { accounts }]) => keyHealthOf(vendor, accounts));
   }
 
   /** Replaces the vendors for future calls. Running calls may finish with those that are removed. */
@@ -255,29 +234,6 @@ function openVendor(name: string, settings: VendorSettings, before: PooledVendor
   });
   const limited = accounts.flatMap(({ limitedModels }) => [...limitedModels.keys()]);
   return { settings, accounts, next: 0, limitedModels: new Set(limited) };
-}
-
-function isCooling({ coolsUntil: until, coolingModels, limitedModels }: CoolingAccount, now: number): boolean {
-  return Math.max(until, ...coolingModels.values(), ...limitedModels.values()) > now;
-}
-
-/** How the vendor refuses the key now. */
-function refusalOf({ refusal, refusedAt }: CoolingAccount): AccountRefusal | undefined {
-  return refusal?.model !== undefined && performance.now() - refusedAt > modelRefusalMs ? undefined : refusal;
-}
-
-/** How many of a vendor's keys it refuses, with the latest refusal. */
-function refusalsOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'refused' | 'refusal'> {
-  const refusals = accounts.flatMap((account) => refusalOf(account) ?? []);
-  if (refusals.length === 0) return { refused: 0 };
-  const { status, message, at } = refusals.reduce((last, each) => (each.at > last.at ? each : last));
-  return { refused: refusals.length, refusal: { status, message, at } };
-}
-
-function checksOf(accounts: readonly CoolingAccount[]): Pick<KeyHealth, 'checked'> {
-  const counts: Partial<Record<KeyCheckOutcome, number>> = {};
-  for (const { checked } of accounts) if (checked !== undefined) counts[checked] = (counts[checked] ?? 0) + 1;
-  return Object.keys(counts).length === 0 ? {} : { checked: counts };
 }
 
 function ordered(pooled: PooledVendor, draw: Draw | undefined): readonly CoolingAccount[] {
