@@ -1,6 +1,6 @@
 import type { KeyCheckOutcome, KeyRefusal } from '../../shared/queue/worker-registry.ts';
-import type { MediaGate } from '../run/media-gate.ts';
 import type { Vendor } from '../vendors/vendor.ts';
+import type { MediaGate } from './media-gate.ts';
 
 /** A vendor as reached with one of its keys. */
 export interface Account {

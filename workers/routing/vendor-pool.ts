@@ -3,10 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import type { KeyCheckOutcome, KeyHealth } from '../../shared/queue/worker-registry.ts';
 import type { Draw } from '../../shared/runtime/rendezvous.ts';
-import { mediaGate } from '../run/media-gate.ts';
 import { createVendor } from '../vendors/registry.ts';
 import type { Account, AccountRefusal, CoolingAccount, NamedAccount } from './account.ts';
 import { keyHealthOf, refusalOf } from './key-health.ts';
+import { mediaGate } from './media-gate.ts';
 import { RetiredAccounts } from './retired-accounts.ts';
 
 /** A call lasts no longer, in ms, unless its job is background work: callers may set a deadline of a day. */

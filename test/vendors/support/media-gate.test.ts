@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../../shared/errors.ts';
 import { findVendorRow } from '../../../shared/vendors/vendors.ts';
 import { createCallerDownloader } from '../../../workers/http/download.ts';
-import { type MediaGate, mediaGate } from '../../../workers/run/media-gate.ts';
+import { type MediaGate, mediaGate } from '../../../workers/routing/media-gate.ts';
 import { requestText } from '../../../workers/vendors/request-body.ts';
 import type { VendorCall } from '../../../workers/vendors/vendor.ts';
 import { callOf } from '../contracts/fixture-vendor.ts';
