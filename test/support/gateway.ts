@@ -1,9 +1,7 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import type { z } from 'zod';
@@ -13,8 +11,11 @@ import type { configurationFile } from '../../shared/config/file/configuration-f
 import type { DatabaseSettings } from '../../shared/database/database.ts';
 import { databaseSettings } from './database-settings.ts';
 import { freePort } from './free-port.ts';
+import { type ApiProcess, type GatewayProcess, startProcess } from './gateway-process.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { startRedisCluster, type TestRedisCluster } from './redis-cluster.ts';
+
+export { type ApiProcess, type GatewayProcess, linesOf } from './gateway-process.ts';
 
 /** The built product; `SLUICE_TEST_DIST` points at another build of it, in single modules as `tsc` makes them. */
 export const builtProduct = process.env.SLUICE_TEST_DIST ?? fileURLToPath(new URL('../../dist/', import.meta.url));
@@ -30,42 +31,6 @@ export function loadProduct<Module>(path: string): Promise<Module> {
 
 /** The suites start processes by the thousand. To collect garbage while they start, nearly all of which stays, is an eighth of that. */
 const forQuickStart = ['--min-semi-space-size=8'];
-
-/** A dozen that start together on two busy cores take half a minute. */
-const startDeadlineMs = 60_000;
-
-/**
- * Where the answers of the integration and console suites are kept for `check-answers.ts`, which holds them against the gateway's
- * own OpenAPI document once all suites have run; `test/run.mjs` names the folder.
- */
-const answersFolder = /\/test\/(integration|console)\//.test(process.argv[1] ?? '')
-  ? process.env.SLUICE_TEST_ANSWERS
-  : undefined;
-const keepAnswers = new URL('./keep-answers.mjs', import.meta.url).href;
-
-/** One process of the gateway under test: the built code, as it runs in production. */
-export interface GatewayProcess {
-  readonly child: ChildProcess;
-  readonly pid: number;
-  /** Everything it wrote so far (log lines are buffered for up to a second). */
-  output(): string;
-  /** SIGTERM, then waits for the exit; answers its code. */
-  stop(): Promise<number | null>;
-  /** SIGKILL. */
-  kill(): Promise<void>;
-}
-
-/** An api process and where it listens. */
-export interface ApiProcess extends GatewayProcess {
-  /** `http://127.0.0.1:port`, without `/v1`. */
-  readonly url: string;
-}
-
-/** Lines of a process's log with this message. */
-export function linesOf(process: GatewayProcess, message: string): Record<string, number>[] {
-  const lines = process.output().split('\n');
-  return lines.filter((line) => line.includes(`"msg":"${message}"`)).map((line) => JSON.parse(line));
-}
 
 /** The operator's file, as plain data. */
 export type Configuration = z.input<typeof configurationFile>;
@@ -271,46 +236,14 @@ export class TestGateway {
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
-  /** Starts a process and waits for its word that it is ready. */
-  async #launch(
-    file: string,
-    settings: Record<string, string>,
-    words: readonly string[] = [],
-  ): Promise<GatewayProcess> {
-    const isKept = answersFolder !== undefined && file.startsWith('api/') && this.product === builtProduct;
-    const answersFile = isKept && join(answersFolder, `${basename(process.argv[1] as string)}-${randomUUID()}.jsonl`);
+  #launch(file: string, settings: Record<string, string>, words: readonly string[] = []): Promise<GatewayProcess> {
     const program = this.product === sourceProduct ? file.replace(/\.js$/, '.ts') : file;
-    const child = fork(join(this.product, program), words, {
-      env: { ...this.settings(settings), ...(answersFile && { TEST_ANSWERS: answersFile }) },
-      silent: true,
-      execArgv: [...this.#nodeFlags, ...(isKept ? ['--import', keepAnswers] : [])],
+    return startProcess({
+      program: join(this.product, program),
+      words,
+      settings: this.settings(settings),
+      nodeFlags: this.#nodeFlags,
+      keepsAnswers: file.startsWith('api/') && this.product === builtProduct,
     });
-    let output = '';
-    const keep = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-200_000);
-    };
-    child.stdout?.on('data', keep);
-    child.stderr?.on('data', keep);
-    const exited = once(child, 'exit');
-    const ready = once(child, 'message', { signal: AbortSignal.timeout(startDeadlineMs) });
-    ready.catch(() => child.kill('SIGKILL'));
-    await Promise.race([ready, exited.then(() => Promise.reject(new Error(`${file} ended at once: ${output}`)))]);
-    const end = async (signal: NodeJS.Signals): Promise<number | null> => {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGCONT');
-        child.kill(signal);
-        await exited;
-      }
-      return child.exitCode;
-    };
-    return {
-      child,
-      pid: child.pid as number,
-      output: () => output,
-      stop: () => end('SIGTERM'),
-      kill: async () => {
-        await end('SIGKILL');
-      },
-    };
   }
 }
