@@ -150,7 +150,7 @@ async function admitAndQueue(
 ): Promise<Submitted> {
   const { job } = submission;
   // A resource's request is part of its state, which is made with the admission.
-  if (job.resource !== undefined) submission.placed = await placeRequest(services, submission);
+  if (job.resource !== undefined) submission.stored = await storeRequest(services, submission);
   const admission = await admitted(services, submission, giveUpAt);
   const { reply } = admission;
   services.metrics.admissions.inc({ capability: job.capability, verdict: reply.verdict });
@@ -195,13 +195,13 @@ function queuedAtOnce(services: AdmitJobDependencies, submission: Submission): A
 }
 
 /** Takes back what a refused request has left. */
-async function withdraw(services: AdmitJobDependencies, { job, placed }: Submission): Promise<void> {
+async function withdraw(services: AdmitJobDependencies, { job, stored }: Submission): Promise<void> {
   if (services.isCluster && !isMadeWhenQueued(job, true)) await deleteJobState(services.redis, job.id);
-  if (placed?.requestBlob === undefined) return;
+  if (stored?.requestBlob === undefined) return;
   // What cannot be deleted is swept: its caller is told why it was refused.
   await services.blobs
     .of(job.account)
-    .delete(placed.requestBlob)
+    .delete(stored.requestBlob)
     .catch(() => undefined);
 }
 
@@ -212,11 +212,11 @@ async function enqueue(
   giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
-  let placed = submission.placed;
+  let stored = submission.stored;
   try {
-    placed ??= await placeRequest(services, submission);
+    stored ??= await storeRequest(services, submission);
     const queued = {
-      ...{ ...job, ...queuedBeside(submission), ...placed, ...(lowered > 0 && { outputLimit: lowered }) },
+      ...{ ...job, ...queuedBeside(submission), ...stored, ...(lowered > 0 && { outputLimit: lowered }) },
       ...((hasPriority || job.lane !== undefined) && (await placeInLine(services, submission, queueTerms))),
     };
     const queue = services.queue(job);
@@ -235,7 +235,7 @@ async function enqueue(
       }
       await endUnwanted(services, job, failure);
       // Only now, because a queue that accepted the job, with its reply lost, runs it until it has ended.
-      await deleteRequest(services.blobs, { ...job, ...placed });
+      await deleteRequest(services.blobs, { ...job, ...stored });
     } catch (cause) {
       // If Redis refuses part of this, too, the sweeper completes it, at the latest at the job's deadline.
       services.log.warn({ err: cause, job: job.id }, 'ending a job that failed to queue failed');
@@ -275,7 +275,8 @@ function queuedBeside({ parsed, caller, affinity, trace }: Submission): QueuedBe
   };
 }
 
-async function placeRequest(services: AdmitJobDependencies, { parsed, job }: Submission): Promise<StoredRequest> {
+/** Puts a request where its job's record has it: inline, or (over 64 KiB, or with media) in a blob. */
+async function storeRequest(services: AdmitJobDependencies, { parsed, job }: Submission): Promise<StoredRequest> {
   if (parsed === undefined) throw new Error('a request is queued once only');
   const { request } = parsed;
   if (typeof request === 'string' && isInline(parsed)) return { request };

@@ -167,7 +167,7 @@ function ask(
   services: AskAdmissionDependencies,
   { submission, caller, hold, queued, giveUpAt, shedding, flows }: Asking,
 ): Promise<AdmitReply> {
-  const { job, bodyHash, cacheMs: bindingMs, replaces, isRetry, placed: stored, stateField, parsed } = submission;
+  const { job, bodyHash, cacheMs: bindingMs, replaces, isRetry, stored, stateField, parsed } = submission;
   const { redis, processId, isCluster, config, clock } = services;
   const call: AdmitCall = {
     job,

@@ -11,8 +11,8 @@ export interface Submission {
   readonly caller: Caller;
   /** Undefined once it is released, see `releaseRequest`. */
   parsed: ParsedRequest | undefined;
-  /** Location of a request that is stored already. */
-  placed?: StoredRequest;
+  /** The request as it is stored, once it is. */
+  stored?: StoredRequest;
   /** Another field of the job's state in the place of that: a shared job's sharer, see `SharedJobs`. */
   stateField?: readonly [name: string, value: string];
   readonly bodyHash: string;
