@@ -9,7 +9,7 @@ import { Slots } from '../../shared/runtime/slots.ts';
 import { isReadable, leaveUnread } from '../../shared/runtime/wire-version.ts';
 import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import type { RunOutcome } from '../run/job-run.ts';
-import { runJob } from '../run/run-job.ts';
+import { runJob, unreadPauseMs } from '../run/run-job.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { ClaimSlots } from './claim-slots.ts';
 import type { Consumer } from './consumer.ts';
@@ -27,9 +27,6 @@ const stalledCheckMs = 2000;
 const maxClaims = 20;
 /** BullMQ never resets a job's stall count, and a job that is polled for hours may survive the deaths of many workers. */
 const maxTaskClaims = 1000;
-
-/** How long a job of another version waits until it is claimed again, perhaps by a worker that can read it. */
-const unreadPauseMs = 2000;
 
 /** How long the consumer of tasks may take to close beside its jobs. */
 const closeMs = 2000;

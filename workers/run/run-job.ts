@@ -20,8 +20,8 @@ import { parkRun } from './park-run.ts';
 import { endInterrupted, settleEnded } from './settle-ended.ts';
 import { RunTrace } from './trace-run.ts';
 
-/** How long a job whose task has another version waits for a worker that can read it. */
-const unreadPauseMs = 2000;
+/** How long a job waits that another version has written, or its task, until it is claimed again, perhaps by a worker that can read it. */
+export const unreadPauseMs = 2000;
 
 /** A claimed job, as far as its run depends on the claim. */
 type RunnableJob = Pick<ClaimedJob, 'job' | 'token'> & Partial<Pick<ClaimedJob, 'verdict' | 'parkedFor'>>;

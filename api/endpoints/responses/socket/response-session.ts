@@ -70,7 +70,7 @@ export class ResponseSession {
   /** Messages that were received but do not run yet, including those being parsed. */
   #waitingCount = 0;
   #waitingBytes = 0;
-  #isPreparing = false;
+  #isParsing = false;
   #intake: Promise<void> = Promise.resolve();
   #ending: ApiError | undefined;
   #isClosed = false;
@@ -123,14 +123,14 @@ export class ResponseSession {
   async #parse(message: Buffer, isBinary: boolean): Promise<ParsedMessage> {
     try {
       const parsed = this.#work.parse(message, isBinary);
-      this.#isPreparing = parsed instanceof Promise;
+      this.#isParsing = parsed instanceof Promise;
       this.#regulate();
       return await parsed;
     } catch (error) {
       this.#work.onFault(error);
       return refusedMessage(ApiError.from(error));
     } finally {
-      this.#isPreparing = false;
+      this.#isParsing = false;
     }
   }
 
@@ -225,7 +225,7 @@ export class ResponseSession {
   /** A cancellation after a full queue waits with it, as it cannot be recognized before it is read. */
   #regulate(): void {
     const hasMuch = this.#waitingCount >= this.#limits.waiting || this.#waitingBytes >= this.#limits.waitingBytes;
-    this.#connection.setReading(!hasMuch && !this.#isPreparing && !this.#connection.isFull);
+    this.#connection.setReading(!hasMuch && !this.#isParsing && !this.#connection.isFull);
   }
 
   #closeIdle(): void {

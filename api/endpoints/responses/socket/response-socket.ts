@@ -100,11 +100,11 @@ function sessionWork(
       if (isBinary) return refusedMessage(new ApiError('invalid_request_error', 'Send text messages: JSON in UTF-8.'));
       if (!isLargeBody(message, largeMessage)) return parseSocketMessage(message);
       const { caller } = ctx.state;
-      const preparing = services.bodyGate
+      const parsing = services.bodyGate
         .assertMayBegin(caller)
         .then(() => services.largeBodies.parse('responses.ws', message, caller.account, left))
         .then((parsed) => parsed as ParsedMessage);
-      return preparing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
+      return parsing.catch((error: unknown) => refusedMessage(ApiError.from(error)));
     },
     onAccepted: (bytes) => intake.done(bytes),
     openTurn: (envelope) => {
