@@ -64,8 +64,8 @@ async function readResourceState(
   const known = { status: jobStatus(state), progress: state.progress, endedAt: state.endedAt };
   if (state.outcome === undefined) return { ...known, error: undefined, frames: undefined };
   try {
-    const answer = new BufferedReply((all) => all, view.heldFromEnd, view.showsErrors, share);
-    const frames = await readWhole(services, state, connection, answer);
+    const reply = new BufferedReply((all) => all, view.heldFromEnd, view.showsErrors, share);
+    const frames = await readWhole(services, state, connection, reply);
     const last = frames.at(-1);
     return { ...known, error: last && errorOf(last), frames };
   } catch (thrown) {
@@ -86,12 +86,12 @@ export async function readWhole<Body>(
   services: ResourceDependencies,
   state: JobState,
   connection: ClientConnection,
-  answer: BufferedReply<Body>,
+  reply: BufferedReply<Body>,
 ): Promise<Body> {
-  const reader = services.readers.open(state, answer);
+  const reader = services.readers.open(state, reply);
   try {
     await connection.wait(attachTo(services, state, reader), readMs);
-    return await connection.wait(answer.body, readMs);
+    return await connection.wait(reply.body, readMs);
   } finally {
     reader.close();
   }
@@ -103,6 +103,6 @@ export async function readFrames(
   view: View,
   state: JobState,
 ): Promise<readonly Frame[]> {
-  const answer = new BufferedReply((frames) => frames, view.heldFromEnd, false, share);
-  return await readWhole(services, state, connection, answer);
+  const reply = new BufferedReply((frames) => frames, view.heldFromEnd, false, share);
+  return await readWhole(services, state, connection, reply);
 }

@@ -57,8 +57,8 @@ export class SocketReply implements FrameReceiver {
   #folded = 0;
   /** Bytes that are counted for what is not sent yet. */
   #unsent = 0;
-  #resolveBegun: () => void = () => undefined;
-  #rejectBegun: (error: ApiError) => void = () => undefined;
+  #resolveStarted: () => void = () => undefined;
+  #rejectStarted: (error: ApiError) => void = () => undefined;
   #resolveClosed: () => void = () => undefined;
 
   constructor(options: SocketReplyOptions) {
@@ -67,8 +67,8 @@ export class SocketReply implements FrameReceiver {
     if (after !== undefined)
       this.position = Number.isFinite(after.event) ? `${after.seq}.${after.event}` : `${after.seq}`;
     this.started = new Promise((resolve, reject) => {
-      this.#resolveBegun = resolve;
-      this.#rejectBegun = reject;
+      this.#resolveStarted = resolve;
+      this.#rejectStarted = reject;
     });
     this.started.catch(() => undefined);
     this.closed = new Promise((resolve) => {
@@ -117,7 +117,7 @@ export class SocketReply implements FrameReceiver {
   }
 
   flush(): boolean {
-    this.#resolveBegun();
+    this.#resolveStarted();
     return this.#send();
   }
 
@@ -128,7 +128,7 @@ export class SocketReply implements FrameReceiver {
   /** Ends with an error other than the job's. */
   fail(error: ApiError, closeCode: number = closeCodes.failed): void {
     if (this.#closeCode !== undefined) return;
-    this.#rejectBegun(error);
+    this.#rejectStarted(error);
     this.error = error;
     this.#messages.push(toMessage(errorEvent(this.#options.view, error, this.#folded), null));
     this.#closeCode = closeCode;

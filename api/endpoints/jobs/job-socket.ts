@@ -52,46 +52,46 @@ export function jobSocket(
       const { view } = findEndpoint(endpoints, state);
       const share = shareOfReply(services.bodies, ctx, state);
       const { viewed, repeatedBytes } = await viewEvents(services, state, services.baseUrls.of(ctx.req), share);
-      const answer = new SocketReply({ events: view.stream(viewed), view, resumeAfter, share });
-      answer.expect(repeatedBytes);
-      if (view.opensAtOnce?.(viewed)) answer.frame(openingFrame);
-      const reader = services.readers.open(state, answer);
+      const reply = new SocketReply({ events: view.stream(viewed), view, resumeAfter, share });
+      reply.expect(repeatedBytes);
+      if (view.opensAtOnce?.(viewed)) reply.frame(openingFrame);
+      const reader = services.readers.open(state, reply);
       try {
         await connection.wait(attachTo(services, state, reader, { resumeAfter, view }), readMs);
         // An ended job is available at once, or has expired, which can still become a status.
-        if (state.outcome !== undefined) await connection.wait(answer.started, readMs);
+        if (state.outcome !== undefined) await connection.wait(reply.started, readMs);
         const { webSocket, socket } = acceptSocket(ctx, maxPayload);
-        answer.open(webSocket, socket);
-        await untilClosed(answer, connection, state.id);
+        reply.open(webSocket, socket);
+        await untilClosed(reply, connection, state.id);
       } finally {
         reader.close();
         share.close();
         release();
       }
-      note(services, ctx, answer);
+      note(services, ctx, reply);
     });
   };
 }
 
 /** Waits for the end of the connection. When this process shuts down first, it hands the client over and closes. */
-async function untilClosed(answer: SocketReply, connection: ClientConnection, jobId: string): Promise<void> {
+async function untilClosed(reply: SocketReply, connection: ClientConnection, jobId: string): Promise<void> {
   try {
-    await connection.wait(answer.closed);
+    await connection.wait(reply.closed);
   } catch {
-    const after = answer.position === undefined ? '' : `?starting_after=${answer.position}`;
-    answer.handOver(
+    const after = reply.position === undefined ? '' : `?starting_after=${reply.position}`;
+    reply.handOver(
       new ApiError(
         'service_unavailable',
         `The server is shutting down. The job continues: /v1/jobs/job_${jobId}/ws${after} resumes it.`,
         { reason: 'shutting_down' },
       ),
     );
-    await answer.closed;
+    await reply.closed;
   }
 }
 
-function note(services: JobSocketDependencies, ctx: Context, answer: SocketReply): void {
-  ctx.state.streamError = answer.error;
-  ctx.state.facts.frames = answer.frames;
-  services.metrics.frames.inc(answer.frames);
+function note(services: JobSocketDependencies, ctx: Context, reply: SocketReply): void {
+  ctx.state.streamError = reply.error;
+  ctx.state.facts.frames = reply.frames;
+  services.metrics.frames.inc(reply.frames);
 }

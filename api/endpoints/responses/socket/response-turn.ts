@@ -213,11 +213,11 @@ export class ResponseTurn {
     const viewOptions = { ...parsed.viewOptions, echo: { ...echo, store: false } };
     const job = { id: state.jobId, model: parsed.model, createdAt: Date.now() };
     const viewed = viewedTurn(this.#context, job, { viewOptions });
-    const answer = this.#open(viewed, true);
-    answer.frame(emptyEnd);
-    answer.flush();
-    this.#context.cache.release(answer.reserved);
-    this.#remember(viewed, parsed, answer);
+    const reply = this.#open(viewed, true);
+    reply.frame(emptyEnd);
+    reply.flush();
+    this.#context.cache.release(reply.reserved);
+    this.#remember(viewed, parsed, reply);
   }
 
   /** @param isKept whether the answer's frames are kept, to be continued */
@@ -239,9 +239,9 @@ export class ResponseTurn {
   #remember(
     viewed: ViewedJob<ResponseViewOptions>,
     { request, hasMedia }: Pick<ParsedResponse, 'request' | 'hasMedia'>,
-    answer: ResponseSocketReply,
+    reply: ResponseSocketReply,
   ): void {
-    const frames = answer.kept;
+    const frames = reply.kept;
     if (frames === undefined) return;
     const { cache, endpoint } = this.#context;
     const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
