@@ -9,7 +9,7 @@ export const databaseSuites = [
     'integration/ledger/raise-to-ledger',
     'integration/ledger/usage-hours',
   ],
-  ...['faults/refused-records', 'faults/lost-jobs', 'integration/load/resources', 'console/jobs-and-usage'],
+  ...['faults/refused-records', 'faults/lost-jobs', 'integration/ledger/resources', 'console/jobs-and-usage'],
   ...['integration/jobs/job-records', 'integration/jobs/idempotency', 'integration/jobs/jobs'],
   'integration/responses/responses-stored',
 ];

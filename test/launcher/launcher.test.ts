@@ -429,7 +429,7 @@ describe('the launcher', () => {
       assert.equal(launcher.output, '');
     };
 
-    test('a port in use', async () => {
+    test('a port in use ends the launcher with one sentence on stderr and exit code 1', async () => {
       const occupant = createServer();
       await new Promise<void>((resolve) => occupant.listen(0, '127.0.0.1', resolve));
       const { port } = occupant.address() as { port: number };
@@ -440,7 +440,7 @@ describe('the launcher', () => {
       await new Promise((resolve) => occupant.close(resolve));
     });
 
-    test('a data folder that cannot be written to', async () => {
+    test('a data folder that cannot be written to ends the launcher with one sentence on stderr and exit code 1', async () => {
       const locked = newDataDir();
       await mkdir(locked);
       await chmod(locked, 0o500);
@@ -449,14 +449,14 @@ describe('the launcher', () => {
       await refuses({ dataDir }, /^The data folder \S+ cannot be used: it .*\n$/);
     });
 
-    test('a data folder that is a file', async () => {
+    test('a data folder that is a file ends the launcher with one sentence on stderr and exit code 1', async () => {
       const dataDir = newDataDir();
       await writeFile(dataDir, 'something');
       await refuses({ dataDir }, /^The data folder \S+ cannot be used: it, or a part of its path, is a file .*\n$/);
       assert.equal(await readFile(dataDir, 'utf8'), 'something');
     });
 
-    test('a data folder that another launcher uses', async () => {
+    test('a data folder that another launcher uses ends the launcher with one sentence on stderr and exit code 1', async () => {
       const dataDir = newDataDir();
       const first = await start({ dataDir });
       await first.welcome();
@@ -464,7 +464,7 @@ describe('the launcher', () => {
       assert.equal(await stopped(first), 0);
     });
 
-    test('a REDIS_URL that nobody answers', async () => {
+    test('a REDIS_URL that nobody answers ends the launcher with one sentence on stderr and exit code 1', async () => {
       const settings = { REDIS_URL: 'redis://:secret-password@127.0.0.1:1' };
       await refuses(
         { dataDir: newDataDir(), settings },
@@ -472,7 +472,7 @@ describe('the launcher', () => {
       );
     });
 
-    test('a REDIS_URL that is the path of a socket nobody listens on', async () => {
+    test('a REDIS_URL that is the path of a socket nobody listens on ends the launcher with one sentence on stderr and exit code 1', async () => {
       const settings = { REDIS_URL: '/nowhere/redis.sock?password=secret-password' };
       await refuses(
         { dataDir: newDataDir(), settings },
@@ -480,7 +480,7 @@ describe('the launcher', () => {
       );
     });
 
-    test('a DATABASE_URL that nobody answers', async () => {
+    test('a DATABASE_URL that nobody answers ends the launcher with one sentence on stderr and exit code 1', async () => {
       const settings = { DATABASE_URL: 'postgres://sluice:secret-password@127.0.0.1:1/sluice' };
       await refuses(
         { dataDir: newDataDir(), settings },
@@ -488,7 +488,7 @@ describe('the launcher', () => {
       );
     });
 
-    test('a setting that makes no sense', async () => {
+    test('a setting that makes no sense ends the launcher with one sentence on stderr and exit code 1', async () => {
       await refuses(
         { dataDir: newDataDir(), settings: { PORT: 'eighty' } },
         /^PORT must be a whole number from 0 to 65535, not "eighty"\.\n$/,
