@@ -1,16 +1,17 @@
 import { type Selectable, sql } from 'kysely';
 import type { Database } from '../../shared/database/database.ts';
 import type { JobsTable } from '../../shared/database/tables.ts';
-import type { Outcome } from '../../shared/jobs/job-state.ts';
 import { type JobTag, tagCondition } from './job-tags.ts';
 import { hourMs } from './usage/usage-hours.ts';
 import { firstIdAt } from './usage/usage-report.ts';
 
+/** Values of `status` in lists of jobs: the outcome of a job, or that the database knows none yet. */
+export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
+
 /** Filter of a job list. Undefined fields match all jobs. */
 export interface JobFilter {
   readonly account: string | undefined;
-  /** Their outcome; `unfinished`: none that the database knows yet. */
-  readonly status?: Outcome | 'unfinished' | undefined;
+  readonly status?: (typeof jobStatuses)[number] | undefined;
   readonly model?: string | undefined;
   readonly key?: string | undefined;
   readonly endpoint?: string | undefined;

@@ -4,12 +4,18 @@ import type { JobState } from '../../shared/jobs/job-state.ts';
 import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
 import { type BodyShare, type BodyShares, shareOfReply } from '../bounds/body-shares.ts';
 import { readMs } from '../bounds/bounded-reads.ts';
-import { jobStatus } from '../endpoints/jobs/job-object.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import type { AnswerReaders } from '../replies/answer-readers.ts';
 import { BufferedReply } from '../replies/buffered-reply.ts';
 import type { ClientConnection } from '../replies/client-connection.ts';
-import { type ResourceState, type View, type ViewedJob, type ViewJobDependencies, viewJob } from '../replies/view.ts';
+import {
+  jobStatus,
+  type ResourceState,
+  type View,
+  type ViewedJob,
+  type ViewJobDependencies,
+  viewJob,
+} from '../replies/view.ts';
 import type { Context } from '../state.ts';
 import { type AttachDependencies, attachTo } from './follow-job.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { capabilities } from '../../shared/capabilities/capability.ts';
+import { jobStatuses } from '../ledger/job-list.ts';
 import { usageGroups } from '../ledger/usage/usage-report.ts';
-import { jobStatuses } from '../management/console/jobs.ts';
 import { availableOnly } from '../management/console/models.ts';
 
 /** The parameters of a page of a list. */

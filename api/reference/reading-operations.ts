@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { videoVariants } from '../../shared/capabilities/video.ts';
 import { bucketWidths } from '../endpoints/account/usage-by-model.ts';
-import { jobStatuses } from '../management/console/jobs.ts';
+import { jobStatuses } from '../ledger/job-list.ts';
 import type { Operation, Operations } from './operation.ts';
 import { orderQuery, pageQuery } from './queries.ts';
 

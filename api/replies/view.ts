@@ -3,7 +3,7 @@ import type { AccountBlobs, Blobs } from '../../shared/blobs/blobs.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { Frame } from '../../shared/jobs/append.ts';
-import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
 import { inlineLimit } from '../../shared/queue/queue.ts';
 import type { BodyShare } from '../bounds/body-shares.ts';
 import type { ResultLinks } from '../results/result-links.ts';
@@ -11,6 +11,11 @@ import { expired } from './unreadable-answer.ts';
 
 /** States of a job as shown to callers. */
 export type JobStatus = 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled';
+
+/** A job's status as shown to callers. */
+export function jobStatus({ outcome, attempt }: Pick<JobState, 'outcome' | 'attempt'>): JobStatus {
+  return outcome ?? (attempt > 0 ? 'in_progress' : 'queued');
+}
 
 /** A view's data about the job whose frames it shows. */
 export interface ViewedJob<ViewOptions extends object = object> {

@@ -10,7 +10,7 @@ import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
 import type { QueuePlace } from '../../../shared/queue/reading/queue-reader.ts';
 import type { LoadGauge } from '../../admission/load-gauge.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
-import type { JobStatus } from '../../replies/view.ts';
+import { type JobStatus, jobStatus } from '../../replies/view.ts';
 import type { Context } from '../../state.ts';
 
 /** Dependencies of `jobObject`. */
@@ -44,12 +44,6 @@ export interface JobObject {
   readonly vendor_cost: number | null;
   readonly error: { readonly type: string; readonly code: string; readonly message: string } | null;
   readonly result: unknown;
-}
-
-/** A job's status as shown to callers. */
-export function jobStatus(state: JobState): JobStatus {
-  if (state.outcome !== undefined) return state.outcome;
-  return state.attempt > 0 ? 'in_progress' : 'queued';
 }
 
 /** Makes the job object of a state; `result` is the endpoint's own body, if known. @param ctx of the request */

@@ -6,7 +6,7 @@ import { recordedTier } from '../../../shared/money/service-tier.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import type { ListedRow } from '../../ledger/job-list.ts';
 import { openJobRow } from '../../ledger/job-rows.ts';
-import type { JobStatus } from '../../replies/view.ts';
+import { type JobStatus, jobStatus } from '../../replies/view.ts';
 import { type JobProgress, readProgress } from './live-jobs.ts';
 
 /** A job as shown in the console and to operators. Times are ms since 1970, costs dollars. */
@@ -59,7 +59,7 @@ export function consoleJob(row: ListedRow, progress?: JobProgress): ConsoleJob {
   return {
     id: `job_${row.id}`,
     object: 'job',
-    status: outcome ?? (attempts > 0 ? 'in_progress' : 'queued'),
+    status: jobStatus({ outcome, attempt: attempts }),
     account_id: row.account_id,
     endpoint: row.endpoint,
     capability: row.capability,

@@ -11,7 +11,7 @@ import type { FindJobDependencies } from '../../endpoints/jobs/jobs.ts';
 import { cancelJob, withJob } from '../../endpoints/jobs/jobs.ts';
 import { readPageQuery } from '../../http/page.ts';
 import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
-import { findListedJob, type JobFilter, type ListedRow, listJobs } from '../../ledger/job-list.ts';
+import { findListedJob, type JobFilter, jobStatuses, type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import type { Context, State } from '../../state.ts';
 import { type ConsoleJob, consoleJob, consoleJobs, keyNames, rowOfState } from './console-job.ts';
 import { type LiveJobFilter, readLiveJobs } from './live-jobs.ts';
@@ -23,8 +23,6 @@ export interface JobsDependencies extends FindJobDependencies, EndJobContext {}
 const pageLimits = { usual: 50, most: 100 };
 const maxLive = 200;
 
-/** Values of `status` in lists of jobs: the outcome of a job, or that it has none. */
-export const jobStatuses = ['completed', 'failed', 'cancelled', 'unfinished'] as const;
 const liveStatuses = ['queued', 'in_progress'] as const;
 
 /** Parameters of the lists of jobs, besides their page. */

@@ -4,6 +4,7 @@ import type { JobIdentity, JobState, Outcome } from '../../../shared/jobs/job-st
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { isReadable } from '../../../shared/runtime/wire-version.ts';
+import { jobStatus } from '../../replies/view.ts';
 
 /** Holds scanned per command, including those that the pattern filters out. */
 const scanCount = 500;
@@ -84,7 +85,7 @@ async function readState(redis: RedisClient, id: string): Promise<{ job: string;
 }
 
 function isWanted(job: LiveJob, { status, model, endpoint }: LiveJobFilter): boolean {
-  if (status !== undefined && (status === 'queued') !== (job.attempt === 0)) return false;
+  if (status !== undefined && status !== jobStatus(job)) return false;
   return (model === undefined || job.model === model) && (endpoint === undefined || job.endpoint === endpoint);
 }
 
