@@ -119,7 +119,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
         const lookup = pinnedLookup(resolveHost, isTrusted);
         const agent = new Agent({ connect: createConnector({ timeout: connectMs, lookup }) });
         limit.onEnd(() => void agent.destroy().catch(() => undefined));
-        const answer = await ask(url, agent, { signal: limit.signal, silenceMs }, isTrusted ? trustedHeaders : {});
+        const answer = await ask(url, agent, { limit, silenceMs }, isTrusted ? trustedHeaders : {});
         const location = redirectOf(answer);
         if (location === undefined) return receive(answer, limit, maxBytes, failure);
         if (redirects === maxRedirects) throw new RefusedLinkError('it is redirected too often');
@@ -146,16 +146,16 @@ class DownloadLimit {
 
   constructor(callersSignal: AbortSignal, maxMs: number | undefined) {
     this.callersSignal = callersSignal;
-    if (callersSignal.aborted) this.controller.abort();
-    callersSignal.addEventListener('abort', this.onAbort);
-    if (maxMs !== undefined) this.timer = setTimeout(() => this.controller.abort(), maxMs);
+    if (callersSignal.aborted) this.abort();
+    callersSignal.addEventListener('abort', this.abort);
+    if (maxMs !== undefined) this.timer = setTimeout(this.abort, maxMs);
   }
 
   get signal(): AbortSignal {
     return this.controller.signal;
   }
 
-  private readonly onAbort = (): void => this.controller.abort();
+  readonly abort = (): void => this.controller.abort();
 
   onEnd(release: () => void): void {
     this.ends.push(release);
@@ -163,7 +163,7 @@ class DownloadLimit {
 
   end(): void {
     clearTimeout(this.timer);
-    this.callersSignal.removeEventListener('abort', this.onAbort);
+    this.callersSignal.removeEventListener('abort', this.abort);
     for (const release of this.ends.splice(0)) release();
   }
 }
@@ -209,21 +209,27 @@ function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunct
 }
 
 /** Follows no redirects. */
-function ask(
+async function ask(
   url: URL,
   agent: Agent,
-  { signal, silenceMs }: DownloadOptions,
+  { limit, silenceMs }: { readonly limit: DownloadLimit; readonly silenceMs: number },
   headers: Readonly<Record<string, string>>,
 ): Promise<Dispatcher.ResponseData> {
-  return agent.request({
+  // Runs from the first interim answer, such as 103 with hints, to the answer: they begin undici's own limit anew, as often as they come.
+  let interim: NodeJS.Timeout | undefined;
+  const request = agent.request({
     origin: url.origin,
     path: url.pathname + url.search,
     method: 'GET',
-    signal,
+    signal: limit.signal,
     headersTimeout: silenceMs,
     bodyTimeout: silenceMs,
     headers: { ...headers, 'user-agent': 'sluice', 'accept-encoding': 'identity' },
+    onInfo: () => {
+      interim ??= setTimeout(limit.abort, silenceMs);
+    },
   });
+  return await request.finally(() => clearTimeout(interim));
 }
 
 function redirectOf({ statusCode, headers }: Dispatcher.ResponseData): string | undefined {

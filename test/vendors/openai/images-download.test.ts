@@ -285,6 +285,20 @@ describe('createDownloader', () => {
     assert.match(await whyNot(fetchAll(trusting(), origin, { ...wait, silenceMs: 300 })), /UND_ERR_BODY_TIMEOUT/);
   });
 
+  it('hints (103) are no sign of a file: a server that sends nothing else is silent', { timeout: 60_000 }, async () => {
+    const hint = 'HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n';
+    answer = (_request, { socket }) => {
+      const timer = setInterval(() => socket?.write(hint), 50);
+      socket?.once('close', () => clearInterval(timer));
+    };
+    assert.match(await whyNot(fetchAll(trusting(), origin, { ...wait, silenceMs: 1000 })), /it took too long/);
+    answer = (_request, response) => {
+      response.socket?.write(hint.repeat(3));
+      response.end('picture');
+    };
+    assert.equal((await fetchAll(trusting(), origin)).text, 'picture');
+  });
+
   it('the downloader closes the connection when its content is discarded unread', async () => {
     let left: Promise<unknown> | undefined;
     answer = (_request, response) => {
