@@ -303,6 +303,13 @@ describe('video files of the OpenAI dialect', () => {
       (response) => sendFile(response, Buffer.from('{"error":"busy"}'), 'application/problem+json; charset=utf-8'),
       (response) => sendFile(response, Buffer.from('<h1>Busy</h1>'), 'text/html'),
       (response) => sendFile(response, Buffer.from('<svg/>'), 'video/mp4'),
+      (response) => sendFile(response, Buffer.from(`${'\n'.repeat(100)}<h1>Busy</h1>`), 'video/mp4'),
+      // In two pieces, the first of which says nothing.
+      (response) => {
+        response.writeHead(200, { 'content-type': 'video/mp4' });
+        response.write('\n');
+        setTimeout(() => response.end('<h1>Busy</h1>'), 100);
+      },
       (response) => sendFile(response, Buffer.from('<svg/>'), 'image/svg+xml'),
       (response) => sendFile(response, Buffer.from('\x89PNG', 'latin1'), 'application/octet-stream'),
       (response) => sendJson(response, 500, '{}'),

@@ -8,7 +8,7 @@ import type { HttpClient, HttpUpload } from '../../http/http-client.ts';
 import { requestText } from '../request-body.ts';
 import { type JsonObject, parseObject } from '../support/json-object.ts';
 import type { VendorErrorDetails } from '../support/read-vendor-error.ts';
-import { refuseNoFilm, refuseText } from '../support/refuse-text.ts';
+import { headBytes, refuseNoFilm, refuseText } from '../support/refuse-text.ts';
 import { isLength } from '../support/transcript-answer.ts';
 import type { StoredFile, TaskCall, TaskState, VendorCall, VideoTasks } from '../vendor.ts';
 import type { OpenAiAnswerReader } from './answer-reader.ts';
@@ -167,6 +167,9 @@ class IncomingFile {
   private readonly content = new PassThrough();
   private saved: Promise<StoredFile> | undefined;
   private bytes = 0;
+  /** The first bytes, until they are enough to tell files of one kind from others. */
+  private head = Buffer.alloc(0);
+  private type = '';
 
   constructor(call: TaskCall, variant: VideoVariant, maxBytes: number) {
     this.call = call;
@@ -177,19 +180,21 @@ class IncomingFile {
 
   /** @throws ApiError for a file that is too large or another one, and the error of storing. */
   write(chunk: Buffer, type: string): Promise<void> | undefined {
-    if (this.saved === undefined) this.refuseAnother(type, chunk);
-    this.saved ??= this.save(type);
     this.bytes += chunk.length;
     if (this.bytes > this.maxBytes) {
       throw new ApiError('request_too_large', `The video's ${this.variant} has more than ${this.maxBytes} bytes.`);
     }
-    return this.content.write(chunk) ? undefined : this.drained(this.saved);
+    if (this.saved !== undefined) return this.pass(chunk, this.saved);
+    this.head = Buffer.concat([this.head, chunk]);
+    this.type = type;
+    return this.head.length < headBytes ? undefined : this.pass(this.head, this.begin());
   }
 
   async end(): Promise<StoredFile> {
-    if (this.saved === undefined) throw new ApiError('server_error', "The model's vendor answered with an empty file.");
+    if (this.bytes === 0) throw new ApiError('server_error', "The model's vendor answered with an empty file.");
+    if (this.saved === undefined) await this.pass(this.head, this.begin());
     this.content.end();
-    return await this.saved;
+    return await (this.saved as Promise<StoredFile>);
   }
 
   /** Discards an incomplete file: nothing of it stays. */
@@ -198,9 +203,21 @@ class IncomingFile {
     await this.saved?.catch(() => undefined);
   }
 
-  private refuseAnother(type: string, head: Buffer): void {
+  /** @throws ApiError for another file. */
+  private begin(): Promise<StoredFile> {
+    this.refuseAnother();
+    const type = this.type.split(';')[0]?.trim().toLowerCase() ?? '';
+    const saved = this.call.files.save(this.content, fileTypes.has(type) ? type : usualTypes[this.variant]);
+    // Failures are still reported: to the writer by the content, and to `end` by the promise.
+    saved.catch((error) => this.content.destroy(error));
+    this.saved = saved;
+    return saved;
+  }
+
+  private refuseAnother(): void {
+    const { type } = this;
     if (this.variant === 'video') {
-      refuseNoFilm(type, head);
+      refuseNoFilm(type, this.head);
       return;
     }
     refuseText(type, 'a file');
@@ -208,12 +225,8 @@ class IncomingFile {
     if (/^video\//i.test(type)) throw new ApiError('not_found', 'no such variant');
   }
 
-  private save(said: string): Promise<StoredFile> {
-    const type = said.split(';')[0]?.trim().toLowerCase() ?? '';
-    const saved = this.call.files.save(this.content, fileTypes.has(type) ? type : usualTypes[this.variant]);
-    // Failures are still reported: to the writer by the content, and to `end` by the promise.
-    saved.catch((error) => this.content.destroy(error));
-    return saved;
+  private pass(bytes: Buffer, saved: Promise<StoredFile>): Promise<void> | undefined {
+    return this.content.write(bytes) ? undefined : this.drained(saved);
   }
 
   private async drained(saved: Promise<StoredFile>): Promise<void> {

@@ -6,9 +6,9 @@ import { typeOfImage } from './inline-media.ts';
 const texts = /^text\/|^application\/(?:[\w.-]+\+)?(?:json|xml)$/;
 const json = /json$/;
 
-/** How pages, drawings and errors in JSON begin, as Latin-1. */
+/** How pages, drawings and errors in JSON begin, as Latin-1. What begins with white space alone is text, too. */
 const beginnings: readonly (readonly [type: string, beginning: RegExp])[] = [
-  ['text/html', /^(\xef\xbb\xbf)?\s*</],
+  ['text/html', /^(\xef\xbb\xbf)?\s*(<|$)/],
   ['application/json', /^(\xef\xbb\xbf)?\s*[{[]/],
 ];
 
