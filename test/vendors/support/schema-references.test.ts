@@ -41,6 +41,48 @@ describe('references in schemas', () => {
     assert.deepEqual(withoutReferences(schema), { properties: schema.properties });
   });
 
+  it('a reference to another part of the schema gives way to what it leads to, also to the root or to a definition inside', () => {
+    const list = { type: 'array', $defs: { 'a b': place }, items: { $ref: '#/properties/list/$defs/a%20b' } };
+    const schema = {
+      type: 'object',
+      properties: {
+        from: place,
+        to: { $ref: '#/properties/from' },
+        via: { anyOf: [{ type: 'null' }, { $ref: '#/properties/list/items' }] },
+        list,
+        more: { $ref: '#', description: 'As a whole.' },
+        near: { type: 'object', properties: { next: { $ref: '#/properties/near' } } },
+      },
+      $defs: { place },
+    };
+    const near = { type: 'object', properties: { next: { type: 'object', properties: { next: { type: 'object' } } } } };
+    const inlined = { ...list, items: place };
+    const { properties } = withoutReferences(schema) as { properties: Fields };
+    assert.deepEqual(
+      { ...properties, more: undefined },
+      { from: place, to: place, via: { anyOf: [{ type: 'null' }, place] }, list: inlined, near, more: undefined },
+    );
+    const { more } = properties as { more: { description: string; properties: Fields } };
+    assert.deepEqual(more.properties.more, { type: 'object', description: 'As a whole.' });
+    assert.deepEqual([more.description, more.properties.to], ['As a whole.', place]);
+    const lone = withLoneReferences({ ...schema, properties: { ...schema.properties, more: { $ref: '#' } } });
+    assert.deepEqual(lone.properties, { ...properties, more: { $ref: '#' } });
+  });
+
+  it('what very many references lead to is measured once, however deep they lead into each other', () => {
+    let deep: Fields = { type: 'string', description: 'x'.repeat(1_000_000) };
+    let path = '#';
+    const properties: Fields = {};
+    for (let level = 0; level < 90; level++) {
+      path += level === 0 ? '/properties/deep' : '/items';
+      properties[`p${level}`] = { $ref: path, title: '' };
+      deep = { type: 'array', items: deep };
+    }
+    for (const change of [withLoneReferences, withoutReferences]) {
+      assert.ok(JSON.stringify(change({ type: 'object', properties: { ...properties, deep } })).length < 5_000_000);
+    }
+  });
+
   it('definitions that name each other without end, or double dozens of times, stay within bounds', () => {
     const names = Array.from({ length: 60 }, (_, at) => `d${at}`);
     const twice = (name: string): Fields => {
