@@ -160,6 +160,19 @@ describe('chat messages as Bedrock messages', () => {
     assert.equal(results[0]?.toolResult.toolUseId, id);
   });
 
+  it("a name of a call that is longer than Bedrock takes, as Claude's own may be, is a shorter one there", async () => {
+    const longest = 'n'.repeat(64);
+    const named = (id: string, name: string): Fields => ({ id, type: 'function', function: { name, arguments: '{}' } });
+    const calls = [named('c1', `mcp__${'n'.repeat(100)}`), named('c2', longest)];
+    const { messages } = await sentFor([user('So?'), assistant(null, { tool_calls: calls }), result('c1', 'Sunny.')], {
+      tools,
+    });
+    const [, { content }] = messages as [unknown, { content: { toolUse: Fields }[] }];
+    const [name, other] = content.map(({ toolUse }) => String(toolUse.name));
+    assert.match(String(name), /^mcp__n[a-zA-Z0-9_-]{1,58}$/);
+    assert.equal(other, longest);
+  });
+
   it('thinking goes to no Bedrock model that did not sign it, and cache marks to none without a cache', async () => {
     const turns = [
       user([{ type: 'text', text: 'Hello!', ...mark }]),

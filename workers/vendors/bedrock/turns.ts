@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ChatMessage } from '../../../shared/capabilities/chat-message.ts';
 import { stringifyExact } from '../../../shared/capabilities/exact-json.ts';
+import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { failedPrefix } from '../../../shared/capabilities/thought-signature.ts';
 import { addAll } from '../../../shared/runtime/collections.ts';
 import {
@@ -195,7 +196,7 @@ class BlockWriter {
         return { document: { format: isText ? 'txt' : 'pdf', name: this.nameOf(block), source: { bytes } } };
       }
       case 'tool_use':
-        return { toolUse: { toolUseId: toolUseId(block.id), name: block.name, input: block.input } };
+        return { toolUse: { toolUseId: toolUseId(block.id), name: calledName(block.name), input: block.input } };
       case 'tool_result':
         return { toolResult: this.resultOf(block) };
       case 'thinking': {
@@ -241,6 +242,11 @@ class BlockWriter {
 /** An id of a call, by its SHA-256 if it is longer than Converse takes: some vendors and proxies have a signature in it. */
 function toolUseId(id: unknown): unknown {
   return typeof id === 'string' && id.length > 64 ? createHash('sha256').update(id).digest('hex') : id;
+}
+
+/** Converse takes names of 64 characters of calls, too, which Claude's own may exceed: a conversation may come from there. */
+function calledName(name: unknown): unknown {
+  return typeof name === 'string' ? flatToolName(undefined, name) : name;
 }
 
 /** Converse marks the end of the cached part by a separate block; the lifetime is as in Anthropic's mark. */
