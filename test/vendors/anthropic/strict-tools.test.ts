@@ -144,6 +144,25 @@ describe('schemas of tools with a union at their root, which Anthropic refuses',
     assert.deepEqual([properties, required, allOf, anyOf], [given.properties, ['a', 'b'], undefined, undefined]);
   });
 
+  it('the properties of a union inside of a branch are those of the tool, too', () => {
+    const choice = { oneOf: [branch('file', 'path'), { $ref: '#/$defs/both' }] };
+    const both = {
+      allOf: [branch('dir', 'root'), { properties: { deep: { type: 'boolean' } } }, { $ref: '#/$defs/both' }],
+    };
+    const { properties, required } = schemaSent({
+      type: 'object',
+      allOf: [{ required: ['kind'] }, choice],
+      $defs: { both },
+    });
+    assert.deepEqual(properties, {
+      kind: { anyOf: [{ const: 'file' }, { const: 'dir' }] },
+      path: text,
+      root: text,
+      deep: { type: 'boolean' },
+    });
+    assert.deepEqual(required, ['kind']);
+  });
+
   it('a union of very many references to one definition of as many properties has them once', () => {
     const properties = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`p${at}`, {}]));
     const many = { properties, required: Object.keys(properties) };

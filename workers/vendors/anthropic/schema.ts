@@ -120,30 +120,41 @@ function countIn(schema: JsonObject, counts: { optional: number; unions: number 
   }
 }
 
-const unions = ['anyOf', 'oneOf', 'allOf'] as const;
+const unions = ['allOf', 'anyOf', 'oneOf'] as const;
 
 /**
  * The schema of a tool without a union at its root, which Anthropic refuses, and with it all tools: `input_schema does not support
- * oneOf, allOf, or anyOf at the top level`. The properties of its branches become those of the tool, required where every choice
- * requires them, and the union itself part of the description.
+ * oneOf, allOf, or anyOf at the top level`. The properties of its branches, and of the unions in these, become those of the tool,
+ * required where every choice requires them, and the union itself part of the description.
  */
 export function withoutRootUnion(schema: JsonObject): JsonObject {
   const given = unions.filter((keyword) => Array.isArray(schema[keyword]));
   if (given.length === 0) return schema;
   const { anyOf, oneOf, allOf, ...rest } = schema;
-  // Each once: a hundred thousand branches may refer to one definition of as many properties.
-  const branchesOf = (union: unknown): JsonObject[] => [
-    ...new Set((Array.isArray(union) ? union : []).filter(isObject).map((branch) => definitionOf(branch, schema))),
-  ];
-  const all = branchesOf(allOf);
-  const choices = [branchesOf(anyOf), branchesOf(oneOf)];
+  const all = branchesOf(allOf, schema);
+  const choices = [branchesOf(anyOf, schema), branchesOf(oneOf, schema)];
   const left = Object.fromEntries(given.map((keyword) => [keyword, schema[keyword]]));
   return {
     ...rest,
-    properties: joinedProperties([schema, ...all, ...choices.flat()]),
+    properties: joinedProperties(allBranches(schema)),
     required: [...new Set([schema, ...all].flatMap(requiredBy).concat(choices.flatMap(requiredByEach)))],
     description: described(schema.description, left),
   };
+}
+
+/** The branches of a union, each once: a hundred thousand may refer to one definition of as many properties. */
+function branchesOf(union: unknown, root: JsonObject): JsonObject[] {
+  const branches = (Array.isArray(union) ? union : []).filter(isObject);
+  return [...new Set(branches.map((branch) => definitionOf(branch, root)))];
+}
+
+/** A schema, its branches and theirs, each once. */
+function allBranches(root: JsonObject): ReadonlySet<JsonObject> {
+  const all = new Set([root]);
+  for (const schema of all) {
+    for (const branch of unions.flatMap((keyword) => branchesOf(schema[keyword], root))) all.add(branch);
+  }
+  return all;
 }
 
 /** A branch, or what it refers to. */
@@ -155,7 +166,7 @@ function definitionOf(branch: JsonObject, { $defs, definitions }: JsonObject): J
 }
 
 /** The properties of several schemas; one that several have in different ways is either. */
-function joinedProperties(schemas: readonly JsonObject[]): JsonObject {
+function joinedProperties(schemas: Iterable<JsonObject>): JsonObject {
   const found = new Map<string, Map<string, unknown>>();
   for (const { properties } of schemas) {
     for (const [name, property] of Object.entries(isObject(properties) ? properties : {})) {
