@@ -212,7 +212,7 @@ describe('chat messages as Gemini contents', () => {
         .filter((part: object) => 'functionCall' in part)
         .map((part: { thoughtSignature?: string }) => part.thoughtSignature);
     };
-    const foreign = 'context_engineering_is_the_way_to_go';
+    const foreign = 'skip_thought_signature_validator';
     assert.deepEqual(await signaturesOf('gemini-3.8-flash'), [foreign, undefined, 'own', undefined]);
     assert.deepEqual(await signaturesOf('gemini-2.5-flash'), [undefined, undefined, 'own', undefined]);
     assert.deepEqual(await signaturesOf('gemma-4-31b-it'), [undefined, undefined, 'own', undefined]);

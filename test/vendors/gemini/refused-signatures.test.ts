@@ -7,7 +7,7 @@ import { answer } from '../recorded/recorded-gemini.ts';
 type Fields = Record<string, unknown>;
 
 const apiKey = 'AIzaSyTest0123456789abcdefghijklmnopqrs';
-const foreign = 'context_engineering_is_the_way_to_go';
+const foreign = 'skip_thought_signature_validator';
 const signed = { extra_content: { google: { thought_signature: 'b2YgYW5vdGhlciBrZXk=' } } };
 const corrupted = 'Corrupted thought signature.';
 
@@ -28,15 +28,18 @@ function loopOf(more: object): Fields[] {
 }
 
 /** What Gemini is sent that refuses every signature but the documented stand-in, and the error of the call. */
-async function ask(messages: Fields[], { stream = false, message = corrupted } = {}) {
+async function ask(
+  messages: Fields[],
+  { stream = false, message = corrupted, model = 'gemini-3.8-flash', refuses = /"thoughtSignature":"(?!skip)/ } = {},
+) {
   const server = await startFixtureVendor();
   const vendor = createGemini({ name: 'gemini', baseUrl: server.baseUrl, apiKey });
   const refusal = { error: { code: 400, message, status: 'INVALID_ARGUMENT' } };
   server.answer((response, { body }) => {
-    const isRefused = /"thoughtSignature":"(?!context)/.test(body) || message === 'all' || server.requests.length > 2;
+    const isRefused = refuses.test(body) || message === 'all' || server.requests.length > 2;
     sendJson(response, isRefused ? 400 : 200, JSON.stringify(isRefused ? refusal : answer));
   });
-  const call = callOf({ model: 'gemini-3.8-flash', stream, request: JSON.stringify({ messages }) });
+  const call = callOf({ model, stream, request: JSON.stringify({ messages }) });
   const error = await vendor.chat(call, collect()).then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -61,6 +64,22 @@ describe("signatures of another key's or vendor's Gemini", () => {
         assert.match(sent[1] ?? '', /"error":"no"/);
       }
     }
+  });
+
+  it("a conversation with another model's calls is sent once more with the stand-in where a model of the second generation misses signatures", async () => {
+    const message =
+      'Function call is missing a thought_signature in functionCall parts. This is required for tools to work.';
+    const { sent, error } = await ask(loopOf({}), {
+      ...{ message, model: 'gemini-2.5-flash' },
+      refuses: /^(?!.*"thoughtSignature")/s,
+    });
+    assert.equal(error, undefined);
+    const signatures = sent.map((body) =>
+      [...body.matchAll(/"thoughtSignature":"([^"]*)"/g)].map(([, found]) => found),
+    );
+    assert.deepEqual(signatures, [[], [foreign, foreign]]);
+    const still = await ask(loopOf({}), { message, model: 'gemini-2.5-flash', refuses: /./ });
+    assert.deepEqual([still.sent.length, (still.error as Fields).code], [2, 'invalid_request_error']);
   });
 
   it('another refusal, and one of a conversation without signatures, is the answer', async () => {

@@ -80,6 +80,42 @@ describe("Google's signatures of calls at OpenRouter", () => {
     assert.equal(await sentFor({ tool_calls: calls }), undefined);
   });
 
+  it("a conversation whose signatures OpenRouter's Gemini refuses or misses is sent once more with the one for foreign calls", async () => {
+    const own = { role: 'assistant', content: null, tool_calls: calls };
+    const user = { role: 'user', content: 'Go.' };
+    const foreign = { ...detail, data: 'skip_thought_signature_validator' };
+    const refusal = (raw: string): string =>
+      JSON.stringify({ error: { message: 'Provider returned error', code: 400, metadata: { raw } } });
+    const corrupted = refusal('{"error":{"code":400,"message":"Corrupted thought signature."}}');
+    const missing = refusal(
+      'Gemini models require details. Upstream error: Function call is missing a thought_signature in it.',
+    );
+    const cases: [string, Fields, Fields][] = [
+      [corrupted, { ...own, tool_calls: [{ ...calls[0], ...signed }, calls[1]] }, own],
+      [corrupted, { ...own, ...details }, own],
+      [missing, own, own],
+      [missing, { ...own, reasoning_details: [thought] }, own],
+    ];
+    for (const [text, message, expected] of cases) {
+      bench.server.requests.length = 0;
+      bench.server.answer((response, { body }) => {
+        const isTaken = body.includes('skip_thought');
+        const end = JSON.stringify({ choices: [{ message: { content: 'x' }, finish_reason: 'stop' }] });
+        sendJson(response, isTaken ? 200 : 400, isTaken ? end : text);
+      });
+      const request = JSON.stringify({ messages: [user, message, user] });
+      await bench.vendor.chat(callOf({ stream: false, request }), collect());
+      const [, sent] = (bench.posted as { messages: Fields[] }).messages;
+      const { tool_calls: sentCalls, ...rest } = sent ?? {};
+      assert.deepEqual(rest, { role: 'assistant', content: null, reasoning_details: [foreign] });
+      assert.equal((sentCalls as Fields[]).length, (expected.tool_calls as Fields[]).length);
+      assert.equal(bench.server.requests.length, 2);
+    }
+    bench.server.answer((response) => sendJson(response, 400, missing));
+    const request = JSON.stringify({ messages: [user, own, user] });
+    await assert.rejects(bench.vendor.chat(callOf({ request }), collect()), { code: 'invalid_request_error' });
+  });
+
   it('a hundred thousand calls are signed, all at once or each in an event of its own', () => {
     const count = 100_000;
     const detailOf = (id: string): Fields => ({ ...detail, id });

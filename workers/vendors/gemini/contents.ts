@@ -3,6 +3,7 @@ import { failedPrefix, isFailedResult, readExtraContent } from '../../../shared/
 import { ApiError } from '../../../shared/errors.ts';
 import { addAll } from '../../../shared/runtime/collections.ts';
 import { toolInput } from '../anthropic/turns.ts';
+import { foreignSignature } from '../foreign-signatures.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 import type { GeminiMedia } from './media.ts';
@@ -20,12 +21,6 @@ export interface GeminiConversation {
   readonly contents: readonly GeminiContent[];
   readonly systemInstruction?: { readonly parts: readonly JsonObject[] };
 }
-
-/**
- * The signature that Gemini accepts for a call that it did not make itself, or that returns without its own
- * (https://ai.google.dev/gemini-api/docs/thought-signatures, "FAQ").
- */
-const foreignSignature = 'context_engineering_is_the_way_to_go';
 
 type Role<Name extends ChatMessage['role']> = Extract<ChatMessage, { role: Name }>;
 type UserPart = Exclude<Role<'user'>['content'], string>[number];

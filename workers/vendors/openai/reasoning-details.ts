@@ -20,8 +20,8 @@ export class CallSignatures {
   sign(message: JsonObject): void {
     // Only what comes with this message can be signed now: a vendor may have made a hundred thousand calls before.
     const changed = new Set<string>();
-    for (const { type, id, data, format } of objectsOf(message.reasoning_details)) {
-      if (type !== encrypted || format !== googles || !isText(id) || !isText(data)) continue;
+    for (const { id, data } of signedDetails(message)) {
+      if (!isText(id)) continue;
       this.#signatures.set(id, data);
       changed.add(id);
     }
@@ -44,6 +44,13 @@ export class CallSignatures {
       this.#signatures.delete(id);
     }
   }
+}
+
+/** The details of a message that are signatures of Google's. */
+export function signedDetails(message: JsonObject): readonly (JsonObject & { readonly data: string })[] {
+  return objectsOf(message.reasoning_details).flatMap(({ type, format, data, ...rest }) =>
+    type === encrypted && format === googles && isText(data) ? [{ ...rest, data }] : [],
+  );
 }
 
 /** A message with its calls' signatures where OpenRouter looks for them. Details that a caller has kept stay as they are. */

@@ -1,6 +1,7 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import { flatToolName } from '../../../shared/capabilities/flat-tool-name.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { withForeignSignatures } from '../foreign-signatures.ts';
 import { requestText } from '../request-body.ts';
 import { isObject, type JsonObject } from '../support/json-object.ts';
 import { withUserAtEnd } from '../user-at-end.ts';
@@ -24,7 +25,8 @@ const hasNoSwitch = /enable_thinking parameter is restricted to True|does not su
 export function requestAfterRefusal(error: unknown, call: VendorCall): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   const after = changeAfter(error, call);
-  if (after === undefined) return withUserAtEnd(error, call);
+  // Those of other vendors with this wire may pass on Gemini's refusals.
+  if (after === undefined) return withForeignSignatures(error, call) ?? withUserAtEnd(error, call);
   const chat = parseExact(requestText(call.request));
   return isObject(chat) ? after(chat) : undefined;
 }
