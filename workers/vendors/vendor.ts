@@ -25,6 +25,8 @@ export interface VendorCall {
   readonly isEffortTranslated?: true | undefined;
   /** How many requests, refused by the vendor, this one is in place of; left out: none. */
   readonly replaced?: number | undefined;
+  /** Why the first of those was refused, which is the caller's own. */
+  readonly refusal?: unknown;
   /** Whether an answer at the end of the conversation is the beginning of the new one, as in a message. */
   readonly isPrefilled?: true | undefined;
   /** Whether the vendor's adapter marks what its prompt cache is to keep, if the caller has marked nothing. */

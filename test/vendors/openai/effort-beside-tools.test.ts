@@ -27,7 +27,7 @@ const text = (fields: object): string => JSON.stringify({ ...chat, ...fields }).
 
 /** Asks a vendor that takes tools only without reasoning; what it is sent, and the answer or the error. */
 async function ask(
-  { name = 'openai', endpoint = 'chat', stream = false, error = refusal }: Fields,
+  { name = 'openai', endpoint = 'chat', stream = false, error = refusal, without }: Fields,
   fields: object,
 ): Promise<{ sent: string[]; efforts: unknown[]; outcome: Fields; frames: number }> {
   const server = await startFixtureVendor();
@@ -37,7 +37,8 @@ async function ask(
     if (tools !== undefined && (effort !== 'none' || error !== refusal)) {
       // What asks without end ends with another error.
       sendJson(response, server.requests.length > 5 ? 500 : 400, JSON.stringify({ error }));
-    } else if (stream) sendStream(response, [events([...(streams['plain text'] ?? []), usageChunk])]);
+    } else if (without !== undefined) sendJson(response, 400, JSON.stringify({ error: without }));
+    else if (stream) sendStream(response, [events([...(streams['plain text'] ?? []), usageChunk])]);
     else sendJson(response, 200, JSON.stringify(completion));
   });
   const row = madeUpModel(
@@ -93,6 +94,16 @@ describe('tools with models that take them only without reasoning', () => {
       const { efforts, outcome } = await ask({ endpoint, error: { ...refusal } }, {});
       assert.deepEqual(efforts, [undefined, 'none']);
       assert.equal(outcome.status, 400);
+    }
+  });
+
+  it('a model that takes tools neither with reasoning nor without is told of in the words for what its caller has sent', async () => {
+    // GPT-6 Astra, which takes them in responses alone.
+    const none = "Unsupported value: 'reasoning_effort' does not support 'none' with this model.";
+    for (const endpoint of ['messages', 'chat']) {
+      const { efforts, outcome } = await ask({ endpoint, without: { ...refusal, message: none } }, {});
+      assert.deepEqual(efforts, [undefined, 'none']);
+      assert.deepEqual([outcome.status, outcome.message], [400, message]);
     }
   });
 

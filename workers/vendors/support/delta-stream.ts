@@ -88,10 +88,16 @@ export function callInPlace(
   afterRefusal: ((error: unknown, call: VendorCall) => string | undefined) | undefined,
 ): VendorCall {
   const error = stream?.failure(thrown) ?? thrown;
-  const { replaced = 0 } = call;
+  const { replaced = 0, refusal = error } = call;
   const request = stream?.hasBegun || replaced >= maxReplaced ? undefined : afterRefusal?.(error, call);
-  if (request === undefined) throw error;
-  return { ...call, request, replaced: replaced + 1 };
+  if (request === undefined) throw isOfSameField(error, refusal) ? refusal : error;
+  return { ...call, request, replaced: replaced + 1, refusal };
+}
+
+/** Whether a request is refused for the field that was to make it acceptable: of its value the caller knows nothing. */
+function isOfSameField(error: unknown, refusal: unknown): boolean {
+  if (!(error instanceof ApiError) || !(refusal instanceof ApiError) || error.param === null) return false;
+  return error.param === refusal.param && error.code === refusal.code;
 }
 
 /** Default maximum size of one event, in characters. */
