@@ -70,10 +70,23 @@ export function callScopes(
 }
 
 /** The same limits, of requests a minute alone. */
-export function requestLimits({ vendor, key, models }: VendorLimits): VendorLimits {
-  const ofRequests = ({ rpm }: CapacityLimits): CapacityLimits => (rpm === undefined ? {} : { rpm });
-  const own = Object.entries(models).map(([model, limits]) => [model, ofRequests(limits)] as const);
-  return { vendor: ofRequests(vendor), key: ofRequests(key), models: Object.fromEntries(own) };
+export function requestLimits(limits: VendorLimits): VendorLimits {
+  return changed(limits, ({ rpm }) => (rpm === undefined ? {} : { rpm }));
+}
+
+/** The same limits, of half of the calls at a time alone. */
+export function sharedLimits(limits: VendorLimits): VendorLimits {
+  return changed(limits, ({ maxParallelRequests: most }) =>
+    most === undefined ? {} : { maxParallelRequests: Math.floor(most / 2) },
+  );
+}
+
+function changed(
+  { vendor, key, models }: VendorLimits,
+  change: (limits: CapacityLimits) => CapacityLimits,
+): VendorLimits {
+  const own = Object.entries(models).map(([model, limits]) => [model, change(limits)] as const);
+  return { vendor: change(vendor), key: change(key), models: Object.fromEntries(own) };
 }
 
 /** See `CallScopes`. */

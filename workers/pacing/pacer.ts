@@ -2,7 +2,14 @@ import type { CapacityLimits, VendorLimits, VendorSettings } from '../../shared/
 import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { type CallScopes, callScopes, type PacedKey, type PacedRoute, requestLimits } from './call-scopes.ts';
+import {
+  type CallScopes,
+  callScopes,
+  type PacedKey,
+  type PacedRoute,
+  requestLimits,
+  sharedLimits,
+} from './call-scopes.ts';
 import { CallStock, type StockedCall, type StockedCalls } from './call-stock.ts';
 import { LearnedLimits } from './learned-limits.ts';
 import { additionalIds, type ReturnedCall, reserveCall, returnCalls } from './reserve-call.ts';
@@ -182,6 +189,22 @@ export class Pacer {
     const id = `${this.#workerId}:${++this.#calls}`;
     const { key, waitMs } = await reserveCall(this.#redis, { id, vendor, tokens: 0, scopes: text });
     return { isReserved: key !== undefined, waitMs };
+  }
+
+  /**
+   * Reserves a call beside the others of a job that has one already: one of the calls at a time, of which half are left to other jobs.
+   * @returns undefined if there is none now
+   */
+  async reserveBeside(route: PacedRoute, account: string): Promise<Pick<CallSlot, 'end'> | undefined> {
+    const { vendor, model } = route;
+    const shared = sharedLimits(this.#limits.get(vendor) ?? noLimits);
+    const { keys, text, parallel } = callScopes(route, [account], shared, () => ({}));
+    // The job's own call takes one.
+    if (parallel < 2) return undefined;
+    const id = `${this.#workerId}:${++this.#calls}`;
+    const { key } = await reserveCall(this.#redis, { id, vendor, tokens: 0, scopes: text });
+    if (key === undefined) return undefined;
+    return this.#slot(`${vendor}/${model}`, { key: keys[key] as PacedKey, id, tokens: 0 }, 0, 0);
   }
 
   /** @param name of the route */

@@ -22,7 +22,7 @@ export type CallPart = <Answer>(
 /** What bounds the repetition of calls, as the router's own. */
 interface RepetitionRules {
   readonly settings: RoutingSettings;
-  readonly pacer?: Pick<Pacer, 'hasLimits' | 'parallelCalls' | 'reserveFurther'> | undefined;
+  readonly pacer?: Pick<Pacer, 'hasLimits' | 'parallelCalls' | 'reserveFurther' | 'reserveBeside'> | undefined;
   readonly refusals: Pick<Refusals, 'note'>;
   /** Takes one retry from what the process may make; false if none is left. */
   readonly mayRetry: (job: RepeatableJob, target: RouteTarget, failure: Failure) => boolean;
@@ -48,13 +48,13 @@ const minFullMs = 50;
  * to begin the job anew would have its vendor do, and bill, the others again, and of a vendor that takes fewer calls a minute it would
  * never end. Before that, its failure is the router's, who may know another key or route. The first call is the one that the router has
  * reserved; each other one waits for the requests a minute that are set for the vendor. Where its calls at a time are limited, a job has
- * one of them, and makes its calls one after the other.
+ * one of them, and makes its calls one after the other, but for those that run beside it while more than half of the limit is free.
  */
 export function callParts(rules: RepetitionRules, job: RepeatableJob, target: RouteTarget): CallPart {
   let hasAnswer = false;
   let isReserved = true;
   const isLimited = Number.isFinite(rules.pacer?.parallelCalls(target.routed.route) ?? Number.POSITIVE_INFINITY);
-  const slots = isLimited ? new Slots(1) : undefined;
+  const own = isLimited ? new Slots(1) : undefined;
   return async (call, signal, mayRepeat = () => true) => {
     const make = async () => {
       // It has waited for others, which may have failed meanwhile.
@@ -63,9 +63,20 @@ export function callParts(rules: RepetitionRules, job: RepeatableJob, target: Ro
       isReserved = false;
       return await call();
     };
+    const makeInTurn = async (slots: Slots) => {
+      const beside = slots.isIdle
+        ? undefined
+        : await rules.pacer?.reserveBeside(target.routed.route, target.account.id);
+      if (beside === undefined) return await slots.run(make);
+      try {
+        return await make();
+      } finally {
+        beside.end(0);
+      }
+    };
     for (let calls = 1; ; calls++) {
       try {
-        const answer = await (slots === undefined ? make() : slots.run(make));
+        const answer = await (own === undefined ? make() : makeInTurn(own));
         hasAnswer = true;
         return answer;
       } catch (thrown) {

@@ -96,7 +96,7 @@ describe('requests that take several calls of a vendor', () => {
           own: { base_url: vendor.baseUrl, api_key: 'a-key' },
           narrow: {
             ...{ base_url: vendor.baseUrl, api_key: 'a-key' },
-            model_limits: { narrow: { max_parallel_requests: 1 } },
+            model_limits: { narrow: { max_parallel_requests: 1 }, wide: { max_parallel_requests: 20 } },
           },
           limited: { base_url: limited.server.baseUrl, api_key: 'a-key', rpm: 60, max_parallel_requests: 1 },
         },
@@ -110,6 +110,7 @@ describe('requests that take several calls of a vendor', () => {
             ...{ capability: 'embedding', embedding: { dimensions: true, batch: 2 } },
             routes: [{ vendor: 'narrow', model: 'narrow' }],
           },
+          wide: { capability: 'chat', routes: [{ vendor: 'narrow', model: 'wide' }] },
           limited: { capability: 'chat', routes: [{ vendor: 'limited', model: 'm' }] },
           chatter: { capability: 'chat', prices: { input: 1, output: 1 }, routes },
           // Longer requests than any of the tests' prompts cost ten times as much.
@@ -230,6 +231,22 @@ describe('requests that take several calls of a vendor', () => {
       assert.deepEqual([mostOpen, answered.length], [1, field === 'input' ? 4 : 8]);
     });
   }
+
+  test('a request makes calls beside each other while more than half of the calls at a time are free', async () => {
+    // None of them is answered before four are there.
+    isSilent = () => true;
+    const response = await records.post({ model: 'wide', prompt: input.slice(0, 8) }, later, {
+      path: '/v1/completions',
+    });
+    const { id } = (await response.json()) as { id: string };
+    await eventually(() => assert.equal(silent, 4));
+    await gateway.fetch(`/v1/jobs/${id}`, { method: 'DELETE' });
+    await eventually(() => records.ended(id.slice('job_'.length)));
+    isSilent = () => false;
+    const next = await post('/v1/completions', { model: 'wide', prompt: input.slice(0, 8) });
+    assert.equal(next.status, 200, await next.text());
+    assert.deepEqual(inOrder(answered), input.slice(0, 8));
+  });
 
   test('a request that is cancelled between its calls, which it makes one after the other, pays for none that was not sent', async () => {
     isSilent = (text) => text === '2';
