@@ -22,6 +22,7 @@ const spread = 0.25;
 
 /** Timeout of one poll, and of one file: neither may occupy a worker's slot for good. */
 const pollMs = 30_000;
+const hurriedPollMs = 2000;
 const fetchMs = 300_000;
 /** The same for a preview, which is tried once: it must not hold up the film, which is there. */
 const previewMs = 30_000;
@@ -51,6 +52,8 @@ export interface KnownTask {
   readonly seconds: (made: string | undefined) => Promise<number | undefined>;
   /** Whether its files may be fetched now, which takes minutes where they come slowly; if not, at a later poll. Asked once. */
   readonly mayFetch: () => boolean;
+  /** Whether its poll has hardly any time: it is in the way of others. */
+  readonly isHurried: boolean;
 }
 
 /**
@@ -100,7 +103,9 @@ export async function followVideo(vendor: Vendor, call: VideoCall, task: KnownTa
   const { model, files } = call;
   let state: TaskState;
   try {
-    state = await limited(call, pollMs, (limits) => video.poll({ model, files, task: known.task, ...limits }));
+    state = await limited(call, task.isHurried ? hurriedPollMs : pollMs, (limits) =>
+      video.poll({ model, files, task: known.task, ...limits }),
+    );
   } catch (thrown) {
     return pollLater(call, task, ApiError.from(thrown));
   }

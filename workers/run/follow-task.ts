@@ -45,8 +45,8 @@ export async function followTask(
     videoSeconds(made, run.routed, async () => requestText(await readRequest()));
   const hasOwnKey = account.id === task.account;
   const known = { known: task, hasOwnKey, progress, filesStayMs, seconds };
-  const next = await context.taskSteps.run(task.vendor, (mayFetch) =>
-    followVideo(account.vendor, call, { ...known, mayFetch }),
+  const next = await context.taskSteps.run(task.vendor, (limits) =>
+    followVideo(account.vendor, call, { ...known, ...limits }),
   );
   if (next === undefined) {
     return { progress, pauseMs: Math.round(putOff.ms * (1 + putOff.spread * Math.random())) };

@@ -374,7 +374,7 @@ describe('executeVideo and followVideo', () => {
     return executeVideo({ ...performance, call: creation({}, call), rememberTask });
   }
 
-  function follow(call: Partial<VideoCall> = {}, ageMs = 0): Promise<JobAnswer | Pause> {
+  function follow(call: Partial<VideoCall> = {}, ageMs = 0, isHurried = false): Promise<JobAnswer | Pause> {
     const known: VendorTask = {
       ...{ vendor: 'openai', account, model: 'sora-2', task: queued.id },
       ...{ attempt: 1, beganAt: Date.now() - ageMs },
@@ -387,6 +387,7 @@ describe('executeVideo and followVideo', () => {
       filesStayMs: 60_000,
       seconds,
       mayFetch: () => true,
+      isHurried,
     };
     const { model, signal, silenceMs, files } = callOf({ model: 'sora-2' });
     return followVideo(vendor, { model, signal, silenceMs, files, ...call }, task);
@@ -397,6 +398,12 @@ describe('executeVideo and followVideo', () => {
     assert.ok('pauseMs' in pause, 'the job ended');
     return pause;
   }
+
+  it('followVideo gives a poll that is in the way of others hardly any time', { timeout: 20_000 }, async () => {
+    server.answer(() => undefined);
+    const { progress, error } = await pauseOf(follow({}, 0, true));
+    assert.deepEqual([progress, error?.code], [12, 'timeout']);
+  });
 
   it('executeVideo creates the task, stores its id first, and polls soon', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(running)));
