@@ -147,7 +147,8 @@ function identify(
   const cacheMs = cacheMsOf(preferences, caller);
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   const ownMs = preferences.deadlineMs ?? config.deadlineMs;
-  const awaitedMs = mayOutlast(preferences, parsed, cached ?? shared) ? Math.max(ownMs, config.deadlineMs) : ownMs;
+  const outlasts = mayOutlast(preferences, parsed, cached ?? shared);
+  const awaitedMs = outlasts ? Math.max(ownMs, config.deadlineMs) : ownMs;
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
@@ -163,6 +164,7 @@ function identify(
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,
     deadlineAt: now + deadlineMs,
+    isOwnDeadline: preferences.deadlineMs === undefined || isBackground || outlasts ? undefined : true,
     startBy: preferences.startByMs === undefined ? undefined : now + preferences.startByMs,
     lane,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,

@@ -116,7 +116,7 @@ async function leaveRun(context: WorkerContext, run: JobRun, writer: FrameWriter
 async function endWithError(context: WorkerContext, run: JobRun, writer: FrameWriter, error: ApiError): Promise<End> {
   const { job, stopReason, isAtWork, routed, openAnswer } = run;
   const isOverdue = stopReason === 'overdue';
-  const isLeft = isOverdue && hasCallerLeft(job, { errorCode: error.code }, context.config.deadlineMs);
+  const isLeft = isOverdue && hasCallerLeft(job, { errorCode: error.code });
   // Sounds, their transcripts and partial images are charged if their caller's own deadline has ended them.
   const isInterrupted = hasTokens(job)
     ? writer.hasDelta || (isLeft && isAtWork)

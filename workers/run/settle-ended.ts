@@ -76,7 +76,7 @@ async function chargeEnded(
   { isAtWork, answer, routed, openAnswer }: Called,
 ): Promise<Charge | undefined> {
   if (state.outcome === 'completed' || state.usage !== undefined || state.cost !== undefined) return undefined;
-  const isLeft = hasCallerLeft(job, state, context.config.deadlineMs);
+  const isLeft = hasCallerLeft(job, state);
   const { hasDelta } = state;
   const late = answer && isCounted(job, answer) ? chargeForLate(routed, job, { isLeft, hasDelta }, answer) : undefined;
   if (late?.usage !== undefined) return late;

@@ -150,15 +150,13 @@ function withTier(
 /**
  * Whether a job has ended because its caller waits no longer: it has left, or its own timeout is over. Client libraries do both at the
  * same time, and what is charged must not depend on which is faster. The gateway's own deadline is no caller's doing.
- * @param deadlineMs of the gateway
  */
 export function hasCallerLeft(
-  { createdAt, deadlineAt }: Pick<QueuedJob, 'createdAt' | 'deadlineAt'>,
+  { deadlineAt, isOwnDeadline }: Pick<QueuedJob, 'deadlineAt' | 'isOwnDeadline'>,
   { outcome, errorCode, endedAt = deadlineAt }: Partial<Pick<JobState, 'outcome' | 'errorCode' | 'endedAt'>>,
-  deadlineMs: number,
 ): boolean {
   if (outcome === 'cancelled') return true;
-  return errorCode === 'timeout' && (endedAt < deadlineAt || deadlineAt - createdAt < deadlineMs);
+  return errorCode === 'timeout' && (endedAt < deadlineAt || isOwnDeadline === true);
 }
 
 /**

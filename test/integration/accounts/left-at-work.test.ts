@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { freePort } from '../../support/free-port.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { MetricsPage } from '../../support/metrics-page.ts';
-import { type FixtureVendor, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
+import { type FixtureVendor, sendJson, startFixtureVendor } from '../../vendors/contracts/fixture-vendor.ts';
 
 /** Dollars for a million tokens, and a token's price in billionths of a dollar. */
 const prices = { input: 3 };
@@ -23,14 +24,17 @@ describe('a request whose caller leaves before any output', () => {
       settings: { SLUICE_DEADLINE_SECONDS: '8' },
       workers: 0,
       configuration: {
-        vendors: { own: { base_url: vendor.baseUrl, api_key: 'a-key' } },
+        vendors: {
+          own: { base_url: vendor.baseUrl, api_key: 'a-key' },
+        },
         models: {
           silent: { capability: 'chat', prices, routes: [{ vendor: 'own', model: 'chat' }] },
           vectors: { capability: 'embedding', prices, routes: [{ vendor: 'own', model: 'vectors' }] },
         },
       },
     });
-    await records.gateway.startWorker({ WORKER_PORT: String(port) });
+    // Whose deadline it was is the api's to say, which alone has this one.
+    await records.gateway.startWorker({ WORKER_PORT: String(port), SLUICE_DEADLINE_SECONDS: '60' });
   });
 
   after(async () => {
@@ -38,15 +42,29 @@ describe('a request whose caller leaves before any output', () => {
     await vendor?.close();
   });
 
-  /** The row of a request whose caller's timeout is over before its vendor answers, and after that was called, however slow the machine is. */
+  /** The row of a request whose caller's timeout is over before its vendor answers. */
+  async function timedOutAfter(seconds: number, path: string, body: object) {
+    const response = await records.post(body, { 'x-stainless-timeout': String(seconds) }, { path });
+    assert.match(await response.text(), /"timeout"/);
+    return await records.ended(jobIdOf(response));
+  }
+
+  /** The same, after its vendor was called, however slow the machine is. */
   async function timedOut(path: string, body: object) {
     for (let seconds = 1; ; seconds *= 2) {
       const before = vendor.requests.length;
-      const response = await records.post(body, { 'x-stainless-timeout': String(seconds) }, { path });
-      assert.match(await response.text(), /"timeout"/);
-      if (vendor.requests.length > before) return await records.ended(jobIdOf(response));
+      const row = await timedOutAfter(seconds, path, body);
+      if (vendor.requests.length > before) return row;
       assert.ok(seconds < 8, 'the vendor was never called');
     }
+  }
+
+  /** That a request has paid for its prompt, and nothing else. */
+  function assertPromptPaid({ outcome, error_code: code, usage, cost }: Awaited<ReturnType<typeof timedOut>>): void {
+    const { prompt_tokens: prompt, estimated } = JSON.parse(usage ?? '{}');
+    assert.deepEqual([outcome, code, estimated], ['failed', 'timeout', true]);
+    assert.ok(prompt > 0 && prompt < 100, String(usage));
+    assert.equal(cost, prompt * tokenPrice);
   }
 
   const chat = { model: 'silent', messages: [{ role: 'user', content: 'Hello' }] };
@@ -59,13 +77,28 @@ describe('a request whose caller leaves before any output', () => {
   for (const [name, { path, body }] of Object.entries(requests)) {
     test(`${name} that ends by its caller's own timeout while its vendor is at work costs its prompt, as if the caller had disconnected`, async () => {
       vendor.answer(() => undefined);
-      const row = await timedOut(path, body);
-      const { prompt_tokens: prompt, estimated } = JSON.parse(row.usage ?? '{}');
-      assert.deepEqual([row.outcome, row.error_code, estimated], ['failed', 'timeout', true]);
-      assert.ok(prompt > 0 && prompt < 100, String(row.usage));
-      assert.equal(row.cost, prompt * tokenPrice);
+      assertPromptPaid(await timedOut(path, body));
     });
   }
+
+  test("a caller's own timeout is one also where it is as long as the gateway's deadline, as the libraries' usual one is, or longer", async () => {
+    vendor.answer(() => undefined);
+    const ending = [requests['a held chat'], requests['an embedding']].flatMap(({ path, body }) =>
+      [8, 9].map(async (seconds) => assertPromptPaid(await timedOutAfter(seconds, path, body))),
+    );
+    await Promise.all(ending);
+  });
+
+  test('a chat that goes on without its caller costs nothing if its vendor is silent until its deadline, whatever its caller has said', async () => {
+    vendor.answer(() => undefined);
+    const ending = [8, 9].map(async (seconds) => {
+      const id = await records.postLater(chat, { 'x-stainless-timeout': String(seconds) });
+      const row = await eventually(() => records.ended(id), 60_000);
+      assert.deepEqual([row.outcome, row.error_code, row.vendor], ['failed', 'timeout', 'own']);
+      assert.deepEqual([row.usage, row.cost], [null, 0]);
+    });
+    await Promise.all(ending);
+  });
 
   test("a chat that ends by the gateway's deadline costs nothing: its vendor was silent, and its caller waited", async () => {
     vendor.answer(() => undefined);
@@ -79,17 +112,18 @@ describe('a request whose caller leaves before any output', () => {
     await Promise.all(ending);
   });
 
+  const retriesOf = async (name: string) =>
+    (await MetricsPage.read(workerUrl)).sum('sluice_vendor_retries_total', `vendor="${name}"`);
+  const refuseForNow = (response: ServerResponse): void =>
+    sendJson(response, 503, '{"error":{"message":"Overloaded."}}', { 'retry-after': '8' });
+
   test('a chat whose caller disconnects after its vendor has refused it, while the next call waits, costs nothing', async () => {
-    vendor.answer((response) => {
-      response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '8' });
-      response.end('{"error":{"message":"Overloaded."}}');
-    });
-    const retries = async () => (await MetricsPage.read(workerUrl)).sum('sluice_vendor_retries_total', 'vendor="own"');
-    const before = await retries();
+    vendor.answer(refuseForNow);
+    const before = await retriesOf('own');
     const controller = new AbortController();
     const answer = records.post(chat, { 'x-stainless-timeout': '60' }, { signal: controller.signal });
     answer.catch(() => undefined);
-    await eventually(async () => assert.equal(await retries(), before + 1));
+    await eventually(async () => assert.equal(await retriesOf('own'), before + 1));
     controller.abort();
     await eventually(async () => {
       const [row] = await records.db.selectFrom('jobs').selectAll().orderBy('created_at', 'desc').limit(1).execute();
