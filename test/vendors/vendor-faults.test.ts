@@ -151,9 +151,12 @@ describe('vendor faults', () => {
   it('a status as text in the place of a code is no code, as LiteLLM and Azure write it', async () => {
     for (const [type, code] of [
       [null, 'invalid_request_error'],
+      // LiteLLM's word for null.
+      ['None', 'invalid_request_error'],
       ['content_policy', 'content_policy'],
     ] as const) {
-      const body = JSON.stringify({ error: { message: 'No.', type, param: null, code: '400' } });
+      const param = type === 'None' ? 'None' : null;
+      const body = JSON.stringify({ error: { message: 'No.', type, param, code: '400' } });
       assert.deepEqual((await statusError(400, body)).toWire().error, {
         ...{ message: 'No.', type: 'invalid_request_error', param: null },
         code,

@@ -49,12 +49,15 @@ const statusOfCode: Record<string, number> = {
   image_file_not_found: 400,
 };
 
+/** Python's null as text, which LiteLLM writes for an error without a type or a param (https://github.com/BerriAI/litellm/pull/39521). */
+const noValue = 'None';
+
 function shortText(value: unknown, maxLength: number): string | null {
-  return typeof value === 'string' && value !== '' ? value.slice(0, maxLength) : null;
+  return typeof value === 'string' && value !== '' && value !== noValue ? value.slice(0, maxLength) : null;
 }
 
 function shortCode(value: unknown): string | null {
-  return typeof value === 'string' && codePattern.test(value) ? value : null;
+  return typeof value === 'string' && value !== noValue && codePattern.test(value) ? value : null;
 }
 
 /**
