@@ -178,8 +178,9 @@ function serverSettings(
     'appendfsync everysec',
     // It grows fast with data that lives for seconds: at the default of 64 MB it would be rewritten all the time.
     'auto-aof-rewrite-min-size 256mb',
-    // A job's hashes have few but long fields: as listpacks they take less memory, and less time to allocate and free.
-    'hash-max-listpack-value 4096',
+    // A job's hashes have few but long fields: as listpacks they take less memory, and less time to allocate and free. By its old
+    // name, which later versions know, too: one before 7.0 does not start with the new one.
+    'hash-max-ziplist-value 4096',
     'save ""',
     'maxmemory-policy noeviction',
     `maxmemory ${maxMemory}`,

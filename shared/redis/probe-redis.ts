@@ -4,8 +4,10 @@ import { rightsKey } from './keys.ts';
 import { openOnce, type RedisTarget } from './open-redis.ts';
 import { describeAddress } from './redis-address.ts';
 
-/** The oldest version with all commands in use, as major · 100 + minor. */
-const minVersion = 602;
+/** The oldest version with all commands in use. */
+const minVersion = '6.2';
+/** Of a Cluster: the oldest whose channels each lie on the node of a slot, as keys do. */
+const minClusterVersion = '7.0';
 
 /** What the first node that answers says about itself. */
 export interface ProbedRedis {
@@ -59,9 +61,9 @@ async function probe(target: RedisTarget): Promise<ProbedRedis> {
     // A refused database is not an error of the connection, which would use another one.
     if (connectionError !== undefined) throw connectionError;
     const info = await redis.info();
-    requireServer(info, where);
-    if (target.address.sentinel === undefined) requireMaster(info, where);
     const isCluster = /cluster_enabled:1/.test(info);
+    requireServer(info, where, isCluster);
+    if (target.address.sentinel === undefined) requireMaster(info, where);
     await requireRights(redis, isCluster);
     return { isCluster };
   } catch (error) {
@@ -75,17 +77,25 @@ async function probe(target: RedisTarget): Promise<ProbedRedis> {
 }
 
 /** @throws ConfigError for a Sentinel, and for an old version. */
-function requireServer(info: string, where: string): void {
+function requireServer(info: string, where: string, isCluster: boolean): void {
   if (/^redis_mode:sentinel/m.test(info)) {
     throw new ConfigError(
       `${where} is a Sentinel: name it, the others and the master as redis+sentinel://host:port,host:port/master.`,
     );
   }
   // Valkey reports the version of Redis with which it is compatible.
-  const version = /^redis_version:(\d+)\.(\d+)/m.exec(info);
-  if (version !== null && Number(version[1]) * 100 + Number(version[2]) < minVersion) {
-    throw new ConfigError(`${where} is version ${version[1]}.${version[2]}: 6.2 or later is needed.`);
+  const [, version] = /^redis_version:(\d+\.\d+)/m.exec(info) ?? [];
+  const needed = isCluster ? minClusterVersion : minVersion;
+  if (version !== undefined && versionNumber(version) < versionNumber(needed)) {
+    const kind = isCluster ? 'a Cluster of version' : 'version';
+    throw new ConfigError(`${where} is ${kind} ${version}: ${needed} or later is needed.`);
   }
+}
+
+/** A version such as 6.2 as a number that grows with it. */
+function versionNumber(version: string): number {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major * 100 + minor;
 }
 
 /** @throws ConfigError for a replica, whose every write is refused. Nodes of a Cluster tell where its masters are. */

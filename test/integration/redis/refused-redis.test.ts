@@ -70,7 +70,42 @@ async function clusterArguments(): Promise<string[]> {
   return ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())];
 }
 
+/** A server that answers as one with these facts about itself would, as far as a start asks. */
+async function withFacts(facts: string, use: (url: string) => Promise<void>): Promise<void> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      for (const [, command = ''] of chunk.toString().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g)) {
+        const isInfo = command.toLowerCase() === 'info';
+        socket.write(isInfo ? `$${Buffer.byteLength(facts)}\r\n${facts}\r\n` : '+OK\r\n');
+      }
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  try {
+    await use(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.close();
+  }
+}
+
 describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () => {
+  test('a Redis of before 6.2, and a Cluster of before 7.0, are refused by their version', async () => {
+    const said = { one: 'role:master\r\ncluster_enabled:0', cluster: 'role:master\r\ncluster_enabled:1' };
+    for (const [facts, expected] of [
+      [`redis_version:6.0.16\r\n${said.one}`, /^Redis at \S+ is version 6\.0: 6\.2 or later is needed\.$/],
+      [
+        `redis_version:6.2.14\r\n${said.cluster}`,
+        /^Redis at \S+ is a Cluster of version 6\.2: 7\.0 or later is needed/,
+      ],
+    ] as const) {
+      await withFacts(facts, async (url) => assert.match((await refusal(url)) ?? '', expected));
+    }
+    for (const facts of [`redis_version:6.2.14\r\n${said.one}`, `redis_version:7.0.15\r\n${said.one}`]) {
+      await withFacts(facts, async (url) => assert.equal(await refusal(url), undefined));
+    }
+  });
+
   test('each right of the documented ACL rule is needed: without it the start is refused, with the command', async () => {
     await withRedis({}, async ({ url }) => {
       assert.deepEqual(await refusedWithout(documentedRule('single', 'secret'), url), {
