@@ -12,6 +12,28 @@ export interface SettingNotice {
 const ownPrefix = /^(SLUICE|WORKER)_/;
 /** Suffixes shared by many settings, which therefore do not distinguish them. */
 const sharedSuffix = /_(API_KEY|BASE_URL)$/;
+/** What other programs have behind a vendor's name, by the suffix that stands there here. */
+const otherSuffixes: readonly (readonly [suffix: string, others: RegExp])[] = [
+  ['_API_KEY', /_(KEY|TOKEN|API_TOKEN|API_SECRET|ACCESS_KEY|SECRET_KEY)$/],
+  ['_BASE_URL', /_(URL|API_URL|API_BASE|ENDPOINT|API_ENDPOINT)$/],
+];
+/** Names that vendors' own libraries, or LiteLLM, have for settings, where the vendor has another name there. */
+const otherNames: Readonly<Record<string, string>> = {
+  AWS_BEARER_TOKEN_BEDROCK: 'BEDROCK_API_KEY',
+  AZURE_OPENAI_API_KEY: 'AZURE_API_KEY',
+  AZURE_OPENAI_ENDPOINT: 'AZURE_BASE_URL',
+  BFL_API_KEY: 'BLACK_FOREST_LABS_API_KEY',
+  CLAUDE_API_KEY: 'ANTHROPIC_API_KEY',
+  FIREWORKS_AI_API_KEY: 'FIREWORKS_API_KEY',
+  GOOGLE_GENERATIVE_AI_API_KEY: 'GEMINI_API_KEY',
+  HOSTED_VLLM_API_BASE: 'VLLM_BASE_URL',
+  LUMAAI_API_KEY: 'LUMA_API_KEY',
+  NVIDIA_NIM_API_KEY: 'NVIDIA_API_KEY',
+  PERPLEXITYAI_API_KEY: 'PERPLEXITY_API_KEY',
+  RUNWAYML_API_SECRET: 'RUNWAY_API_KEY',
+  TOGETHERAI_API_KEY: 'TOGETHER_API_KEY',
+  ZAI_API_KEY: 'ZHIPU_API_KEY',
+};
 /** Variables of the compose files and the tests, which may also be in the environment. */
 const elsewhere: ReadonlySet<string> = new Set([
   ...['SLUICE_BIND', 'SLUICE_DOMAIN', 'SLUICE_MEMORY', 'SLUICE_STOP_GRACE'],
@@ -98,7 +120,8 @@ function comparable(name: string): Comparable {
 /** The setting that a name is probably meant to be. */
 function nearestName(name: string, settings: readonly Comparable[]): string | undefined {
   const bare = name.replace(ownPrefix, '');
-  if (settings.some((other) => other.name === bare)) return bare;
+  const same = settings.find((other) => other.name === bare || other.name === otherwise(bare));
+  if (same !== undefined) return same.name;
   const own = comparable(name);
   let nearest: { readonly name: string; readonly distance: number } | undefined;
   for (const other of settings) {
@@ -109,6 +132,13 @@ function nearestName(name: string, settings: readonly Comparable[]): string | un
     }
   }
   return nearest?.name;
+}
+
+/** The name that a vendor's setting would have here: `FAL_API_KEY` for `FAL_KEY`. */
+function otherwise(name: string): string | undefined {
+  if (Object.hasOwn(otherNames, name)) return otherNames[name];
+  const [suffix, others] = otherSuffixes.find(([, pattern]) => pattern.test(name)) ?? [];
+  return others && name.replace(others, suffix ?? '');
 }
 
 /** Missing or extra underscores are the most common mistake. */

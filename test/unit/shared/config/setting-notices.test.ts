@@ -130,6 +130,31 @@ describe('names in the environment', () => {
     ]);
   });
 
+  it("a vendor's key or address under the name that other programs have for it is reported with the name here", () => {
+    const here: Record<string, string> = {
+      OPENAI_KEY: 'OPENAI_API_KEY',
+      OPENAI_API_BASE: 'OPENAI_BASE_URL',
+      ANTHROPIC_TOKEN: 'ANTHROPIC_API_KEY',
+      GEMINI_KEY: 'GEMINI_API_KEY',
+      FAL_KEY: 'FAL_API_KEY',
+      REPLICATE_API_TOKEN: 'REPLICATE_API_KEY',
+      RUNWAYML_API_SECRET: 'RUNWAY_API_KEY',
+      KLING_ACCESS_KEY: 'KLING_API_KEY',
+      AZURE_OPENAI_API_KEY: 'AZURE_API_KEY',
+      AZURE_OPENAI_ENDPOINT: 'AZURE_BASE_URL',
+      OLLAMA_URL: 'OLLAMA_BASE_URL',
+      SLUICE_OPENAI_KEY: 'OPENAI_API_KEY',
+    };
+    for (const [name, right] of Object.entries(here)) {
+      const expected = `${name} is not a setting, so it has no effect. Did you mean ${right}?`;
+      assert.deepEqual(sentences({ [name]: 'value' }), [expected]);
+      if (!name.startsWith('SLUICE_')) assert.deepEqual(sentences({ [name]: 'value', [right]: 'value' }), []);
+    }
+    // No vendor of these is here.
+    const others = { COHERE_KEY: 'k', GITHUB_TOKEN: 'k', HF_TOKEN: 'k', SENTRY_URL: 'u', AWS_SECRET_ACCESS_KEY: 'k' };
+    assert.deepEqual(sentences({ ...others, AZURE_CLIENT_SECRET: 'k', OLLAMA_HOST: '0.0.0.0' }), []);
+  });
+
   it('valid, empty and foreign names in the environment are not reported', () => {
     const all = Object.fromEntries(settingNames.map((name) => [name, 'value']));
     assert.deepEqual(sentences(all), []);
