@@ -1,7 +1,6 @@
 import Router from '@koa/router';
 import Koa from 'koa';
 import type { Database } from '../shared/database/database.ts';
-import { ApiError } from '../shared/errors.ts';
 import { authenticate, requireActiveKey } from './auth/authenticate.ts';
 import type { BusyLoop } from './bounds/busy-loop.ts';
 import { readFairly } from './bounds/fair-reads.ts';
@@ -34,7 +33,7 @@ import { requireSession } from './management/sign-in/require-session.ts';
 import { consoleFiles } from './pages/console-files.ts';
 import { showIcon, showStartPage } from './pages/show-start-page.ts';
 import { handleRequest } from './pipeline/handle-request.ts';
-import { methodNotAllowed } from './pipeline/missing.ts';
+import { hasEndpointInBase, methodNotAllowed, unknownPath } from './pipeline/missing.ts';
 import { referenceRoutes } from './reference/serve-reference.ts';
 import { readResult } from './results/result-route.ts';
 import type { Services } from './services.ts';
@@ -96,6 +95,7 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   addPlaygroundRoutes(router, services, endpoints, requireSession(services));
   addAdminRoutes(router, services, db);
 
+  const paths = plainPaths(router);
   app.use(requestTarget);
   app.use(requestId);
   app.use(accessLog(services.log, services.metrics));
@@ -110,10 +110,10 @@ export function createApp(services: Services, db: Database, isClosing: () => boo
   // For browsers, which do not use the busiest paths.
   app.use(strictTransport(services));
   app.use(consoleHeaders);
-  app.use(unknownPath(services));
+  app.use(refuseUnknownPaths(services, paths));
   app.use(consoleFiles());
   app.use(writeObjects(services));
-  app.use(notOffered);
+  app.use(notOffered(paths));
   app.use(router.routes());
   // Lists the methods of a path in Allow.
   app.use(router.allowedMethods());
@@ -159,19 +159,22 @@ function inOrder(stack: readonly Koa.Middleware<State>[]): Koa.Middleware<State>
   return stack.reduceRight((rest, first) => (ctx, next) => first(ctx, () => rest(ctx, next)));
 }
 
+/** Paths of the API without parameters. */
+function plainPaths(router: Router<State>): string[] {
+  const paths = router.stack.map(({ path }) => path);
+  return [...new Set(paths.filter((path) => typeof path === 'string' && /^\/v1\/[^:*]+$/.test(path)))] as string[];
+}
+
 /** Precedes the routes: turns an unknown path, or one without this method, into an error in the error shape. */
-function unknownPath({ baseUrls }: Services): Koa.Middleware<State> {
+function refuseUnknownPaths({ baseUrls }: Services, paths: readonly string[]): Koa.Middleware<State> {
   return async (ctx, next) => {
     await next();
     if (ctx.respond === false || ctx.body !== undefined) return;
-    if (ctx.status === 404) {
-      // On a foreign path the caller's base URL may be wrong.
-      const isOurs = /^\/(v1|console|admin)(\/|$)/.test(ctx.path);
-      const hint = isOurs ? '' : `. The base URL of the API is ${baseUrls.of(ctx.req)}/v1`;
-      throw new ApiError('not_found', `Unknown path: ${ctx.method} ${ctx.path}${hint}`);
+    const isMethodUnknown = ctx.status === 405 || ctx.status === 501;
+    // An endpoint's path would be the id in another one's: POST /v1/responses/responses.
+    if (ctx.status === 404 || (isMethodUnknown && hasEndpointInBase(ctx.path, paths))) {
+      throw unknownPath(ctx.method, ctx.path, `${baseUrls.of(ctx.req)}/v1`, paths);
     }
-    if (ctx.status === 405 || ctx.status === 501) {
-      throw methodNotAllowed(ctx.method, ctx.response.get('allow'));
-    }
+    if (isMethodUnknown) throw methodNotAllowed(ctx.method, ctx.response.get('allow'));
   };
 }

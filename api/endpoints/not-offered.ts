@@ -1,5 +1,6 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
+import { hasEndpointInBase } from '../pipeline/missing.ts';
 import type { State } from '../state.ts';
 
 /**
@@ -41,10 +42,13 @@ const patterns = areas.flatMap(([name, ...prefixes]) =>
 /**
  * Precedes the routes, which would take its last segment for an id (`GET /v1/responses/compact`): a path that is not offered gets a 404
  * that names the area, whatever the method. Like all unknown paths it needs no key, because it protects nothing.
+ * @param paths those of the API that have no parameters; one behind another is a mistaken base URL
  */
-export const notOffered: Middleware<State> = (ctx, next) => {
-  const area = patterns.find(({ pattern }) => pattern.test(ctx.path));
-  if (area === undefined) return next();
-  ctx.state.endpoint = 'not_offered';
-  throw new ApiError('not_found', `${area.name} is not offered by this gateway.`);
-};
+export function notOffered(paths: readonly string[]): Middleware<State> {
+  return (ctx, next) => {
+    const area = patterns.find(({ pattern }) => pattern.test(ctx.path));
+    if (area === undefined || hasEndpointInBase(ctx.path, paths)) return next();
+    ctx.state.endpoint = 'not_offered';
+    throw new ApiError('not_found', `${area.name} is not offered by this gateway.`);
+  };
+}

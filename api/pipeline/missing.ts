@@ -1,6 +1,7 @@
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Catalogue } from '../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../shared/catalogue/models.ts';
+import { editDistance } from '../../shared/config/edit-distance.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type Caller, isInScope } from '../auth/caller.ts';
 
@@ -16,6 +17,46 @@ export function shownId(id: string): string {
 export function methodNotAllowed(method: string, allowed: string): ApiError {
   const hint = allowed === '' ? '' : ` Allowed: ${allowed}.`;
   return new ApiError('method_not_allowed', `The method ${method} is not allowed on this path.${hint}`);
+}
+
+/**
+ * The 404 for an unknown path: names the nearest path, and the base URL where the caller's is probably wrong.
+ * @param baseUrl that of the API
+ * @param paths those of the API that have no parameters
+ */
+export function unknownPath(method: string, path: string, baseUrl: string, paths: readonly string[]): ApiError {
+  const isOurs = /^\/(v1|console|admin)(\/|$)/.test(path) && !hasEndpointInBase(path, paths);
+  const near = nearestPaths(path, paths).join(' or ');
+  const hint = isOurs ? near && `. Did you mean ${near}?` : `. The base URL of the API is ${baseUrl}`;
+  return new ApiError('not_found', `Unknown path: ${method} ${path}${hint}`);
+}
+
+/** Whether a client appended a path of the API to one: its base URL ends with an endpoint's path. */
+export function hasEndpointInBase(path: string, paths: readonly string[]): boolean {
+  const lower = path.toLowerCase();
+  return paths.some(
+    (first) =>
+      lower.startsWith(`${first}/`) &&
+      paths.some((next) => lower.slice(first.length).endsWith(next.slice(version.length))),
+  );
+}
+
+const version = '/v1';
+/** Longer paths are not compared. */
+const comparedPath = 64;
+
+/** Up to three paths: those below an incomplete one, else the nearest. */
+function nearestPaths(path: string, paths: readonly string[]): string[] {
+  const asked = path.toLowerCase().replace(/\/+$/, '');
+  if (asked.length > comparedPath || asked.length <= version.length) return [];
+  const below = paths.filter((known) => known.startsWith(`${asked}/`));
+  if (below.length > 0) return below.slice(0, 3);
+  const maxDistance = Math.min(3, Math.ceil((asked.length - version.length - 1) / 4));
+  const [nearest] = paths
+    .map((known) => ({ known, distance: editDistance(asked, known, maxDistance) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .sort((a, b) => a.distance - b.distance);
+  return nearest === undefined ? [] : [nearest.known];
 }
 
 /** The 404 for an unavailable model, worded like OpenAI's. @param hint appended to it */

@@ -85,6 +85,48 @@ describe('mistaken base URLs', () => {
     assert.equal((await send('/v1/models', headers)).status, 401);
   });
 
+  it('a base URL that ends with the path of an endpoint is a 404 that names the right one', async () => {
+    const authorization = `Bearer ${gateway.apiKey}`;
+    for (const path of [
+      '/v1/chat/completions/chat/completions',
+      '/v1/chat/completions/embeddings',
+      '/v1/responses/responses',
+      '/v1/embeddings/embeddings',
+      '/v1/messages/v1/messages',
+    ]) {
+      const { status, body } = await send(path, { authorization }, held('Hi'));
+      const message = `Unknown path: POST ${path}. The base URL of the API is http://gateway.example/v1`;
+      // Under /v1/messages the error is Anthropic's.
+      assert.deepEqual([status, body.error.message], [404, message]);
+    }
+    // Clients ask for the models, too.
+    const { status, body } = await send('/v1/chat/completions/models', { authorization });
+    assert.equal(status, 404);
+    assert.match(body.error.message, /The base URL of the API is http:\/\/gateway\.example\/v1$/);
+  });
+
+  it('a mistyped path is a 404 that names the nearest one', async () => {
+    const named: Record<string, string> = {
+      '/v1/chat/completion': '/v1/chat/completions',
+      '/chat/completion': '/v1/chat/completions',
+      '/v1/chat': '/v1/chat/completions',
+      '/v1/response': '/v1/responses',
+      '/v1/message': '/v1/messages',
+      '/v1/image/generations': '/v1/images/generations',
+      '/v1/audio': '/v1/audio/transcriptions or /v1/audio/translations or /v1/audio/speech',
+      '/v1/keys': '/v1/key',
+    };
+    for (const [path, near] of Object.entries(named)) {
+      const { status, body } = await send(path, {}, held('Hi'));
+      assert.equal(status, 404, path);
+      assert.ok(body.error.message.endsWith(`. Did you mean ${near}?`), body.error.message);
+    }
+    for (const path of ['/v1/nothing', `/v1/${'chat/completion'.repeat(9)}`]) {
+      const { body } = await send(path, {}, held('Hi'));
+      assert.equal(body.error.message, `Unknown path: POST ${path}`);
+    }
+  });
+
   it('a mistaken base URL opens no console or operator path, and a 404 names the right base URL', async () => {
     const authorization = `Bearer ${gateway.apiKey}`;
     const paths = ['//console/api/models', '/api/admin/v1/jobs', '/openai/deployments/x/chat/completions', '//metrics'];

@@ -79,7 +79,7 @@ describe('endpoints that are not offered', () => {
   });
 
   it('other paths keep their 404, 405 and 200', async () => {
-    for (const path of ['/v1/filesystem', '/v1/usages', '/v1/nothing', '/files', '/v1']) {
+    for (const path of ['/v1/filesystem', '/v1/usual', '/v1/nothing', '/files', '/v1']) {
       const { message } = await assertErrorAnswer(await gateway.fetch(path), 404, 'not_found');
       const hint = path.startsWith('/v1') ? '' : `. The base URL of the API is ${gateway.url}/v1`;
       assert.equal(message, `Unknown path: GET ${path}${hint}`);
