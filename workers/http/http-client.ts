@@ -48,11 +48,14 @@ export interface HttpClient {
 }
 
 /**
- * Connects for a pool or an agent, and reports each socket before it is connected. Nothing may connect without it:
+ * Connects for a pool or an agent, and reports each socket before it is connected. Nothing may connect without it, as undici (7.30.2) errs
+ * in how connections end. Listeners that run before its own keep it from that:
  *
- * undici treats a reset of a connection that was not to be kept alive as the end of its body: a truncated answer would pass for a
- * complete one, and while the body is paused its parser fails an assertion that ends the process (7.30.2, `onHttpSocketError`). A
- * listener that runs before undici's own keeps the error out of that branch.
+ * It treats a reset of a connection that was not to be kept alive as the end of its body: a truncated answer would pass for a
+ * complete one, and while the body is paused its parser fails an assertion that ends the process (`onHttpSocketError`).
+ *
+ * If a server closes its connection while the body is paused, of which all has come, that assertion fails, too, or the answer counts as
+ * broken off (`onHttpSocketEnd`). So the body goes on first: nothing more of it comes.
  */
 export function createConnector(
   options: buildConnector.BuildOptions = {},
@@ -64,10 +67,27 @@ export function createConnector(
       result[1]?.prependListener('error', (error: ConnectionError) => {
         if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET';
       });
+      result[1]?.prependListener('end', resumeParser);
       callback(...result);
     });
     if (socket instanceof Socket) onSocket(socket);
   };
+}
+
+/** What is used of undici's parser of a connection. */
+interface BodyParser {
+  onBody: (bytes: Buffer) => number;
+  resume(): void;
+}
+
+/** Has the parser of a connection that has ended go on, if it is paused: it has handed over all that came. */
+function resumeParser(this: Socket): void {
+  const name = Object.getOwnPropertySymbols(this).find(({ description }) => description === 'parser');
+  const parser = name && (Reflect.get(this, name) as BodyParser | null);
+  if (!parser) return;
+  // It is called with no bytes then, and whoever has paused the body would pause it again.
+  parser.onBody = () => 0;
+  parser.resume();
 }
 
 /** Returns the headers of the span that a call belongs to. Undefined if nothing is traced, so that no call costs anything. */

@@ -284,6 +284,11 @@ describe('a vendor whose answers fill the memory', () => {
         response.writeHead(200, headers).end(closing, () => response.socket?.end());
         return;
       }
+      if (url.endsWith('/unmeasured')) {
+        response.useChunkedEncodingByDefault = false;
+        response.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(closing);
+        return;
+      }
       const type = Object.entries(types).find(([path]) => url.endsWith(path))?.[1] ?? 'application/json';
       response.writeHead(200, { 'content-type': type });
       for (taken = 0; taken < long.length; taken += piece) {
@@ -321,6 +326,7 @@ describe('a vendor whose answers fill the memory', () => {
     const holder: AnswerHolder = {};
     assert.equal(await http.get({ path: '/whole', holder, ...limits }), long);
     assert.equal(await http.get({ path: '/closing', ...limits }), closing);
+    assert.equal(await http.get({ path: '/unmeasured', ...limits }), closing);
     releaseAnswers(holder);
   });
 
