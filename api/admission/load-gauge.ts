@@ -147,13 +147,15 @@ export class LoadGauge {
   }
 
   /** Counts a job while its admission is asked for; one that is admitted is counted by `added` from then on. */
-  asking({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
+  asking({ capability, account, lane }: Pick<JobIdentity, 'capability' | 'account' | 'lane'>): void {
+    if (lane === 'flex') return;
     addTo(this.#asked, capability, 1);
     addTo(this.#askedOf, `${capability} ${account}`, 1);
   }
 
   /** Ends what `asking` has begun. */
-  answered({ capability, account }: Pick<JobIdentity, 'capability' | 'account'>): void {
+  answered({ capability, account, lane }: Pick<JobIdentity, 'capability' | 'account' | 'lane'>): void {
+    if (lane === 'flex') return;
     addTo(this.#asked, capability, -1);
     addTo(this.#askedOf, `${capability} ${account}`, -1);
   }

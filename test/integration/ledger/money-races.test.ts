@@ -288,7 +288,7 @@ describe('askAdmission', () => {
   });
 
   test("askAdmission admits no more than an account's share of a queue of jobs that are asked for together", async (t) => {
-    for (const account of ['sharing', 'running']) await knowCaller(jobs.redis, { account, apiKeyId: account });
+    for (const account of ['sharing', 'running', 'low']) await knowCaller(jobs.redis, { account, apiKeyId: account });
     const queue = {
       waiting: async () => 100,
       depth: async () => ({ active: 10, oldestWaitMs: 60_000 }),
@@ -311,5 +311,9 @@ describe('askAdmission', () => {
     // Those that run already do not wait.
     assert.equal(await askTogether('running', 30, { config }), 30);
     assert.equal(await askTogether('running', 20, { load, config }), 16);
+    // Nor do those of low priority that are asked for beside it, which wait elsewhere.
+    assert.equal(await askTogether('low', 30, { config }), 30);
+    for (let low = 0; low < 30; low++) load.asking({ capability: 'chat', account: 'low', lane: 'flex' });
+    assert.equal(await askTogether('low', 1, { load, config }), 1);
   });
 });
