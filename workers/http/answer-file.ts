@@ -8,6 +8,8 @@ interface FileReader {
   /** Keeps it until the job is over. */
   readonly holder?: AnswerHolder | undefined;
   readonly signal: AbortSignal;
+  /** Has the content fail: its server does not go on, while others need the memory. */
+  readonly giveUp: () => void;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function readAsBase64(content: AsyncIterable<Buffer>, reader: FileR
       add(bytes.subarray(0, end));
       rest = bytes.subarray(end);
       if (length <= freeBytes) continue;
-      answer ??= countAnswer(reader.holder, () => room.dispatchEvent(new Event('free')));
+      answer ??= countAnswer(reader.holder, () => room.dispatchEvent(new Event('free')), reader.giveUp);
       if (!answer.growTo(length)) await becomesFree(room, reader.signal);
     }
     add(rest);

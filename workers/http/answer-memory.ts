@@ -10,7 +10,10 @@ export const freeBytes = 256 * 1024;
 const lookMs = 5000;
 const minGrowth = 256 * 1024;
 
-/** Up to how many times the bound jobs are passed over: where a slow store takes their answers, each one would let another one in. */
+/**
+ * Up to how many times the bound answers and jobs are passed over: where vendors stop half-way, or a slow store takes the answers, each one
+ * would let another one in.
+ */
 const maxPassedOver = 2;
 
 /** Accounts whose last turns are remembered. */
@@ -31,6 +34,7 @@ export interface AnswerHolder {
  * room: so there is always a job that ends. Next is the account whose last turn is the longest ago, and of its answers one whose job
  * holds some, which it gives back then. If its vendor sends hardly anything, that was its account's turn, and all other answers that are
  * there precede it; and a job that holds answers is not waited for while it gets nothing, unless all that is held is far beyond the bound.
+ * Then no answer is passed over either, as the next one would grow beside it: the largest that does not go on is given up.
  */
 export class AnswerMemory {
   readonly #bytes: number;
@@ -53,9 +57,12 @@ export class AnswerMemory {
     this.#bytes = Math.min(bytes, heapBytes * heapShare);
   }
 
-  /** @param resume called when an answer that had to wait may go on */
-  open(holder: AnswerHolder | undefined, resume: () => void): LongAnswer {
-    const answer = new LongAnswer(this, holder, resume);
+  /**
+   * @param resume called when an answer that had to wait may go on
+   * @param giveUp called when it must end: it takes memory that others need, and its vendor does not go on with it
+   */
+  open(holder: AnswerHolder | undefined, resume: () => void, giveUp: () => void): LongAnswer {
+    const answer = new LongAnswer(this, holder, resume, giveUp);
     this.#growing.add(answer);
     return answer;
   }
@@ -133,7 +140,8 @@ export class AnswerMemory {
   }
 
   /**
-   * Puts the first answer behind the others if they wait for it, and it has hardly grown; or passes over the jobs for which it waits, too.
+   * Puts the first answer behind the others if they wait for it, and it has hardly grown, or gives one up if they take too much already; or
+   * passes over the jobs for which it waits, too.
    * @param bytes that it had before
    * @param ending the jobs that were expected to end
    */
@@ -144,15 +152,29 @@ export class AnswerMemory {
       for (const holder of ending) if (still.has(holder)) this.#stalled.add(holder);
       this.#resume();
     } else if (answer === first && answer.bytes - bytes < minGrowth) {
-      answer.isPassedOver = true;
-      this.#growing.delete(answer);
-      this.#growing.add(answer);
-      // Also if it has not gone beyond the bound itself: the others have waited for it.
-      if (this.#turn?.owner === answer.owner) this.#turn = undefined;
-      this.#noteTurn(answer.account);
-      this.#resume();
+      if (this.#total - bytes > maxPassedOver * this.#bytes) this.#giveUpLargest(answer);
+      else this.#putBehind(answer);
     }
     if ([...this.#growing].some(({ isWaiting }) => isWaiting)) this.#lookLater();
+  }
+
+  #putBehind(answer: LongAnswer): void {
+    answer.isPassedOver = true;
+    this.#growing.delete(answer);
+    this.#growing.add(answer);
+    // Also if it has not gone beyond the bound itself: the others have waited for it.
+    if (this.#turn?.owner === answer.owner) this.#turn = undefined;
+    this.#noteTurn(answer.account);
+    this.#resume();
+  }
+
+  /** Gives up the largest answer whose vendor does not go on: the first, or one that was passed over. Not while a job will make room. */
+  #giveUpLargest(first: LongAnswer): void {
+    if (this.#ending().length > 0) return;
+    const stopped = [...this.#growing].filter(
+      (answer) => answer === first || (answer.isPassedOver && !answer.isWaiting),
+    );
+    stopped.reduce((largest, other) => (other.bytes > largest.bytes ? other : largest)).giveUp();
   }
 
   #mayGrow(answer: LongAnswer): boolean {
@@ -190,16 +212,18 @@ export class AnswerMemory {
 export class LongAnswer {
   readonly holder: AnswerHolder | undefined;
   readonly resume: () => void;
+  readonly giveUp: () => void;
   bytes = 0;
   isWaiting = false;
   /** Its vendor has sent hardly anything while others waited. */
   isPassedOver = false;
   readonly #memory: AnswerMemory;
 
-  constructor(memory: AnswerMemory, holder: AnswerHolder | undefined, resume: () => void) {
+  constructor(memory: AnswerMemory, holder: AnswerHolder | undefined, resume: () => void, giveUp: () => void) {
     this.#memory = memory;
     this.holder = holder;
     this.resume = resume;
+    this.giveUp = giveUp;
   }
 
   /** Its job, if that holds its answers. */
@@ -232,9 +256,9 @@ export function boundAnswers(bytes: number): void {
   memory = new AnswerMemory(bytes);
 }
 
-/** Counts an answer that has become long. @param resume called when it may go on, after it had to wait */
-export function countAnswer(holder: AnswerHolder | undefined, resume: () => void): LongAnswer {
-  return memory.open(holder, resume);
+/** Counts an answer that has become long; see `AnswerMemory.open`. */
+export function countAnswer(holder: AnswerHolder | undefined, resume: () => void, giveUp: () => void): LongAnswer {
+  return memory.open(holder, resume, giveUp);
 }
 
 /** Gives back the answers that a job holds. */

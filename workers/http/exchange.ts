@@ -6,7 +6,7 @@ import { readRetryAfter, readVendorError } from '../vendors/support/read-vendor-
 import { vendorError } from '../vendors/vendor-error.ts';
 import { abortError } from './aborted.ts';
 import { type AnswerHolder, countAnswer, freeBytes, type LongAnswer } from './answer-memory.ts';
-import { connectionFailed, wasSilent } from './connection-errors.ts';
+import { connectionFailed, LostAnswerError, wasSilent } from './connection-errors.ts';
 import { keepToldLimits } from './told-limits.ts';
 
 /** Maximum bytes of a buffered body: of an answer, and of an error. */
@@ -193,7 +193,11 @@ export class Exchange<Answer> implements Dispatcher.DispatchHandler {
 
   private count(controller: Dispatcher.DispatchController, bytes: number): void {
     // Room is made by other answers, while undici reads them, and it reads one connection at a time.
-    this.answer ??= countAnswer(this.request.holder, () => queueMicrotask(() => controller.resume()));
+    this.answer ??= countAnswer(
+      this.request.holder,
+      () => queueMicrotask(() => controller.resume()),
+      () => this.fail(new LostAnswerError('timeout', "The model's vendor has stopped in the middle of a long answer.")),
+    );
     const hasRoom = this.answer.growTo(bytes);
     // Of a whole answer nothing more comes, and a vendor that closes its connection meanwhile would have failed it.
     const isWhole = this.bytes === Number(this.headers['content-length']);

@@ -120,12 +120,19 @@ export class ImageDelivery {
     try {
       const { head, whole } = await withHead(content, this.counted(content));
       const type = typeOfBytes(head) ?? typeOfUnknown(said);
-      if (this.wanted === 'b64_json') return { b64_json: await readAsBase64(whole, this.call) };
+      if (this.wanted === 'b64_json') return { b64_json: await readAsBase64(whole, this.readerOf(content)) };
       return { ...(await this.call.files.save(whole, type)) };
     } catch (error) {
       content.destroy();
       throw error;
     }
+  }
+
+  private readerOf(content: Readable): Parameters<typeof readAsBase64>[1] {
+    const { holder, signal } = this.call;
+    const cause = new Error('its server has stopped in the middle');
+    const error = new ApiError('server_error', "A file of the model's vendor could not be fetched.", { cause });
+    return { holder, signal, giveUp: () => content.destroy(error) };
   }
 
   private async *counted(content: Readable): AsyncGenerator<Buffer> {

@@ -21,12 +21,23 @@ const piece = 64 * 1024;
 /** Its last bytes make it a long one. */
 const closing = 'a'.repeat(freeBytes + 1);
 
-/** A memory of 100 bytes, and the answers that it has let go on after a wait. */
+/** A memory of 100 bytes, and the answers that it has let go on after a wait, or given up. */
 function memoryOf100() {
   const memory = new AnswerMemory(100, Number.POSITIVE_INFINITY);
   const resumed: string[] = [];
-  const open = (name: string, holder?: AnswerHolder): LongAnswer => memory.open(holder, () => resumed.push(name));
-  return { memory, resumed, open };
+  const givenUp: string[] = [];
+  const open = (name: string, holder?: AnswerHolder): LongAnswer => {
+    const answer = memory.open(
+      holder,
+      () => resumed.push(name),
+      () => {
+        givenUp.push(name);
+        answer.end(false);
+      },
+    );
+    return answer;
+  };
+  return { memory, resumed, givenUp, open };
 }
 
 test('answers beyond the bound wait, except the first, which ends and makes room for all', () => {
@@ -132,7 +143,7 @@ test('the first answer is the last one once its vendor sends hardly anything whi
     const memory = new AnswerMemory(8_000_000, Number.POSITIVE_INFINITY);
     const resumed: string[] = [];
     const [dripping, second, third] = ['dripping', 'second', 'third'].map((name) =>
-      memory.open(undefined, () => resumed.push(name)),
+      memory.open(undefined, () => resumed.push(name), assert.fail),
     ) as [LongAnswer, LongAnswer, LongAnswer];
     dripping.growTo(4_000_000);
     assert.equal(second.growTo(5_000_000), false);
@@ -179,6 +190,35 @@ test('an answer that was passed over has had the turn of its account, so that ma
     assert.equal(other.growTo(20), false);
     mock.timers.tick(5000);
     assert.deepEqual(resumed, ['other']);
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('answers whose vendors stop half-way let others in up to a bound, and then the largest of them is given up', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const { resumed, givenUp, open } = memoryOf100();
+    const kept = new Map<string, number>();
+    let most = 0;
+    for (let index = 0; index < 20; index++) {
+      const name = `stopping ${index}`;
+      const answer = open(name);
+      const bytes = index === 1 ? 95 : 90;
+      const isFree = answer.growTo(bytes);
+      for (let looks = 0; !isFree && !resumed.includes(name); looks++) {
+        assert.ok(looks < 5, `${name} waits for ever`);
+        mock.timers.tick(5000);
+      }
+      kept.set(name, bytes);
+      for (const ended of givenUp) kept.delete(ended);
+      most = Math.max(
+        most,
+        [...kept.values()].reduce((sum, more) => sum + more),
+      );
+    }
+    assert.ok(most <= 200 + 2 * 95, `${most} bytes are kept`);
+    assert.equal(givenUp[0], 'stopping 1');
   } finally {
     mock.timers.reset();
   }
@@ -289,6 +329,10 @@ describe('a vendor whose answers fill the memory', () => {
         response.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(closing);
         return;
       }
+      if (url.endsWith('/stopping')) {
+        response.writeHead(200, { 'content-type': 'application/json' }).write(closing.repeat(8));
+        return;
+      }
       const type = Object.entries(types).find(([path]) => url.endsWith(path))?.[1] ?? 'application/json';
       response.writeHead(200, { 'content-type': type });
       for (taken = 0; taken < long.length; taken += piece) {
@@ -328,6 +372,21 @@ describe('a vendor whose answers fill the memory', () => {
     assert.equal(await http.get({ path: '/closing', ...limits }), closing);
     assert.equal(await http.get({ path: '/unmeasured', ...limits }), closing);
     releaseAnswers(holder);
+  });
+
+  it('fails in the largest answer that stops half-way, once others wait and such answers take several times the memory', async () => {
+    const left = new AbortController();
+    const codes: string[] = [];
+    const asked = Array.from({ length: 8 }, () =>
+      http.get({ path: '/stopping', ...limits, signal: left.signal }).catch(({ code }) => codes.push(code)),
+    );
+    while (codes.length === 0) {
+      await http.get({ path: '/short', ...limits });
+      mock.timers.tick(5000);
+    }
+    left.abort();
+    await Promise.all(asked);
+    assert.deepEqual([codes[0], codes.at(-1)], ['timeout', 'cancelled']);
   });
 
   it('is read no further in a stream whose event does not end, nor is one that becomes frames held up', async () => {
