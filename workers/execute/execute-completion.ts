@@ -34,7 +34,7 @@ async function completeByChats({ vendor, call, sink, part = callOnce }: Executio
     const own = new TranslatingSink(sink, translator, output);
     const asked = { ...call, request: toChatRequest(job, prompt), signal, run: undefined };
     const answering = part(
-      asSent(sent, 1, () => chat(asked, own)),
+      asSent(sent, { inputs: [index], signal, hasOutput: () => own.isStarted }, () => chat(asked, own)),
       signal,
       () => !own.isStarted,
     );

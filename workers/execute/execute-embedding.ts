@@ -39,11 +39,12 @@ export const executeEmbedding: Execute<AnswerBody> = async (execution) => {
     return answer;
   };
   const sent = countSent(call);
-  const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, _index, signal) => {
+  const indexes = indexesOf(batches);
+  const answers = await runInOrder(batches, callsAtOnce, call.signal, (input, index, signal) => {
     const request = batches.length === 1 ? call.request : JSON.stringify({ ...job, input });
-    const inputs = isList(input) ? input.length : 1;
+    const inputs = indexes[index] as number[];
     return part(
-      asSent(sent, inputs, () => embedBatch(input, request, signal)),
+      asSent(sent, { inputs, signal }, () => embedBatch(input, request, signal)),
       signal,
     );
   });
@@ -99,6 +100,12 @@ export function splitInputs({ input, encoding_format }: EmbeddingJob, limits: Li
   }
   batches.push(first === 0 ? input : (input.slice(first) as Inputs));
   return batches;
+}
+
+/** The indexes of the inputs of each call among all. */
+function indexesOf(batches: readonly TextOrTokens[]): number[][] {
+  let next = 0;
+  return batches.map((input) => Array.from({ length: isList(input) ? input.length : 1 }, () => next++));
 }
 
 /** Whether there are several inputs; a list of tokens is one. */

@@ -5,6 +5,7 @@ import type { CallPart } from '../routing/call-parts.ts';
 import { type RequestBody, requestText } from '../vendors/request-body.ts';
 import type {
   AnswerBody,
+  AnsweredCall,
   FrameSink,
   JobAnswer,
   OpenAnswer,
@@ -39,32 +40,46 @@ export const callOnce: CallPart = (call) => call();
 
 /** What the vendor of a job of several calls was sent, and has answered. */
 export interface SentCalls extends OpenAnswer {
-  inputsSent: number;
-  inputsAnswered: number;
-  readonly answered: VendorUsage[];
+  readonly inputsSent: Set<number>;
+  readonly answered: AnsweredCall[];
 }
 
 /** Counts the inputs that the vendor of a job of several calls is sent: if the job is cut off, it is charged for no others. */
 export function countSent({ run }: VendorCall): SentCalls {
-  const open: SentCalls = { inputsSent: 0, inputsAnswered: 0, answered: [], usageSoFar: () => null };
+  const open: SentCalls = { inputsSent: new Set(), answered: [], usageSoFar: () => null };
   if (run) run.openAnswer = open;
   return open;
 }
 
-/** Counts the inputs of a call as sent: once it is made, which may be later, and once, however often it is repeated. Keeps its usage. */
+/** One of several calls. */
+interface SentPart {
+  /** The indexes of its inputs. */
+  readonly inputs: readonly number[];
+  /** Ends it: if it does, the vendor was at work. */
+  readonly signal: AbortSignal;
+  /** Whether a part of its answer was passed on; left out: none is before its end. */
+  readonly hasOutput?: () => boolean;
+}
+
+/**
+ * Counts the inputs of a call as sent once it is made, which may be later, but not while it has failed, and may wait to be repeated.
+ * Keeps its usage.
+ */
 export function asSent<Answer extends { readonly usage: VendorUsage }>(
   open: SentCalls,
-  inputs: number,
+  { inputs, signal, hasOutput = () => false }: SentPart,
   call: () => Promise<Answer>,
 ): () => Promise<Answer> {
-  let unsent = inputs;
   return async () => {
-    open.inputsSent += unsent;
-    unsent = 0;
-    const answer = await call();
-    open.answered.push(answer.usage);
-    open.inputsAnswered += inputs;
-    return answer;
+    for (const index of inputs) open.inputsSent.add(index);
+    try {
+      const answer = await call();
+      open.answered.push({ usage: answer.usage, inputs });
+      return answer;
+    } catch (error) {
+      if (!signal.aborted && !hasOutput()) for (const index of inputs) open.inputsSent.delete(index);
+      throw error;
+    }
   };
 }
 

@@ -17,6 +17,7 @@ import {
   hasCallerLeft,
   isCounted,
   nothing,
+  uncountedOf,
   unknown,
 } from '../usage/charge.ts';
 import { hasTokens, isChargedWhenCut, withEstimate } from '../usage/estimate-usage.ts';
@@ -125,8 +126,7 @@ async function endWithError(context: WorkerContext, run: JobRun, writer: FrameWr
   const isRefused = !isInterrupted && stopReason === undefined && isCallersFault(error);
   const failed = isRefused ? chargeForAnswered(routed, job, openAnswer?.answered) : nothing;
   // The inputs that were refused, and those whose calls ended with them, cost nothing.
-  if (failed === undefined && openAnswer)
-    run.openAnswer = { ...openAnswer, inputsSent: openAnswer.inputsAnswered ?? 0 };
+  if (failed === undefined && openAnswer) run.openAnswer = uncountedOf(job, openAnswer);
   return { error, last, details: await detailsOf(context, job, error), charge: isInterrupted ? undefined : failed };
 }
 

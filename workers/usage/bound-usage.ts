@@ -37,7 +37,7 @@ function sentOf({ endpoint, request, inputsSent }: Exchange): string {
   const name = endpoint === 'embeddings' ? 'input' : 'prompt';
   const { [name]: inputs, ...fields } = JSON.parse(request) as Readonly<Record<string, unknown>>;
   const isSeveral = Array.isArray(inputs) && typeof inputs[0] !== 'number';
-  return JSON.stringify({ ...fields, [name]: isSeveral ? inputs.slice(0, inputsSent) : inputs });
+  return JSON.stringify({ ...fields, [name]: isSeveral ? inputs.filter((_, index) => inputsSent.has(index)) : inputs });
 }
 
 function tokensOfData(data: string): number {

@@ -8,10 +8,16 @@ import {
   tierName,
   tiersToCharge,
 } from '../../shared/money/service-tier.ts';
-import { hasCounts, readTokenCounts, sumOf, type TokenCounts } from '../../shared/money/token-counts.ts';
+import {
+  hasCounts,
+  hasImpossibleAmount,
+  readTokenCounts,
+  sumOf,
+  type TokenCounts,
+} from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { sumUsage } from '../vendors/support/sum-usage.ts';
-import type { JobAnswer, VendorUsage } from '../vendors/vendor.ts';
+import type { AnsweredCall, JobAnswer, OpenAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { recordedUsage } from './billed-quantities.ts';
 import { hasTokens, isChargedWhenCut } from './estimate-usage.ts';
@@ -79,17 +85,35 @@ export function chargeForInterrupted(
 /**
  * The charge for a request of several calls that fails because its vendor refuses one of them as invalid: that of the calls which the
  * vendor has answered, or a caller could have it do them at the operator's cost, again and again.
- * @param answered the usages that the vendor reported
- * @returns undefined if it has not counted each of them: they are yet to be counted here
+ * @returns undefined if it has not counted each of them, or not plausibly: these are yet to be counted here
  */
 export function chargeForAnswered(
   row: RoutedModel | undefined,
   job: Pick<QueuedJob, 'fee' | 'capability' | 'endpoint'>,
-  answered: readonly VendorUsage[] = [],
+  answered: readonly AnsweredCall[] = [],
 ): Charge | undefined {
-  if (!answered.every((usage) => isCounted(job, { usage }))) return undefined;
-  const calls = answered.filter((usage) => usage !== null);
+  const calls = countedCalls(job, answered);
+  if (calls.length < answered.length) return undefined;
   return calls.length === 0 ? nothing : chargeAt(row, job, { usage: sumUsage(calls), calls }, false);
+}
+
+/** The answer of such a request whose vendor has not counted each call: only the inputs of those count here, beside its own counts. */
+export function uncountedOf(
+  job: Pick<QueuedJob, 'capability' | 'endpoint'>,
+  { answered = [] }: Pick<OpenAnswer, 'answered'>,
+): OpenAnswer {
+  const uncounted = answered.filter((call) => countedCalls(job, [call]).length === 0);
+  const inputsSent = new Set(uncounted.flatMap(({ inputs }) => inputs));
+  return { usageSoFar: () => null, inputsSent, counted: countedCalls(job, answered) };
+}
+
+/** The usages that a vendor has reported of calls, where they can be charged by and may be true. */
+function countedCalls(
+  job: Pick<QueuedJob, 'capability' | 'endpoint'>,
+  answered: readonly AnsweredCall[],
+): NonNullable<VendorUsage>[] {
+  const counted = answered.filter((call) => isCounted(job, call) && !hasImpossibleAmount(call.usage));
+  return counted.map(({ usage }) => usage).filter((usage) => usage !== null);
 }
 
 function chargeAt(

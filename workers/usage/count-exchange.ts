@@ -11,8 +11,8 @@ export interface Exchange {
   readonly endpoint: string;
   /** The job's request as JSON text. */
   readonly request: string;
-  /** How many inputs of embeddings, or prompts of a legacy completion, the vendor has been sent; undefined: all. */
-  readonly inputsSent?: number | undefined;
+  /** The inputs of embeddings, or prompts of a legacy completion, that the vendor has been sent, by their indexes; undefined: all. */
+  readonly inputsSent?: ReadonlySet<number> | undefined;
   /** JSON texts of the answer's frames, from the first on: chunks, events, or a whole body. */
   readonly frames: readonly string[];
   /** Characters of all frames except the large ones: those missing in `frames` are assumed to be like those in it. */
@@ -69,9 +69,10 @@ export function withPrompts(
   texts: AnswerTexts | undefined,
 ): TokenCounts {
   if (endpoint !== 'completions' || inputsOf((fields.prompt ?? '') as TextOrTokens).length === 1) return counts;
-  const prompts = inputsOf((fields.prompt ?? '') as TextOrTokens).slice(0, inputsSent);
+  const all = [...inputsOf((fields.prompt ?? '') as TextOrTokens).entries()];
+  const prompts = all.filter(([index]) => inputsSent?.has(index) ?? true);
   const choices = typeof fields.n === 'number' ? fields.n : 1;
-  const written = prompts.map((asked, index) => {
+  const written = prompts.map(([index, asked]) => {
     const echo = fields.echo === true ? asked.length : 0;
     let length = 0;
     for (let choice = 0; choice < choices; choice++) {
@@ -82,7 +83,7 @@ export function withPrompts(
   const completions = divide(counts.completion, written);
   const read = divide(
     counts.prompt,
-    prompts.map(({ length }) => length),
+    prompts.map(([, { length }]) => length),
   );
   return { ...counts, byPrompt: read.map((prompt, index) => ({ prompt, completion: completions[index] as number })) };
 }
@@ -103,14 +104,14 @@ function lengthOf(texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + text.length, 0);
 }
 
-function countPrompt(endpoint: string, fields: Fields, inputsSent: number | undefined): number {
+function countPrompt(endpoint: string, fields: Fields, inputsSent: Exchange['inputsSent']): number {
   if (endpoint === 'embeddings') return countInputs(fields.input as TextOrTokens, inputsSent);
   if (endpoint === 'completions') return countInputs((fields.prompt ?? '') as TextOrTokens, inputsSent);
   return countChat(endpoint === 'responses' ? responseAsChat(fields) : fields, maxText);
 }
 
-function countInputs(all: TextOrTokens, sent: number | undefined): number {
-  const inputs = inputsOf(all).slice(0, sent);
+function countInputs(all: TextOrTokens, sent: Exchange['inputsSent']): number {
+  const inputs = inputsOf(all).filter((_, index) => sent?.has(index) ?? true);
   const texts = inputs.filter((input) => typeof input === 'string');
   const tokens = inputs.reduce((sum, input) => (typeof input === 'string' ? sum : sum + input.length), 0);
   return tokens + countTexts(texts, maxText);

@@ -7,6 +7,7 @@ import { hasImpossibleAmount } from '../../shared/money/token-counts.ts';
 import type { QueuedJob } from '../../shared/queue/queue.ts';
 import { graceMs } from '../../shared/runtime/shutdown.ts';
 import { Slots } from '../../shared/runtime/slots.ts';
+import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { JobAnswer, OpenAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
@@ -84,7 +85,11 @@ export async function estimateInterrupted(
   const counts = await count(context, job, undefined, openAnswer?.inputsSent);
   if (counts === undefined) return { usage: null };
   const usage = withReported(toUsage(job, counts), openAnswer?.usageSoFar() ?? {});
-  return { usage, ...usageOfCalls(job, counts) };
+  const estimated = usageOfCalls(job, counts);
+  const { counted = [] } = openAnswer ?? {};
+  if (counted.length === 0) return { usage, ...estimated };
+  const calls = [...(estimated.calls ?? [usage]), ...counted];
+  return { usage: sumUsage(calls), calls };
 }
 
 /** An estimate with what its vendor had counted: all of the input, and of the output what that is at least. */
@@ -118,7 +123,7 @@ async function count(
   context: EstimatedContext,
   job: QueuedJob,
   body?: string,
-  inputsSent?: number,
+  inputsSent?: Exchange['inputsSent'],
 ): Promise<TokenCounts | undefined> {
   const signal = AbortSignal.timeout(maxMs);
   try {

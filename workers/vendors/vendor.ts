@@ -53,11 +53,18 @@ export interface VendorCall {
 export interface OpenAnswer {
   /** OpenAI's `usage` with all input, and the output so far; null if the vendor has counted none yet. */
   usageSoFar(): VendorUsage;
-  /** Of a request that takes several calls: how many of its inputs, from the first on, the vendor has been sent. Left out: all. */
-  readonly inputsSent?: number;
-  /** Of such a request: the usages of the calls that the vendor has answered, and how many inputs these had. */
-  readonly answered?: readonly VendorUsage[];
-  readonly inputsAnswered?: number;
+  /** Of a request that takes several calls: the inputs that count, by their indexes, which the vendor has been sent. Left out: all. */
+  readonly inputsSent?: ReadonlySet<number>;
+  /** Of such a request: the calls that the vendor has answered. */
+  readonly answered?: readonly AnsweredCall[];
+  /** What the vendor has counted of calls with other inputs. */
+  readonly counted?: readonly NonNullable<VendorUsage>[];
+}
+
+/** A call of several that the vendor has answered, with the indexes of its inputs. */
+export interface AnsweredCall {
+  readonly usage: VendorUsage;
+  readonly inputs: readonly number[];
 }
 
 /** A file stored beside the job. */

@@ -26,10 +26,18 @@ describe('a request whose caller leaves before any output', () => {
       configuration: {
         vendors: {
           own: { base_url: vendor.baseUrl, api_key: 'a-key' },
+          narrow: { base_url: vendor.baseUrl, api_key: 'a-key', max_parallel_requests: 1 },
         },
         models: {
           silent: { capability: 'chat', prices, routes: [{ vendor: 'own', model: 'chat' }] },
           vectors: { capability: 'embedding', prices, routes: [{ vendor: 'own', model: 'vectors' }] },
+          // One input a call, and one call after the other.
+          single: {
+            capability: 'embedding',
+            prices,
+            embedding: { batch: 1 },
+            routes: [{ vendor: 'narrow', model: 'single' }],
+          },
         },
       },
     });
@@ -129,5 +137,20 @@ describe('a request whose caller leaves before any output', () => {
       const [row] = await records.db.selectFrom('jobs').selectAll().orderBy('created_at', 'desc').limit(1).execute();
       assert.deepEqual([row?.outcome, row?.usage, row?.cost ?? 0, row?.vendor], ['cancelled', null, 0, 'own']);
     });
+  });
+
+  test('embeddings of several calls whose caller leaves while one that was refused waits do not cost what is in that', async () => {
+    vendor.answer((response, { body }) => {
+      const { input } = JSON.parse(body) as { readonly input: readonly string[] };
+      if (input[0] !== 'Hello') return refuseForNow(response);
+      const data = [{ object: 'embedding', index: 0, embedding: [1] }];
+      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'single', data, usage: { prompt_tokens: 1 } }));
+    });
+    const input = ['Hello', 'word '.repeat(1000)];
+    const id = await records.postLater({ model: 'single', input }, { 'x-stainless-timeout': '60' }, '/v1/embeddings');
+    await eventually(async () => assert.equal(await retriesOf('narrow'), 1));
+    await records.gateway.fetch(`/v1/jobs/job_${id}`, { method: 'DELETE' });
+    const { outcome, cost } = await records.ended(id);
+    assert.deepEqual([outcome, cost], ['cancelled', tokenPrice]);
   });
 });

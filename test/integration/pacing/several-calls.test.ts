@@ -38,8 +38,10 @@ describe('requests that take several calls of a vendor', () => {
   let refusal: (text: string) => number | undefined;
   /** Returns whether a call is left without an answer. */
   let isSilent: (text: string) => boolean;
-  /** Whether the vendor reports what its embeddings took, as Gemini's older models do not. */
-  let isCounting: boolean;
+  /** Returns whether the vendor reports what a call took, as Gemini's older models do not. */
+  let isCounted: (text: string) => boolean;
+  /** What the vendor reports that each call of embeddings took; undefined: a token for each input. */
+  let counts: object | undefined;
   /** Calls without one. */
   let silent: number;
   /** Calls of the vendor under way whose answers are held back, and the most at a time. */
@@ -82,12 +84,15 @@ describe('requests that take several calls of a vendor', () => {
           response.writeHead(200, { 'content-type': 'text/event-stream' });
           const end = text === broken ? errorBody('limit', 'rate_limit_exceeded') : '[DONE]';
           response.end(`data: ${JSON.stringify(chunk)}\n\ndata: ${end}\n\n`);
-        } else sendJson(response, 200, JSON.stringify({ ...completion, choices: [{ ...choice, message }] }));
+        } else {
+          const usage = isCounted(text) ? completion.usage : undefined;
+          sendJson(response, 200, JSON.stringify({ ...completion, choices: [{ ...choice, message }], usage }));
+        }
         return;
       }
       const data = input.map((each, index) => ({ object: 'embedding', index, embedding: [Number(each)] }));
-      const usage = { prompt_tokens: input.length, total_tokens: input.length };
-      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, ...(isCounting && { usage }) }));
+      const usage = counts ?? { prompt_tokens: input.length, total_tokens: input.length };
+      sendJson(response, 200, JSON.stringify({ object: 'list', model: 'm', data, ...(isCounted(text) && { usage }) }));
     };
     const routes = [{ vendor: 'own', model: 'm' }];
     records = await JobRecords.start({
@@ -131,7 +136,8 @@ describe('requests that take several calls of a vendor', () => {
     broken = undefined;
     refusal = () => undefined;
     isSilent = () => false;
-    isCounting = true;
+    isCounted = () => true;
+    counts = undefined;
     silent = 0;
   });
 
@@ -292,15 +298,47 @@ describe('requests that take several calls of a vendor', () => {
   }
 
   test('embeddings of which the vendor refuses a call as invalid pay for those of the calls that it has answered, as counted here where it counts none', async () => {
-    isCounting = false;
-    isSilent = (text) => text !== '0' && text !== '8';
+    isCounted = () => false;
+    // Those of the first call are many tokens, and have no answer yet.
+    const inputs = ['word '.repeat(1000), ...input.slice(1, 10)];
+    isSilent = (text) => text !== '2' && text !== '8';
     refusal = (text) => (text === '8' ? 400 : undefined);
-    const response = await post('/v1/embeddings', { model: 'embedder', input: input.slice(0, 10) });
+    const response = await post('/v1/embeddings', { model: 'embedder', input: inputs });
     assert.equal(response.status, 400, await response.text());
     const { outcome, cost, usage } = await records.ended(jobIdOf(response));
     // Two inputs, each of a token.
     const counts = { prompt_tokens: 2, total_tokens: 2, estimated: true };
     assert.deepEqual([outcome, cost, JSON.parse(usage ?? 'null')], ['failed', 2 * tokenPrice, counts]);
+  });
+
+  for (const [path, model, field, each, usage] of [
+    ['/v1/embeddings', 'embedder', 'input', 2, { prompt_tokens: 2, completion_tokens: 0 }],
+    ['/v1/completions', 'chatter', 'prompt', 1, completion.usage],
+  ] as const) {
+    test(`a request to ${path} of which the vendor refuses a call as invalid pays what it has counted, and for the others of its answers as counted here`, async () => {
+      const [counted, uncounted, last] = [0, each, 5 * each].map(String);
+      isCounted = (text) => text === counted;
+      // The sixth call begins once two are answered.
+      isSilent = (text) => ![counted, uncounted, last].includes(text);
+      refusal = (text) => (text === last ? 400 : undefined);
+      const response = await post(path, { model, [field]: input.slice(0, 6 * each) });
+      assert.equal(response.status, 400, await response.text());
+      const { outcome, cost, input_tokens: read } = await records.ended(jobIdOf(response));
+      const tokens = usage.prompt_tokens + usage.completion_tokens + each;
+      assert.deepEqual([outcome, read, cost], ['failed', usage.prompt_tokens + each, tokens * tokenPrice]);
+    });
+  }
+
+  test('what cannot be true of what a vendor has counted is counted here, where it refuses another call as invalid', async () => {
+    for (const tokens of [0.5, 1e300, -1]) {
+      counts = { prompt_tokens: tokens, total_tokens: tokens };
+      isSilent = (text) => text !== '0' && text !== '8';
+      refusal = (text) => (text === '8' ? 400 : undefined);
+      const response = await post('/v1/embeddings', { model: 'embedder', input: input.slice(0, 10) });
+      assert.equal(response.status, 400, await response.text());
+      const { outcome, cost, attempts } = await records.ended(jobIdOf(response));
+      assert.deepEqual([outcome, cost, attempts], ['failed', 2 * tokenPrice, 1], String(tokens));
+    }
   });
 
   test('a call that the vendor refuses again and again ends the request', async () => {

@@ -46,15 +46,15 @@ describe('boundExchange', () => {
       });
       for (const input of [texts.English, Array.from({ length: 20 }, (_, index) => index)]) {
         const many = whole(Array.from({ length: 100 }, () => input));
-        const sent = boundExchange({ ...many, inputsSent: 3 });
+        const sent = boundExchange({ ...many, inputsSent: new Set([0, 1, 2]) });
         assert.deepEqual(sent, boundExchange(whole([input, input, input])));
         assert.ok(
-          sent.prompt >= countExchange({ ...many, inputsSent: 3 }).prompt && sent.prompt < 300,
+          sent.prompt >= countExchange({ ...many, inputsSent: new Set([0, 1, 2]) }).prompt && sent.prompt < 300,
           `${sent.prompt}`,
         );
         assert.ok(boundExchange(many).prompt > 10 * sent.prompt);
         // Tokens of a single one are no inputs.
-        assert.deepEqual(boundExchange({ ...whole(input), inputsSent: 1 }), boundExchange(whole(input)));
+        assert.deepEqual(boundExchange({ ...whole(input), inputsSent: new Set([0]) }), boundExchange(whole(input)));
       }
     });
   }
@@ -64,7 +64,7 @@ describe('boundExchange', () => {
     const frames = [0, 1].map((index) => JSON.stringify({ choices: [{ index, text: texts.German }] }));
     const length = frames.reduce((sum, frame) => sum + frame.length, 0);
     const request = JSON.stringify({ model: 'm', prompt });
-    const whole = { endpoint: 'completions', request, frames, length, largeLength: 0, inputsSent: 2 };
+    const whole = { endpoint: 'completions', request, frames, length, largeLength: 0, inputsSent: new Set([0, 1]) };
     for (const said of [frames, ['no JSON']]) {
       const { prompt: read, completion, byPrompt = [] } = boundExchange({ ...whole, frames: said });
       const [first, second, ...others] = byPrompt;

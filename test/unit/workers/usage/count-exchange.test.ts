@@ -21,7 +21,11 @@ describe('countExchange of a completion with several prompts', () => {
   it('countExchange tells what each prompt and its choices have, and of none that was not sent', () => {
     const prompts = ['One.', filler, 'Three'];
     const said = { 0: `One.${answer}`, 2: filler, 3: filler + answer + answer, 4: 'Three' };
-    const { prompt, completion, byPrompt = [] } = counted({ prompt: prompts, n: 2 }, said, { inputsSent: 2 });
+    const {
+      prompt,
+      completion,
+      byPrompt = [],
+    } = counted({ prompt: prompts, n: 2 }, said, { inputsSent: new Set([0, 1]) });
     assert.equal(prompt, countTexts(prompts.slice(0, 2)));
     assert.deepEqual(
       byPrompt.map((part) => part.completion),
@@ -31,6 +35,19 @@ describe('countExchange of a completion with several prompts', () => {
     assert.equal(
       byPrompt.reduce((sum, part) => sum + part.prompt, 0),
       prompt,
+    );
+  });
+
+  it('countExchange counts those that were sent also behind one that was not, with their own choices', () => {
+    const { prompt, byPrompt } = counted(
+      { prompt: ['One.', filler] },
+      { 0: filler, 1: answer },
+      { inputsSent: new Set([1]) },
+    );
+    assert.equal(prompt, countTexts([filler]));
+    assert.deepEqual(
+      byPrompt?.map((part) => part.prompt),
+      [prompt],
     );
   });
 
