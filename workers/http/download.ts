@@ -1,4 +1,3 @@
-import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
@@ -8,6 +7,7 @@ import { abortError } from './aborted.ts';
 import { isCompressed } from './exchange.ts';
 import { createConnector } from './http-client.ts';
 import { isPublicAddress } from './public-address.ts';
+import { askNameServers, askSystem, type ResolveHost } from './resolve-host.ts';
 
 /** Maximum size of a fetched file, in bytes. */
 const maxFile = 64 * 1024 * 1024;
@@ -37,18 +37,13 @@ interface DownloadOptions {
  */
 export type Downloader = (link: string, options: DownloadOptions) => Promise<Download>;
 
-/** Resolves a host name to all its addresses, as `dns.lookup` with `all` does. */
-export type ResolveHost = (
-  host: string,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
-
 /** Options for all links that a downloader follows. */
 export interface DownloaderOptions {
   /** Origin (`http://127.0.0.1:8081`) that may have any address: the vendor's own, which the operator chose. */
   readonly trustedOrigin?: string;
   /** Headers for the trusted origin alone, such as the vendor's key; a redirect to another origin goes without them. */
   readonly trustedHeaders?: Readonly<Record<string, string>>;
+  /** Left out: the system for the trusted origin, and the name servers for others. */
   readonly resolveHost?: ResolveHost;
   /** Maximum size of a file. */
   readonly longest?: number;
@@ -102,7 +97,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
   const {
     trustedOrigin,
     trustedHeaders = {},
-    resolveHost = resolveAll,
+    resolveHost,
     longest: maxBytes = maxFile,
     maxMs,
     toError = vendorFileError,
@@ -116,7 +111,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
       for (let redirects = 0; ; redirects++) {
         const isTrusted = url.origin === trustedOrigin;
         if (!isTrusted) checkLiteralAddress(url);
-        const lookup = pinnedLookup(resolveHost, isTrusted);
+        const lookup = pinnedLookup(resolveHost ?? (isTrusted ? askSystem : askNameServers), isTrusted);
         const agent = new Agent({ connect: createConnector({ timeout: connectMs, lookup }) });
         limit.onEnd(() => void agent.destroy().catch(() => undefined));
         const answer = await ask(url, agent, { limit, silenceMs }, isTrusted ? trustedHeaders : {});
@@ -187,8 +182,6 @@ function checkLiteralAddress({ hostname }: URL): void {
   const address = hostname.replace(/^\[|\]$/g, '');
   if (isIP(address) !== 0 && !isPublicAddress(address)) throw new RefusedLinkError('its address is not public');
 }
-
-const resolveAll: ResolveHost = (host, callback) => systemLookup(host, { all: true }, callback);
 
 /** A lookup whose result is what the connection uses. A single address that is not public rejects the name. */
 function pinnedLookup(resolveHost: ResolveHost, isTrusted: boolean): LookupFunction {

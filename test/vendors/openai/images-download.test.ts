@@ -4,8 +4,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../../shared/errors.ts';
-import { createDownloader, type Downloader, type ResolveHost } from '../../../workers/http/download.ts';
+import { createDownloader, type Downloader } from '../../../workers/http/download.ts';
 import { isPublicAddress } from '../../../workers/http/public-address.ts';
+import type { ResolveHost } from '../../../workers/http/resolve-host.ts';
 
 // Longer than a test may take: only what says so itself ends by silence.
 const wait = { signal: new AbortController().signal, silenceMs: 600_000 };
