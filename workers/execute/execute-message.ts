@@ -1,5 +1,7 @@
 import { parseExact, stringifyExact } from '../../shared/capabilities/exact-json.ts';
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import { acceptsAnthropicFields } from '../../shared/vendors/field-support.ts';
 import { TokenCounter } from '../usage/token-counter.ts';
 import { requestText } from '../vendors/request-body.ts';
@@ -9,6 +11,11 @@ import { toVendorsMessage } from './message-names.ts';
 import { withoutHints } from './without-hints.ts';
 
 const counter = new TokenCounter();
+/** As many wait as this worker runs. */
+const anyNumber = { tasks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
+const givenUp = (): ApiError => new ApiError('cancelled', 'The count was given up.');
+/** A count may take seconds, and costs nothing: those of one account would have all others wait until their deadlines. */
+const counting = new FairTurns(1, anyNumber, { tooMany: givenUp, tooLate: givenUp });
 
 /** A message: a chat without the fields that its vendor or model would refuse. */
 export const executeMessage: Execute = async ({ vendor, row, call, sink }) => {
@@ -67,6 +74,7 @@ const messageNames = new Map([
 export const executeTokenCount: Execute = async ({ vendor, row, call, sink }) => {
   const request = toVendorsMessage(withoutHints(requestText(call.request), row), row);
   if (vendor.countTokens !== undefined) return await vendor.countTokens({ ...call, request }, sink);
-  const tokens = await counter.count(request, call.signal);
+  const task = { account: call.holder?.job?.account ?? '', bytes: request.length };
+  const tokens = await counting.run(task, call.signal, () => counter.count(request, call.signal));
   return { body: JSON.stringify({ input_tokens: tokens }), usage: null };
 };
