@@ -36,21 +36,28 @@ export function routeUpgrades(server: Server, handle: Handler): void {
   });
 }
 
-/** WebSocket servers by maximum message size (bytes). */
-const servers = new Map<number, WebSocketServer>();
+/** Bounds of a client's messages: bytes, and fragments. */
+export interface MessageLimits {
+  readonly maxPayload: number;
+  /** Left out: some thousands. */
+  readonly maxFragments?: number;
+}
 
-function serverFor(maxPayload: number): WebSocketServer {
-  const known = servers.get(maxPayload);
+/** WebSocket servers by the limits of their messages. */
+const servers = new Map<MessageLimits, WebSocketServer>();
+
+function serverFor(limits: MessageLimits): WebSocketServer {
+  const known = servers.get(limits);
   if (known !== undefined) return known;
   const made = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    maxPayload,
+    ...limits,
     // One message in each pass of the event loop: a client may send ten thousand in one packet, and others would wait for all of them.
     allowSynchronousEvents: false,
     handleProtocols: (offered) => (offered.has(subprotocol) ? subprotocol : false),
   });
-  servers.set(maxPayload, made);
+  servers.set(limits, made);
   return made;
 }
 
@@ -74,11 +81,12 @@ export function requireHandshake(ctx: Context): void {
 
 /**
  * Responds with 101; from here on the connection is the WebSocket's.
- * @param maxPayload maximum size of a client's message, in bytes; a longer one closes the socket with 1009
+ * @param limits constant ones, the same for all sockets of a path; a longer message closes the socket with 1009, one in more fragments
+ * with 1008
  * @throws ApiError 400 for a malformed handshake; `cancelled` when the client has disconnected.
  */
-export function acceptSocket(ctx: Context, maxPayload: number): { webSocket: WebSocket; socket: Socket } {
-  const sockets = serverFor(maxPayload);
+export function acceptSocket(ctx: Context, limits: MessageLimits): { webSocket: WebSocket; socket: Socket } {
+  const sockets = serverFor(limits);
   const { socket, head } = upgrades.get(ctx.req) as Upgrade;
   let webSocket: WebSocket | undefined;
   let refusal: Error | undefined;

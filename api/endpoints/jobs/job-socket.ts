@@ -25,8 +25,8 @@ export interface JobSocketDependencies extends FindJobDependencies, AttachDepend
   readonly metrics: ApiMetrics;
 }
 
-/** Maximum size of a client's message: only control frames are expected. */
-const maxPayload = 1024;
+/** Limits of a client's messages: only control frames are expected. */
+const messageLimits = { maxPayload: 1024, maxFragments: 1 };
 
 /**
  * `GET /v1/jobs/{id}/ws`: the events of `/v1/jobs/{id}/events` over a WebSocket, for browsers; `?starting_after=` (or
@@ -60,7 +60,7 @@ export function jobSocket(
         await connection.wait(attachTo(services, state, reader, { resumeAfter, view }), readMs);
         // An ended job is available at once, or has expired, which can still become a status.
         if (state.outcome !== undefined) await connection.wait(reply.started, readMs);
-        const { webSocket, socket } = acceptSocket(ctx, maxPayload);
+        const { webSocket, socket } = acceptSocket(ctx, messageLimits);
         reply.open(webSocket, socket);
         await untilClosed(reply, connection, state.id);
       } finally {

@@ -1,5 +1,6 @@
 import type { BodyOwner, BodyShare, BodyShares } from '../../bounds/body-shares.ts';
 import { largeBytes } from '../../http/body/read-body.ts';
+import { WebSocketFragments } from '../../http/websocket-fragments.ts';
 
 /** Callbacks of a message intake. */
 export interface IntakeEvents {
@@ -9,11 +10,15 @@ export interface IntakeEvents {
   readonly onRefused: (error: unknown) => void;
 }
 
-/** Counts the bytes of a socket's messages: incoming ones, and those that wait for their execution. Small amounts are not counted. */
+/**
+ * Counts what a socket's messages take in memory: incoming ones, and those that wait for their execution. Small amounts are not
+ * counted.
+ */
 export class MessageIntake {
   readonly #shares: BodyShares;
   readonly #owner: BodyOwner;
   readonly #events: IntakeEvents;
+  readonly #fragments = new WebSocketFragments();
   #unfinished = 0;
   #waiting = 0;
   #counted = 0;
@@ -26,11 +31,12 @@ export class MessageIntake {
     this.#events = events;
   }
 
-  /** Counts bytes of an unfinished message. */
-  came(bytes: number): void {
-    const before = this.#unfinished;
-    this.#unfinished += bytes;
-    if (this.#unfinished <= largeBytes) return;
+  /** Counts what was read of the connection. */
+  came(chunk: Buffer): void {
+    const before = this.#incoming;
+    this.#unfinished += chunk.length;
+    this.#fragments.read(chunk);
+    if (this.#incoming <= largeBytes) return;
     if (before <= largeBytes) this.#events.onLarge();
     this.#count();
   }
@@ -54,6 +60,10 @@ export class MessageIntake {
     this.#release();
   }
 
+  get #incoming(): number {
+    return this.#unfinished + this.#fragments.overhead;
+  }
+
   #release(): void {
     this.#share?.close();
     this.#share = undefined;
@@ -61,7 +71,7 @@ export class MessageIntake {
 
   #count(): void {
     if (this.#isClosed) return;
-    const bytes = this.#unfinished + this.#waiting;
+    const bytes = this.#incoming + this.#waiting;
     if (bytes <= largeBytes) {
       this.#release();
       this.#counted = 0;

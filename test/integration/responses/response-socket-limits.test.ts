@@ -156,6 +156,32 @@ describe('response socket limits', () => {
     assert.equal((await vendorCalls(gateway, 'moves')).length, 1);
   });
 
+  it('unfinished messages in fragments of a byte take no more memory of a process than the share of their key', async () => {
+    const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
+    const clients = await Promise.all(Array.from({ length: 6 }, () => open(api)));
+    const refused = clients.map(async (client) => {
+      client.webSocket.send('{', { fin: false });
+      for (let sent = 0; sent < 8000; sent++) client.webSocket.send(' ', { fin: false });
+      const { error } = await client.next();
+      return error.code as string;
+    });
+    // Each takes a megabyte, and two are the share of a key.
+    assert.equal(await Promise.race(refused), 'rate_limit_exceeded');
+    const rest = Promise.allSettled(refused);
+    for (const client of clients) client.webSocket.terminate();
+    await rest;
+    const client = await open(api);
+    const message = JSON.stringify({
+      type: 'response.create',
+      model: 'sandbox-chat',
+      input: 'Reply with exactly: whole',
+    });
+    for (const character of message.slice(0, -1)) client.webSocket.send(character, { fin: false });
+    client.webSocket.send('}');
+    assert.equal((await client.turn()).text, 'whole');
+    client.webSocket.close();
+  });
+
   it('response sockets of one key cache no more conversations than its share of memory, and free it when they close', async () => {
     const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
     const input = `Reply with exactly: cached. ${'x'.repeat(200_000)}`;

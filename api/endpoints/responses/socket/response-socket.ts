@@ -47,7 +47,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     const preferences = readSocketPreferences(ctx);
     const release = services.sockets.take(ctx.state.caller);
     ctx.res.once('close', release);
-    const { webSocket, socket } = acceptSocket(ctx, largestBody);
+    const { webSocket, socket } = acceptSocket(ctx, messageLimits);
     const connection = new SocketConnection(webSocket, socket);
     const cache = new ConversationCache(largestBody, services.conversations.open(ctx.state.caller));
     // Each request temporarily adds listeners to it.
@@ -64,7 +64,7 @@ export function responseSocket(services: ResponseSocketDependencies, endpoint: R
     const work = sessionWork({ services, endpoint, ctx, preferences, connection, cache }, intake, left.signal);
     const session = new ResponseSession(connection, work, { ...sessionLimits, idleMs: services.config.socketIdleMs });
     // Before the socket's own listener, which emits the messages that end with these bytes.
-    socket.prependListener('data', (chunk) => intake.came(chunk.length));
+    socket.prependListener('data', (chunk: Buffer) => intake.came(chunk));
     webSocket.on('message', (data, isBinary) => {
       intake.whole((data as Buffer).length);
       session.take(data as Buffer, isBinary);
@@ -84,6 +84,8 @@ function cutOff(connection: SocketConnection, error: ApiError): void {
   connection.send([errorMessage(error)]);
   connection.cut(closeCodes.policyViolation, error.code);
 }
+
+const messageLimits = { maxPayload: largestBody };
 
 /** Longer messages (bytes) are parsed only if their caller could have a request admitted. */
 const largeMessage = 256 * 1024;

@@ -14,6 +14,7 @@ const handshake = [
 /** A client's frame with one character, masked with zeros. */
 const frame = (opcode: number): Buffer => Buffer.from([0x80 | opcode, 0x81, 0, 0, 0, 0, 0x61]);
 const [text, ping] = [frame(1), frame(9)];
+const limits = { maxPayload: 1024 };
 
 describe('acceptSocket', () => {
   it('a socket takes one message in each pass of the event loop, however many have come in one packet', async () => {
@@ -27,7 +28,7 @@ describe('acceptSocket', () => {
     const accepted = new Promise<void>((resolve) => {
       routeUpgrades(server, (req, res: ServerResponse) => {
         const ctx = { req, res, state: { headers: {} } } as unknown as Context;
-        const { webSocket } = acceptSocket(ctx, 1024);
+        const { webSocket } = acceptSocket(ctx, limits);
         const take = (): void => {
           taken.push(passes);
           if (taken.length === 2000) resolve();
