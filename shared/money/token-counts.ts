@@ -72,6 +72,14 @@ export function hasCounts(usage: Fields, isEmbedding: boolean): boolean {
   return input > 0 && (isEmbedding || typeof (usage.completion_tokens ?? usage.output_tokens) === 'number');
 }
 
+/**
+ * Whether a usage counts what an answer of images or speech is made of, which always has tokens: servers that do not count report zeros,
+ * or the input alone.
+ */
+export function hasOutput(usage: Fields): boolean {
+  return (readTokenCounts(usage, false)?.output ?? 0) > 0;
+}
+
 /** Input and output together. */
 export function sumOf(counts: TokenCounts | undefined): number | undefined {
   return counts && counts.input + counts.output;

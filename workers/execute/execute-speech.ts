@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import { type SpeechEnd, type SpeechJobRequest, speechTypes } from '../../shared/capabilities/speech.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { hasTokenPrice } from '../../shared/money/cost.ts';
+import { hasOutput } from '../../shared/money/token-counts.ts';
 import { spokenCharacters } from '../usage/billed-quantities.ts';
 import { estimateSpeech } from '../usage/estimate-media.ts';
 import { requestText } from '../vendors/request-body.ts';
@@ -25,7 +26,8 @@ export const executeSpeech: Execute = async ({ vendor, row, keep, call, sink }) 
     const answer = await methodOf(vendor, 'speak')({ ...call, request: JSON.stringify(asked) }, audio);
     if (audio.frames === 0) throw new ApiError('server_error', "The model's vendor answered without audio.");
     const isPricedByTokens = row.prices !== undefined && hasTokenPrice(row.prices);
-    const usage = answer.usage ?? (isPricedByTokens ? estimateSpeech(request) : null);
+    const isCounted = !isPricedByTokens || (answer.usage !== null && hasOutput(answer.usage));
+    const usage = isCounted ? answer.usage : estimateSpeech(request);
     const file = await store?.end();
     const end: SpeechEnd = { usage, ...(events && { events: true }), ...(file && { file }) };
     return { body: JSON.stringify(end), usage, quantities: { characters: spokenCharacters(request) } };

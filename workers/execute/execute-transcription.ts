@@ -1,6 +1,6 @@
 import type { RoutedModel } from '../../shared/catalogue/catalogue.ts';
 import { hasTokenPrice } from '../../shared/money/cost.ts';
-import { hasCounts } from '../../shared/money/token-counts.ts';
+import { hasCounts, readTokenCounts } from '../../shared/money/token-counts.ts';
 import { estimateTranscript } from '../usage/estimate-media.ts';
 import { requestText } from '../vendors/request-body.ts';
 import type { VendorAnswer } from '../vendors/vendor.ts';
@@ -17,12 +17,21 @@ export const executeTranscription: Execute = async ({ vendor, row, call, sink })
   return withTokens(row, await methodOf(vendor, 'transcribe')({ ...call, request }, sink));
 };
 
-/** The answer with estimated tokens, if only they have a price and only the length of the audio is known. */
+/**
+ * The answer with estimated tokens, if only they have a price and only the length of the audio is known. A usage that does not count the
+ * audio is as good as none: it would cost next to nothing.
+ */
 function withTokens({ prices = {} }: RoutedModel, answer: VendorAnswer): VendorAnswer {
   const { body, usage, quantities } = answer;
   const seconds = typeof usage?.seconds === 'number' ? usage.seconds : quantities?.seconds;
   const isCounted = usage !== null && hasCounts(usage, false);
-  if (isCounted || seconds === undefined || prices.second !== undefined || !hasTokenPrice(prices)) return answer;
+  const isTimed = seconds !== undefined && prices.second !== undefined;
+  if (isCounted || isTimed || !hasTokenPrice(prices)) return answer;
+  if (seconds === undefined) return hasInput(usage) ? answer : { ...answer, usage: null };
   const { text } = JSON.parse(body) as { text: string };
   return { ...answer, usage: { ...estimateTranscript(text, seconds), seconds } };
+}
+
+function hasInput(usage: VendorAnswer['usage']): boolean {
+  return usage !== null && (readTokenCounts(usage, false)?.input ?? 0) > 0;
 }
