@@ -1,3 +1,4 @@
+import type { Capability } from '../capabilities/capability.ts';
 import type { Model } from '../catalogue/models.ts';
 import { maxAmount, readTokenCounts, type TokenCounts } from './token-counts.ts';
 
@@ -56,6 +57,27 @@ export function costOf(
 /** Whether any tokens have a price. */
 export function hasTokenPrice({ input, output, audioInput, imageInput, imageOutput }: Prices): boolean {
   return (input ?? output ?? audioInput ?? imageInput ?? imageOutput) !== undefined;
+}
+
+/** Prices beside those of requests and tokens by which each capability is counted; of videos no tokens are. */
+const ownPrices: Readonly<Record<Capability, readonly (keyof Prices)[]>> = {
+  chat: [],
+  embedding: [],
+  image: ['image', 'imageKinds'],
+  transcription: ['second'],
+  speech: ['character'],
+  video: ['second'],
+};
+
+/** Whether a model has prices by none of which its capability is counted: everything would be free. */
+export function areUncounted(prices: Prices, capability: Capability): boolean {
+  const isOfTokens = capability !== 'video' && hasTokenPrice(prices);
+  const isCounted =
+    isOfTokens || [...ownPrices[capability], 'request' as const].some((name) => prices[name] !== undefined);
+  if (isCounted) return false;
+  // Who writes 0 means it.
+  const { tiers: _tiers, above: _above, ...others } = prices;
+  return Object.values(others).some((price) => price !== undefined && price !== 0);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Capability, capabilities } from '../../capabilities/capability.ts';
 import type { Model, ModelRoute } from '../../catalogue/model.ts';
 import { usualTraits } from '../../catalogue/passed-through.ts';
+import { areUncounted } from '../../money/cost.ts';
 import type { ModelEntry, RouteEntry } from './configuration-file.ts';
 import { expected, type Mistake } from './mistake.ts';
 
@@ -51,10 +52,22 @@ export function changeModel(
   const { fallbacks: _fallbacks, ...rest } = before ?? {};
   const own = given(entry, ['input', 'output', 'reasoning', 'deprecatedAt', 'created']);
   const changed = { created: 0, ...rest, ...own, id, ownedBy, capability, ...traits };
+  const routed = withRoutes(changed, before, entry);
+  checkPrices(routed, entry, mistakes);
   return {
-    ...withRoutes(changed, before, entry),
+    ...routed,
     ...(fallbacks !== undefined && fallbacks.length > 0 && { fallbacks }),
   };
+}
+
+/** Speech with a price per second, say, would cost its callers nothing, and be held for next to nothing. */
+function checkPrices({ id, capability, routes }: Model, entry: ModelEntry, mistakes: Mistake[]): void {
+  const wrong = routes.find(({ prices }) => prices !== undefined && areUncounted(prices, capability));
+  if (wrong === undefined) return;
+  const own = entry.routes?.findIndex(({ vendor, model }) => vendor === wrong.vendor && model === wrong.model) ?? -1;
+  const isOwn = entry.routes?.[own]?.prices !== undefined;
+  const path = isOwn ? ['models', id, 'routes', own, 'prices'] : ['models', id, 'prices'];
+  mistakes.push(expected(path, `a price by which models of the capability ${capability} are counted`));
 }
 
 /** The specified traits; mappings are merged field by field. */

@@ -383,6 +383,31 @@ models:
     ]);
   });
 
+  it('prices by none of which a model is counted are a mistake, of a model and of a route, unless they are 0', () => {
+    const text = `vendors:
+  mine: { like: openai, base_url: "http://127.0.0.1:9/v1" }
+models:
+  mouth: { capability: speech, prices: { second: 0.001 }, routes: [{ vendor: mine, model: a }] }
+  camera:
+    capability: video
+    video: { sizes: [1280x720], seconds: [4] }
+    routes:
+      - { vendor: mine, model: late, order: 2, prices: { image: 0.5 } }
+      - { vendor: mine, model: early, order: 1, prices: { second: 0.1 } }
+  painter: { capability: image, prices: { character: 0.001, tiers: { flex: 2 } }, routes: [{ vendor: mine, model: a }] }
+  free: { capability: speech, prices: { second: 0 }, routes: [{ vendor: mine, model: a }] }
+  each: { capability: transcription, prices: { request: 0.1 }, routes: [{ vendor: mine, model: a }] }
+  tts-1: { prices: { second: 0.001 } }
+`;
+    const whole = (capability: string) =>
+      `expected a price by which models of the capability ${capability} are counted`;
+    assert.deepEqual(mistakes(text), [
+      `4:32: models.mouth.prices: ${whole('speech')}, got a mapping`,
+      `9:48: models.camera.routes[0].prices: ${whole('video')}, got a mapping`,
+      `11:33: models.painter.prices: ${whole('image')}, got a mapping`,
+    ]);
+  });
+
   it('colliding names and invalid aliases and fallbacks in the file are reported with their lines', () => {
     const text = `models:
   gpt-4o: { rename: o3 }
