@@ -208,7 +208,7 @@ async function withdraw(services: AdmitJobDependencies, { job, stored }: Submiss
 async function enqueue(
   services: AdmitJobDependencies,
   submission: Submission,
-  { hasPriority, queueTerms, lowered }: Pick<AdmitReply, 'hasPriority' | 'queueTerms' | 'lowered'>,
+  { hasPriority, queueTerms, lowered, maxCost }: Pick<AdmitReply, 'hasPriority' | 'queueTerms' | 'lowered' | 'maxCost'>,
   giveUpAt: number,
 ): Promise<void> {
   const { job } = submission;
@@ -217,6 +217,7 @@ async function enqueue(
     stored ??= await storeRequest(services, submission);
     const queued = {
       ...{ ...job, ...queuedBeside(submission), ...stored, ...(lowered > 0 && { outputLimit: lowered }) },
+      ...(maxCost !== undefined && { maxCost }),
       ...((hasPriority || job.lane !== undefined) && (await placeInLine(services, submission, queueTerms))),
     };
     const queue = services.queue(job);

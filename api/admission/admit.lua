@@ -36,7 +36,7 @@
 -- Returns for each job, separated by tabs: verdict, job id or detail, unfinished jobs of the key, if it gets a priority its account's
 -- weight in queues and 1 if its keys share its turns ('1' of a repeat; 0 without a priority), lowered
 -- maximum of tokens (0: unchanged), the rest of the key's limits ('requests reset-ms tokens reset-ms' or ''), 1 if it is queued,
--- else 0. Verdicts:
+-- else 0, and its hold in nano-dollars ('-': it needs none). Verdicts:
 --   unknown      the flag is not in Redis: load it from the database and retry
 --   changed      the key has changed since the caller was read: read it again and retry
 --   revoked      the key is no longer valid
@@ -62,8 +62,9 @@ local firstJob, perJob = 14, 12
 local account, running = prefix .. 'account:' .. ARGV[2], prefix .. 'running:' .. key
 local rate, budgetKey, reserved = prefix .. 'rate:' .. key, prefix .. 'budget:' .. key, prefix .. 'reserved'
 
-local function answer(verdict, detail, count, hasPriority, lowered, left, queued)
-  return table.concat({verdict, detail or '', count or 0, hasPriority or 0, lowered or 0, left or '', queued or 0}, '\t')
+local function answer(verdict, detail, count, hasPriority, lowered, left, queued, amount)
+  local most = amount or '-'
+  return table.concat({verdict, detail or '', count or 0, hasPriority or 0, lowered or 0, left or '', queued or 0, most}, '\t')
 end
 
 local function answerAll(verdict, detail)
@@ -169,9 +170,10 @@ local function refuseJoining(hold, limits)
 end
 
 -- Queues a job without a priority, with the key of its state, so that its claimer can start it in the same step.
-local function enqueue(job, identity, rest, lowered, state)
+local function enqueue(job, identity, rest, lowered, state, amount)
   local data = string.sub(identity, 1, -2) .. ',' .. rest
   if lowered > 0 then data = string.sub(data, 1, -2) .. ',"outputLimit":' .. string.format('%.0f', lowered) .. '}' end
+  if amount ~= '-' then data = string.sub(data, 1, -2) .. ',"maxCost":' .. amount .. '}' end
   local id = 'job_' .. job
   writeQueuedJob(ARGV[12] .. id, id, data, '0', nowText, 'state', state)
   queued[#queued + 1] = id
@@ -190,8 +192,8 @@ local function admit(at, state)
   local isRepeat
   if state then isRepeat = redis.call('EXISTS', state) == 1 else isRepeat = redis.call('ZSCORE', KEYS[1], member) end
   if isRepeat then
-    local lowered = string.match(redis.call('HGET', reserved, job) or '', '^%S+ %S+ (%S+)')
-    return answer('admitted', '', count, 1, lowered)
+    local amount, lowered = string.match(redis.call('HGET', reserved, job) or '', '^(%S+) %S+ (%S+)')
+    return answer('admitted', '', count, 1, lowered, '', 0, amount)
   end
   if binding then
     -- The name is of the tag, not of the account: the second account to use it has one of its own (see own-binding.ts).
@@ -248,9 +250,9 @@ local function admit(at, state)
   runningNow[#runningNow + 1], runningNow[#runningNow + 2] = nowText, job
   holds[#holds + 1], holds[#holds + 2] = firstLook, member
   local isQueued = rest ~= '' and not hasPriority
-  if isQueued then enqueue(job, identity, rest, lowered, state) end
+  if isQueued then enqueue(job, identity, rest, lowered, state, amount) end
   local terms = hasPriority and (money[6] or '1') .. ' ' .. (money[7] or '0') or 0
-  return answer('admitted', '', count, terms, string.format('%.0f', lowered), left, isQueued and 1 or 0)
+  return answer('admitted', '', count, terms, string.format('%.0f', lowered), left, isQueued and 1 or 0, amount)
 end
 
 local replies = {}

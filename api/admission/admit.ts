@@ -137,6 +137,8 @@ export interface AdmitReply {
   readonly left: string;
   /** Whether it is in its queue already. */
   readonly isQueued: boolean;
+  /** Nano-dollars that it holds, and costs at most; left out: it needs no hold. */
+  readonly maxCost?: number | undefined;
 }
 
 /**
@@ -227,7 +229,7 @@ function retryText({ job: { retryName, createdAt, deadlineAt }, isRetry = false 
 }
 
 function readReply(text: string): AdmitReply | Error {
-  const [name, detail = '', running, terms = '0', lowered, left = '', isQueued] = text.split('\t');
+  const [name, detail = '', running, terms = '0', lowered, left = '', isQueued, amount] = text.split('\t');
   if (name === 'error') return new Error(detail);
   const verdict = readVerdict(verdicts, name);
   if (verdict instanceof Error) return verdict;
@@ -240,6 +242,7 @@ function readReply(text: string): AdmitReply | Error {
     lowered: Number(lowered),
     left,
     isQueued: isQueued === '1',
+    ...(verdict === 'admitted' && amount !== '-' && { maxCost: Number(amount) }),
   };
 }
 

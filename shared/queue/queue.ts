@@ -24,6 +24,8 @@ export interface QueuedJob extends JobIdentity, StoredRequest {
   readonly excludedRoutes?: readonly string[] | undefined;
   /** Maximum output tokens if the balance, rather than the caller, sets a limit. */
   readonly outputLimit?: number;
+  /** Nano-dollars that are held for it, of which no more is charged; left out: nothing limits its cost. */
+  readonly maxCost?: number | undefined;
   /** Expected tokens of the request; left out: by its length. */
   readonly inputTokens?: number | undefined;
   /** Facts that prices depend on; left out: the defaults. */

@@ -70,7 +70,7 @@ export async function finishRun(
   const error = ending.outcome === 'failed' ? stopError(run.stopReason, ending.error) : writer.failure;
   let end: End =
     answer && lastFrames
-      ? { error: undefined, last: lastFrames, charge: chargeFor(run.routed ?? run.task, run.job, answer) }
+      ? { error: undefined, last: lastFrames, charge: chargeForWhole(run, answer) }
       : await endWithError(context, run, writer, error ?? writer.lose());
   let reply = await finishOwned(context, run, attempt, writer, end);
   if (reply.verdict === 'gap') {
@@ -81,6 +81,12 @@ export async function finishRun(
   }
   writer.leave(true);
   return await afterFinish(context, run, called, end, reply);
+}
+
+/** The charge for a whole answer. One that is not known is what was held, as it is settled: its readers are told that at once. */
+function chargeForWhole({ job, routed, task }: JobRun, answer: JobAnswer): Charge {
+  const charge = chargeFor(routed ?? task, job, answer);
+  return charge.cost === undefined && job.maxCost !== undefined ? { ...charge, cost: job.maxCost } : charge;
 }
 
 /** How a run ends its job. */

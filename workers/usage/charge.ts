@@ -62,7 +62,7 @@ export function isCounted(
  */
 export function chargeFor(
   row: ChargedRow | undefined,
-  job: Pick<QueuedJob, 'fee'> & Partial<Pick<QueuedJob, 'endpoint'>>,
+  job: Pick<QueuedJob, 'fee' | 'maxCost'> & Partial<Pick<QueuedJob, 'endpoint'>>,
   answer: Pick<JobAnswer, 'usage' | 'calls' | 'quantities' | 'tier'>,
 ): Charge {
   // Vendors count for free. It has no usage, and a cost that is not known is what was held.
@@ -76,7 +76,7 @@ export function chargeFor(
  */
 export function chargeForInterrupted(
   row: RoutedModel | undefined,
-  job: Pick<QueuedJob, 'fee'>,
+  job: Pick<QueuedJob, 'fee' | 'maxCost'>,
   answer: Pick<JobAnswer, 'usage' | 'calls'> & { readonly tier: unknown },
 ): Charge {
   return chargeAt(row, job, answer, true);
@@ -89,7 +89,7 @@ export function chargeForInterrupted(
  */
 export function chargeForAnswered(
   row: RoutedModel | undefined,
-  job: Pick<QueuedJob, 'fee' | 'capability' | 'endpoint'>,
+  job: Pick<QueuedJob, 'fee' | 'maxCost' | 'capability' | 'endpoint'>,
   answered: readonly AnsweredCall[] = [],
 ): Charge | undefined {
   const calls = countedCalls(job, answered);
@@ -118,7 +118,7 @@ function countedCalls(
 
 function chargeAt(
   row: ChargedRow | undefined,
-  { fee }: Pick<QueuedJob, 'fee'>,
+  { fee, maxCost }: Pick<QueuedJob, 'fee' | 'maxCost'>,
   { usage, calls, quantities, tier }: Pick<JobAnswer, 'usage' | 'calls' | 'quantities' | 'tier'>,
   isInterrupted: boolean,
 ): Charge {
@@ -146,7 +146,8 @@ function chargeAt(
   const shown = isPlain || recorded === null ? recorded : withTier(recorded, facts, charged);
   return {
     usage: shown === null ? undefined : JSON.stringify(shown),
-    cost: charged.cost,
+    // As it is settled: what is shown of it must not be more.
+    cost: maxCost !== undefined && charged.cost !== undefined ? Math.min(maxCost, charged.cost) : charged.cost,
     saved: several === undefined ? savedBy(charged.prices, counts) : savedByAll(charged.prices, several),
     tokens: sumOf(counts),
     counts,

@@ -105,6 +105,29 @@ describe('what audio costs', () => {
     }
   });
 
+  it('a transcript that would cost more than was held costs that, by its header, its job, lists and the ledger alike', async () => {
+    // The minute is held as 16: an hour of it is more, and where its length is not told, nothing is known.
+    for (const usage of [{ type: 'duration', seconds: 3600 }, undefined]) {
+      vendor.answer((response) => sendJson(response, 200, JSON.stringify({ text: said, usage })));
+      const { headers, money } = await account();
+      const most = 960 * 100_000;
+      const response = await transcribe('timed', headers);
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get('x-sluice-cost'), '0.096');
+      assert.equal(await settled(money, jobIdOf(response)), most);
+      const later = await transcribe('timed', { ...headers, prefer: 'respond-async' });
+      const { id } = (await later.json()) as { id: string };
+      assert.equal((await records.ended(id.slice('job_'.length))).cost, most);
+      const read = async (path: string) => await (await fetch(`${records.gateway.url}${path}`, { headers })).json();
+      assert.equal(((await read(`/v1/jobs/${id}`)) as { cost: number }).cost, 0.096);
+      const { data } = (await read('/v1/jobs')) as { data: { cost: number }[] };
+      assert.deepEqual(
+        data.map(({ cost }) => cost),
+        [0.096, 0.096],
+      );
+    }
+  });
+
   it('a transcript with speakers costs tokens by its length if its vendor tells that alone', async () => {
     const usage = { type: 'duration', seconds: 60 };
     const diarized = { task: 'transcribe', duration: 60, text: said, segments: [], usage };

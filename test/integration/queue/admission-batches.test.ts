@@ -133,8 +133,8 @@ describe('admissions in one batch', () => {
     const [first, , third] = asked.map(({ id }) => id);
     const ids = await jobs.redis.lrange(`${queueKeysPrefix(capability)}wait`, 0, -1);
     assert.deepEqual(ids.reverse(), [`job_${first}`, `job_${third}`]);
-    assert.deepEqual(await queue.find(first as string), { ...asked[0], ...queued });
-    assert.deepEqual(await queue.find(third as string), { ...asked[2], ...queued, outputLimit: 38 });
+    assert.deepEqual(await queue.find(first as string), { ...asked[0], ...queued, maxCost: 51 });
+    assert.deepEqual(await queue.find(third as string), { ...asked[2], ...queued, outputLimit: 38, maxCost: 39 });
     // As BullMQ itself would have put it there.
     const own = await (await queue.bull()).getJob(`job_${first}`);
     await queue.enqueue(jobs.identity({ capability, id: 'f'.repeat(32) }));
