@@ -216,6 +216,18 @@ describe('accounts', () => {
     assert.equal((await give(id, 5, '\u00fc')).status, 400);
   });
 
+  test('a credit beyond what an account can have, or has left, is told so, however large it is', async () => {
+    const id = await newAccount();
+    for (const amount of [9_000_001, 100_000_000, 1e21]) {
+      const { status, body } = await credit(id, amount);
+      assert.deepEqual([status, body.error.param], [400, 'amount']);
+      assert.match(body.error.message, /9000000 dollars in all at most/);
+    }
+    for (const amount of [-1, -100_000_000]) {
+      assert.match((await credit(id, amount)).body.error.message, /less than that left/);
+    }
+  });
+
   test('two that take the last credit at the same time do not both get it', async () => {
     const id = await newAccount();
     await credit(id, 5);

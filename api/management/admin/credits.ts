@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import { addCredit, type Credit, listCredits, maxCredit } from '../../../shared/accounts/credits.ts';
 import type { Database } from '../../../shared/database/database.ts';
+import type { ApiError } from '../../../shared/errors.ts';
 import { parseDollars, toDollars } from '../../../shared/money/cost.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads } from '../../bounds/bounded-reads.ts';
@@ -56,12 +57,8 @@ export function creditRoutes(
         : waits.read(() => addCredit(db, redis, asked)));
       if (credit === 'no_account') throw noAccount();
       if (credit === 'reused') throw keyReused();
-      if (credit === 'short') {
-        throw invalidParameter('amount', 'The account has less than that left: what is spent cannot be taken back.');
-      }
-      if (credit === 'too_much') {
-        throw invalidParameter('amount', `An account can be given ${toDollars(maxCredit)} dollars in all at most.`);
-      }
+      if (credit === 'short') throw tooLittle();
+      if (credit === 'too_much') throw tooMuch();
       ctx.status = 201;
       ctx.body = creditObject(credit);
     },
@@ -70,12 +67,21 @@ export function creditRoutes(
 
 /** Converts dollars to whole nano-dollars. @throws ApiError 400 for zero, too much, and fractions of a nano-dollar. */
 function nanosOf(dollars: number): number {
+  if (Math.abs(dollars) > toDollars(maxCredit)) throw dollars > 0 ? tooMuch() : tooLittle();
   // Numbers below a millionth are formatted with an exponent.
   const nanos = parseDollars(Math.abs(dollars) < 1e-6 ? dollars.toFixed(20).replace(/0+$/, '') : String(dollars));
   if (nanos === undefined || nanos === 0) {
     throw invalidParameter('amount', "Invalid 'amount': expected dollars, not zero, with nine decimals at most.");
   }
   return nanos;
+}
+
+function tooLittle(): ApiError {
+  return invalidParameter('amount', 'The account has less than that left: what is spent cannot be taken back.');
+}
+
+function tooMuch(): ApiError {
+  return invalidParameter('amount', `An account can be given ${toDollars(maxCredit)} dollars in all at most.`);
 }
 
 function creditObject(credit: Credit) {
