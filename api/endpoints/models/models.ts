@@ -2,6 +2,7 @@ import type { Middleware } from 'koa';
 import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
 import { assertInScope, isInScope } from '../../auth/caller.ts';
+import { WrittenJson } from '../../http/compress-json.ts';
 import { wantsAnthropicModels } from '../../http/errors.ts';
 import { modelFacts } from '../../management/console/models.ts';
 import { missingModel } from '../../pipeline/missing.ts';
@@ -44,6 +45,15 @@ function said(facts: object): Record<string, unknown> {
   return Object.fromEntries(known.map(([name, value]) => [name, name === 'prices' ? said(value) : value]));
 }
 
+/** What models are on the wire: a catalogue may have thousands, which are listed for free and change only with a reload. */
+const texts = new WeakMap<Model, string>();
+
+function textOf(model: Model): string {
+  const known = texts.get(model) ?? JSON.stringify(toWire(model));
+  texts.set(model, known);
+  return known;
+}
+
 /** `GET /v1/models`: the models that the key may use and that are usable now, as OpenAI lists them, or as Anthropic does. */
 export function listModels(services: ModelsDependencies): Middleware<State> {
   return (ctx) => {
@@ -53,7 +63,7 @@ export function listModels(services: ModelsDependencies): Middleware<State> {
     ctx.vary('anthropic-version');
     ctx.body = wantsAnthropicModels(ctx)
       ? anthropicModelList(models, ctx.query)
-      : { object: 'list', data: models.map(toWire) };
+      : new WrittenJson(`{"object":"list","data":[${models.map(textOf).join(',')}]}`);
   };
 }
 
