@@ -1,6 +1,7 @@
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
+import { codeOf } from '../../shared/runtime/error-code.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
 import { bodyRow, openJobRow } from './job-rows.ts';
 
@@ -9,6 +10,9 @@ const patienceMs = 5000;
 /** Limits of one statement: jobs, and characters of their requests. */
 const batchJobs = 100;
 const batchCharacters = 4 * 1024 * 1024;
+
+/** SQLSTATE of a row that does not fit the constraint of its table, as that of a partition. */
+const violatesPartition = '23514';
 
 /** A job that waits for its row. */
 interface WaitingJob {
@@ -79,7 +83,7 @@ export class AcceptedJobs {
       const batch = this.#take();
       try {
         await this.#removeDoubtful();
-        await this.#insert(batch);
+        await this.#insertInPartition(batch);
         for (const { resolve } of batch) resolve();
         this.#doubtful.push(...batch.filter(({ isRefused }) => isRefused).map(({ job }) => job.id));
         await this.#removeDoubtful();
@@ -97,6 +101,16 @@ export class AcceptedJobs {
       characters += this.#waiting[count++]?.request?.length ?? 0;
     }
     return this.#waiting.splice(0, count);
+  }
+
+  /** A fresh database gets its partitions beside the first jobs: a row that was on its way into the last one belongs to a new one then. */
+  async #insertInPartition(batch: readonly WaitingJob[]): Promise<void> {
+    try {
+      await this.#insert(batch);
+    } catch (error) {
+      if (codeOf(error) !== violatesPartition) throw error;
+      await this.#insert(batch);
+    }
   }
 
   async #insert(batch: readonly WaitingJob[]): Promise<void> {

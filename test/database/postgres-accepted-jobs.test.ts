@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { AcceptedJobs } from '../../api/ledger/accepted-jobs.ts';
+import { readPartitions } from '../../api/ledger/retention/job-partitions.ts';
+import { firstIdAt } from '../../api/ledger/usage/usage-report.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import { newJobId } from '../../shared/ids.ts';
@@ -72,4 +74,31 @@ describe('a job that was refused because its commit was never answered', () => {
     assert.deepEqual(await ids(), [next.id]);
     assert.deepEqual(await bodyIds(), [next.id]);
   });
+});
+
+test('a job that comes while its partition is made is accepted, as the first ones of a fresh database are', async () => {
+  const server = await startPostgres();
+  const db = await openDatabase({ databaseUrl: await server.createDatabase(), dataDir: '/nowhere' });
+  try {
+    const accepted = new AcceptedJobs(db, day, createLogger('silent', 'test').log);
+    const from = (await readPartitions(db)).at(-1)?.to ?? '';
+    const job = newJob();
+    let adding: Promise<void> | undefined;
+    await db.transaction().execute(async (transaction) => {
+      await sql`create table coming (like jobs including all)`.execute(transaction);
+      const bounds = sql`from (${sql.lit(from)}) to (${sql.lit(firstIdAt(Date.now() + day))})`;
+      await sql`alter table jobs attach partition coming for values ${bounds}`.execute(transaction);
+      adding = accepted.add(job, '{}');
+      await eventually(async () => {
+        const waiting = sql`select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like 'insert into "jobs"%'`;
+        assert.equal((await waiting.execute(db)).rows.length, 1);
+      });
+    });
+    await adding;
+    const { rows } = await sql<{ id: string }>`select id from coming`.execute(db);
+    assert.deepEqual(rows, [{ id: job.id }]);
+  } finally {
+    await db.destroy();
+    await server.stop();
+  }
 });
