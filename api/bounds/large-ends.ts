@@ -1,6 +1,6 @@
-import { setImmediate as nextIteration } from 'node:timers/promises';
 import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import { callerLeft } from '../../shared/jobs/end-errors.ts';
+import { yieldToEventLoop } from '../../shared/runtime/yield-to-event-loop.ts';
 
 /** Ends that are read at a time. What becomes of one before it is sent is several times as long. */
 const atATime = 4;
@@ -8,8 +8,6 @@ const atATime = 4;
 const unlimited = { tasks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
 const reading = new FairTurns(atATime, unlimited, { tooMany: callerLeft, tooLate: callerLeft });
-/** Resolves when the event loop has come round since the last of them was shown. */
-let shown: Promise<unknown> = Promise.resolve();
 
 /**
  * Reads the end of a large answer when it is its account's turn, and returns it when the event loop has come round since the one before it
@@ -20,8 +18,7 @@ let shown: Promise<unknown> = Promise.resolve();
 export function readLargeEnd<End>(account: string, signal: AbortSignal, read: () => Promise<End>): Promise<End> {
   return reading.run({ account, bytes: 0 }, signal, async () => {
     const end = await read();
-    shown = shown.then(() => nextIteration());
-    await shown;
+    await new Promise<void>(yieldToEventLoop);
     return end;
   });
 }

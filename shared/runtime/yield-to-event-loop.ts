@@ -1,8 +1,8 @@
 const waiting: (() => void)[] = [];
 
 /**
- * Calls back in a later pass of the event loop: all uploads together handle one chunk per pass, first come, first served. A
- * hundred concurrent uploads would otherwise delay every other request by a hundred chunks.
+ * Calls back in a later pass of the event loop: all uploads and large answers together handle one chunk, or one answer, per pass, first
+ * come, first served. A hundred concurrent ones would otherwise delay every other request by a hundred of them.
  */
 export function yieldToEventLoop(callback: () => void): void {
   waiting.push(callback);
@@ -14,7 +14,7 @@ function run(): void {
   try {
     callback?.();
   } finally {
-    // Also after a callback that throws, so that the uploads behind it continue.
+    // Also after a callback that throws, so that those behind it continue.
     waiting.shift();
     if (waiting.length > 0) setImmediate(run);
   }

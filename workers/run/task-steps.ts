@@ -25,8 +25,8 @@ interface VendorSteps {
  * The steps of vendors' tasks that a process takes: polls, and the fetching of files. What returns to its queue precedes what is new
  * there, so the tasks of a vendor that answers late or never would have all slots of all workers, and those of other vendors would
  * neither begin nor end. So the last tenth of the slots is for others, but for steps of a vendor that was quick, which end soon or are
- * ended. Whether files come quickly is not known before, whatever the
- * polls beside them take, so their fetching leaves these slots in any case.
+ * ended. Whether files come quickly is not known before, whatever the polls beside them take, so their fetching leaves these slots in any
+ * case.
  */
 export class TaskSteps {
   readonly #max: number;
