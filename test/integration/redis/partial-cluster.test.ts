@@ -46,6 +46,8 @@ test('a Cluster that goes on without one of its masters is not behind, and is on
   isDatabaseThere = false;
   await lost?.restart();
   await eventually(() => assert.equal(watch.isBehind, true), 30_000);
+  // One that began while the database was there may have found that master back, and raised Redis without it once more.
+  const { done } = raises;
   isDatabaseThere = true;
-  await eventually(() => assert.deepEqual([raises.done, watch.isBehind], [2, false]), 30_000);
+  await eventually(() => assert.deepEqual([raises.done, watch.isBehind], [done + 1, false]), 30_000);
 });
