@@ -125,9 +125,13 @@ function isPartOf(identity: string, other: string): boolean {
   return identity.split('\n').every((one) => known.has(one));
 }
 
-/** Identity of a Redis, or of the masters of a Cluster, which changes with a restart or a failover. */
+/**
+ * Identity of a Redis, or of the masters of a Cluster, which changes with a restart or a failover.
+ * @throws an error of Redis, or one that says that no master of a Cluster is connected, which tells nothing of its identity
+ */
 export async function redisIdentity(redis: RedisClient): Promise<string> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  if (nodes.length === 0) throw new Error('no master of the Redis Cluster is connected');
   const ids = await Promise.all(
     nodes.map(async (node) => {
       const [server, replication] = await Promise.all([node.info('server'), node.info('replication')]);

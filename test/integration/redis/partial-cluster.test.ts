@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RedisWatch } from '../../../api/ledger/redis-watch.ts';
+import { Cluster } from 'ioredis';
+import { RedisWatch, redisIdentity } from '../../../api/ledger/redis-watch.ts';
 import { jobKeys, raisedKey } from '../../../shared/redis/keys.ts';
 import { connectRedis } from '../../../shared/redis/redis.ts';
 import { createLogger } from '../../../shared/runtime/log.ts';
@@ -50,4 +51,28 @@ test('a Cluster that goes on without one of its masters is not behind, and is on
   const { done } = raises;
   isDatabaseThere = true;
   await eventually(() => assert.deepEqual([raises.done, watch.isBehind], [done + 1, false]), 30_000);
+});
+
+test('a Cluster of which no master is connected, as while its nodes are looked for, is not taken for another one that is behind', {
+  timeout: 60_000,
+}, async (t) => {
+  const cluster = await startRedisCluster();
+  t.after(() => cluster.stop());
+  const { client, close } = await connectRedis(cluster.url, log);
+  t.after(() => close());
+  let raises = 0;
+  const watch = new RedisWatch({
+    ...{ redis: client, log, intervalMs: 60_000, isDatabaseThere: async () => false },
+    raise: async () => {
+      if (raises++ > 0) throw new Error('the database is away');
+    },
+  });
+  await watch.raise();
+  assert.ok(client instanceof Cluster);
+  client.nodes = () => [];
+  await assert.rejects(redisIdentity(client), /no master of the Redis Cluster is connected/);
+  client.emit('ready');
+  // It ends once the look is over.
+  await watch.close();
+  assert.deepEqual([raises, watch.isBehind], [1, false]);
 });
