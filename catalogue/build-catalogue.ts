@@ -2,30 +2,17 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { catalogueFile, type Model } from '../shared/catalogue/model.ts';
-import { chatModels, seconds } from './chat-models.ts';
+import { chatModels } from './chat-models.ts';
 import type { MediaModel } from './media-model.ts';
 import { mediaModels } from './media-models.ts';
 import { readModelsDev } from './models-dev.ts';
 import { openaiModels } from './openai-models.ts';
+import { withShutdown } from './shutdowns.ts';
 import { type SourceName, sources, unpack } from './sources.ts';
 import { readTierPrices } from './tier-prices.ts';
 
 /** The generated file as an object. */
 export type CatalogueFile = z.infer<typeof catalogueFile>;
-
-/**
- * Shutdown dates of models. For Anthropic: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
- * https://platform.claude.com/docs/en/about-claude/model-deprecations.
- */
-const shutDown: Readonly<Record<string, string>> = {
-  'claude-sonnet-4-5': '2026-11-30',
-  'claude-sonnet-4-5-20250929': '2026-11-30',
-};
-
-function withShutDown(model: Model): Model {
-  const day = shutDown[model.id];
-  return day === undefined ? model : { ...model, deprecatedAt: seconds(day) };
-}
 
 const texts = new Map<SourceName, string>();
 
@@ -50,13 +37,13 @@ function stillNamed({ row, named }: MediaModel): Model {
 
 /**
  * The catalogue without the sandbox's models: OpenAI's in the order of their table, then the others by vendor.
- * @param now is written to it; models shut down by then are left out
+ * @param now is written to it; models shut down by then are marked as retired
  * @throws Error if two rows have the same id, or a source has changed unexpectedly
  */
 export function buildCatalogue(now: Date): CatalogueFile {
-  const models = [...openaiModels, ...chatModels(), ...mediaModels().map(stillNamed)]
-    .map(withShutDown)
-    .filter(({ deprecatedAt }) => deprecatedAt === undefined || deprecatedAt * 1000 > now.getTime());
+  const models = [...openaiModels, ...chatModels(), ...mediaModels().map(stillNamed)].map((model) =>
+    withShutdown(model, now),
+  );
   const ids = new Set<string>();
   for (const { id } of models) {
     if (ids.has(id)) throw new Error(`Two rows have the id ${id}.`);

@@ -103,8 +103,8 @@ function openai(id: string, released?: string, limits?: Limits, traits: Traits =
 
 /**
  * The models of OpenAI: those for chat completions that its client lists (`ChatModel`, openai 7.57.0), and those for legacy
- * completions, embeddings, images, transcription and speech. Left out are models for search only, those for its Responses API
- * only, and those shut down. Limits are from https://platform.openai.com/docs/models: other lists lower them to what they
+ * completions, embeddings, images, transcription and speech. Left out are models for search only, and those for its Responses
+ * API only. Shutdowns are in shutdowns.ts. Limits are from https://platform.openai.com/docs/models: other lists lower them to what they
  * want to be charged.
  */
 export const openaiModels: readonly Model[] = [

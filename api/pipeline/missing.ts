@@ -65,21 +65,37 @@ function modelNotFound(id: string, hint = ''): ApiError {
   return new ApiError('model_not_found', message, { param: 'model' });
 }
 
+/** The 404 for a model that its vendor has shut down: names what the vendor recommends instead, if the caller may use that. */
+function shutDown(
+  catalogue: Pick<Catalogue, 'find'>,
+  { id, routes, deprecatedAt, replacement = '' }: Model,
+  scopes: Pick<Caller, 'capabilities' | 'models'>,
+): ApiError {
+  const other = catalogue.find(replacement);
+  const hint = other !== undefined && isInScope(scopes, other) ? ` Use \`${other.id}\` instead.` : '';
+  const day = deprecatedAt === undefined ? '' : ` on ${new Date(deprecatedAt * 1000).toISOString().slice(0, 10)}`;
+  const vendor = routes[0]?.vendor ?? 'unknown';
+  const message = `The model \`${shownId(id)}\` was shut down by its vendor (${vendor})${day}.${hint}`;
+  return new ApiError('model_not_found', message, { param: 'model' });
+}
+
 /** Maximum number of alternatives to a model whose vendor is off. */
 const maxNamed = 5;
 
 /**
  * The 404 for a model that is not served here: suggests names for a misspelled one, and explains that the vendor of a known
- * one is off. Models outside of the key's scope are not named.
+ * one is off, or has shut it down. Models outside of the key's scope are not named.
  * @param wanted the requested capability; defaults to the model's own
  */
 export function missingModel(
-  catalogue: Pick<Catalogue, 'find' | 'list' | 'nearest' | 'sources'>,
+  catalogue: Pick<Catalogue, 'find' | 'list' | 'nearest' | 'retired' | 'sources'>,
   id: string,
   scopes: Pick<Caller, 'capabilities' | 'models'>,
   wanted?: Capability,
 ): ApiError {
   const near = catalogue.nearest(id).filter((name) => isInScope(scopes, catalogue.find(name)));
+  const retired = catalogue.retired(id);
+  if (retired !== undefined) return shutDown(catalogue, retired, scopes);
   const known = catalogue.sources().models.find((model) => model.id === id);
   if (known === undefined) return modelNotFound(id, near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`);
   const capability = wanted ?? known.capability;

@@ -33,6 +33,8 @@ export interface Catalogue {
   routes(id: string, capability: Capability): readonly RoutedModel[];
   /** Up to three ids similar to this unknown one, nearest first. */
   nearest(id: string): string[];
+  /** Finds a retired model by its id: vendors have shut these down, so that nothing else returns them. */
+  retired(id: string): Model | undefined;
   /** The current sources, including models that no vendor serves. */
   sources(): Required<CatalogueSources>;
   /** Replaces the vendors and models. */
@@ -57,6 +59,7 @@ export function createCatalogue(sources: CatalogueSources): Catalogue {
       if (tables.byId.has(id)) tables.routesById.set(id, routes);
       return routes;
     },
+    retired: (id) => tables.retired.get(id),
     nearest: (id) => nearestIds(id, tables.names),
     sources: () => ({ vendors: tables.vendors, models: tables.models }),
     replace: (others) => {
@@ -68,6 +71,7 @@ export function createCatalogue(sources: CatalogueSources): Catalogue {
 interface Tables {
   readonly vendors: CatalogueSources['vendors'];
   readonly models: readonly Model[];
+  readonly retired: ReadonlyMap<string, Model>;
   readonly served: readonly Model[];
   readonly byId: ReadonlyMap<string, Model>;
   readonly names: readonly (Names & { readonly id: string })[];
@@ -76,10 +80,12 @@ interface Tables {
 }
 
 function createTables({ vendors, models: table = models }: CatalogueSources): Tables {
-  const served = table.flatMap((model) => servedBy(vendors, model));
+  const current = table.filter(({ retired }) => retired !== true);
+  const served = current.flatMap((model) => servedBy(vendors, model));
   return {
     vendors,
-    models: table,
+    models: current,
+    retired: new Map(table.flatMap((model) => (model.retired === true ? [[model.id, model]] : []))),
     served,
     byId: new Map(served.map((model) => [model.id, model])),
     names: served.map(({ id }) => ({ id, ...namesOf(id) })),

@@ -17,7 +17,7 @@ export function exampleModels({ vendors, models }: CatalogueSources): ExampleMod
   const anyChat = served.find(({ capability, legacyCompletions }) => capability === 'chat' && !legacyCompletions)?.id;
   return {
     chat: known('gpt-4o-mini') ?? anyChat ?? 'sandbox-chat',
-    image: known('gpt-image-1') ?? 'sandbox-image',
+    image: known('gpt-image-2') ?? 'sandbox-image',
     speech: known('gpt-4o-mini-tts') ?? 'sandbox-speech',
     // OpenAI has shut its own down.
     video: vendors.openai && !sandbox ? undefined : 'sandbox-video',

@@ -100,6 +100,10 @@ const modelRow = z.strictObject({
   reasoning: z.boolean().optional(),
   /** The day its vendor shuts it down, seconds since 1970; absent if not announced. */
   deprecatedAt: z.int().min(0).optional(),
+  /** The id of the model that its vendor recommends instead. */
+  replacement: z.string().min(1).optional(),
+  /** Its vendor had shut it down when the catalogue was made: it is not served, unless the configuration file describes it. */
+  retired: z.literal(true).optional(),
   ...facts,
   /** Chat: the vendor has only the legacy completions for it. */
   legacyCompletions: z.boolean().optional(),

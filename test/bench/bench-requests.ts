@@ -67,7 +67,7 @@ export function benchEmbeddings(): object {
 
 /** A request for an image as base64. */
 export function benchImageRequest(): object {
-  return { model: 'gpt-image-1', prompt: 'Two boats in a lock', size: '1024x1024' };
+  return { model: 'gpt-image-2', prompt: 'Two boats in a lock', size: '1024x1024' };
 }
 
 /** The vendor's answer to it: an image of 1.5 MB as base64. */

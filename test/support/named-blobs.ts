@@ -77,7 +77,7 @@ const message = {
   ],
   tools: [{ name: 'f', input_schema: { type: 'object' } }],
 };
-const image = { model: 'gpt-image-1', prompt: 'An otter', size: '1024x1024', user: 'u' };
+const image = { model: 'gpt-image-2', prompt: 'An otter', size: '1024x1024', user: 'u' };
 const video = { model: 'sora-2', prompt: 'An otter', seconds: '4', size: '720x1280' };
 
 /** A good JSON body for each endpoint that takes one, with an object in every place that it has for one. */

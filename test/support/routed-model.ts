@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { createCatalogue, type RoutedModel } from '../../shared/catalogue/catalogue.ts';
-import type { Model } from '../../shared/catalogue/models.ts';
+import { type Model, models } from '../../shared/catalogue/models.ts';
 import { everyVendor, vendorsOn } from './vendor-settings.ts';
 
-const catalogue = createCatalogue({ vendors: everyVendor });
+// Retired models included: what their traits are good for stays tested.
+const described = models.map(({ retired: _retired, ...model }) => model);
+const catalogue = createCatalogue({ vendors: everyVendor, models: described });
 
-/** A model of the catalogue by the first of its routes. */
+/** A model of the catalogue, also a retired one, by the first of its routes. */
 export function routedModel(id: string): RoutedModel {
   const model = catalogue.find(id);
   assert.ok(model, id);

@@ -49,7 +49,7 @@ export function changeModel(
   if (capability === undefined || routes === undefined) return undefined;
   const traits = traitsOf(before, entry, capability, (key, message) => mistakes.push({ path: at(key), message }));
   const { fallbacks = before?.fallbacks, ownedBy = before?.ownedBy ?? routes[0]?.vendor ?? '' } = entry;
-  const { fallbacks: _fallbacks, ...rest } = before ?? {};
+  const rest = before === undefined ? {} : unchanged(before, entry);
   const own = given(entry, ['input', 'output', 'reasoning', 'deprecatedAt', 'created']);
   const changed = { created: 0, ...rest, ...own, id, ownedBy, capability, ...traits };
   const routed = withRoutes(changed, before, entry);
@@ -58,6 +58,14 @@ export function changeModel(
     ...routed,
     ...(fallbacks !== undefined && fallbacks.length > 0 && { fallbacks }),
   };
+}
+
+/** What an entry leaves of a row. It brings a retired model back, and its own routes lead to vendors that shut nothing down. */
+function unchanged(before: Model, entry: ModelEntry): Partial<Model> {
+  const { fallbacks: _fallbacks, retired: _retired, ...rest } = before;
+  if (entry.routes === undefined) return rest;
+  const { deprecatedAt: _deprecatedAt, replacement: _replacement, ...elsewhere } = rest;
+  return elsewhere;
 }
 
 /** Speech with a price per second, say, would cost its callers nothing, and be held for next to nothing. */

@@ -58,7 +58,7 @@ models = ["*"]
 kind = "openai"
 base_url = "${vendorOrigin}/v1"
 api_key = "bench"
-models = ["gpt-4o-mini", "text-embedding-3-small", "gpt-image-1"]
+models = ["gpt-4o-mini", "text-embedding-3-small", "gpt-image-2"]
 timeout = 600
 `;
 }

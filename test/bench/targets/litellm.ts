@@ -9,7 +9,7 @@ import { NotInstallable, type TargetKind, type TargetOptions } from './target.ts
 /** The newest whose own packages are all on PyPI: later ones require versions of litellm-proxy-extras that are not. */
 const version = '1.108.7';
 const workers = 2;
-const models = ['gpt-4o-mini', 'text-embedding-3-small', 'gpt-image-1'];
+const models = ['gpt-4o-mini', 'text-embedding-3-small', 'gpt-image-2'];
 
 /** LiteLLM's proxy from PyPI with two workers, as its guide for production says, but without a database. */
 export const litellm: TargetKind = {

@@ -74,7 +74,7 @@ describe('blobs of another account', () => {
     for (const file of ids) {
       const upload = { file, name: 'a.png', type: 'image/png', bytes: 1 };
       const named = { image_url: 'https://example.com/x.png', ...upload };
-      const edit = { model: 'gpt-image-1', prompt: 'leave it as it is' };
+      const edit = { model: 'gpt-image-2', prompt: 'leave it as it is' };
       for (const more of [
         { images: [named] },
         { images: [upload] },

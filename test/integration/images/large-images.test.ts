@@ -38,7 +38,7 @@ describe('large images in base64', () => {
     for (let round = 0; round < 3; round++) {
       const prompts = Array.from({ length: 8 }, (_, index) => `image ${round} ${index}`);
       const answers = prompts.map(async (prompt) => {
-        const body = JSON.stringify({ model: 'gpt-image-1', prompt });
+        const body = JSON.stringify({ model: 'gpt-image-2', prompt });
         const response = await gateway.fetch('/v1/images/generations', { method: 'POST', body });
         assert.equal(response.status, 200);
         const { data } = (await response.json()) as { data: { b64_json: string }[] };

@@ -108,7 +108,7 @@ describe('large held answers of clients that read slowly', () => {
   };
   const images = '/v1/images/generations';
   const draw = (key: string, prompt: string): SlowClient =>
-    new SlowClient(records.gateway.url, key, images, { model: 'gpt-image-1', prompt });
+    new SlowClient(records.gateway.url, key, images, { model: 'gpt-image-2', prompt });
   const cuts = (reason: string): Promise<number> =>
     records.metric(`sluice_connections_cut_total\\{[^}]*reason="${reason}"`);
 

@@ -138,6 +138,25 @@ describe('checkRequest', () => {
     assert.throws(() => check(models, { model: 'painter' }), { status: 400, param: 'model' });
   });
 
+  it('checkRequest returns a 404 that tells when a model was shut down, and its replacement if the caller may use that', () => {
+    const gone = chatModel('gone', [viaOpenAi], { retired: true, deprecatedAt: 1_795_996_800, replacement: 'next' });
+    const told = 'The model `gone` was shut down by its vendor (openai) on 2026-11-30.';
+    const refusal = { status: 404, code: 'model_not_found', param: 'model' };
+    assert.throws(() => check([gone, chatModel('next', [viaOpenAi])], { model: 'gone' }), {
+      ...refusal,
+      message: `${told} Use \`next\` instead.`,
+    });
+    assert.throws(() => check([gone, chatModel('next', [{ vendor: 'luma', model: 'n' }])], { model: 'gone' }), {
+      ...refusal,
+      message: told,
+    });
+    const parsed = chatCompletions.parse?.(Buffer.from('{"model":"gone","messages":[{"role":"user","content":"Hi"}]}'));
+    assert.ok(parsed);
+    const catalogue = createCatalogue({ vendors, models: [gone, chatModel('next', [viaOpenAi])] });
+    const scopes = { ...everything, models: ['gone'], unsupportedParameters: 'refuse' as const };
+    assert.throws(() => checkRequest({ catalogue }, chatCompletions, parsed, scopes), { ...refusal, message: told });
+  });
+
   it('checkRequest returns a 404 that tells a model whose vendor is off from an unknown one, and lists available models', () => {
     const off = (id: string, ...vendors: string[]) =>
       chatModel(

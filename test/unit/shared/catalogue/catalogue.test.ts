@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import { buildCatalogue, catalogueText } from '../../../../catalogue/build-catalogue.ts';
 import { readModelsDev } from '../../../../catalogue/models-dev.ts';
+import { shutdowns } from '../../../../catalogue/shutdowns.ts';
 import { sources } from '../../../../catalogue/sources.ts';
 import { readTierPrices } from '../../../../catalogue/tier-prices.ts';
 import { capabilities } from '../../../../shared/capabilities/capability.ts';
@@ -50,7 +51,8 @@ describe('the catalogue', () => {
     assert.equal(openai.find('sandbox-chat'), undefined);
     assert.deepEqual(openai.find('gpt-4o-mini')?.routes, [{ vendor: 'openai', model: 'gpt-4o-mini' }]);
     assert.deepEqual(createCatalogue({ vendors: {} }).list(), []);
-    assert.equal(createCatalogue({ vendors: everyVendor }).list().length, models.length);
+    const current = models.filter(({ retired }) => retired !== true);
+    assert.equal(createCatalogue({ vendors: everyVendor }).list().length, current.length);
     const anthropic = createCatalogue({ vendors: vendorsOn('anthropic') }).list();
     assert.ok(anthropic.length > 0 && anthropic.every(({ ownedBy }) => ownedBy === 'anthropic'));
   });
@@ -255,12 +257,37 @@ describe('the generated catalogue', () => {
     }
   });
 
-  it('the generated catalogue has no model that was shut down before it was made', () => {
+  it('the generated catalogue marks the models as retired that were shut down before it was made, and no others', () => {
     const made = Date.parse(file.generated_at);
-    for (const { id, deprecatedAt } of file.models) assert.ok((deprecatedAt ?? Infinity) * 1000 > made, id);
-    assert.ok(file.models.some(({ deprecatedAt }) => deprecatedAt !== undefined));
-    const later = buildCatalogue(new Date('2026-12-01T00:00:00Z')).models.map(({ id }) => id);
-    assert.ok(file.models.some(({ id }) => id === 'claude-sonnet-4-5') && !later.includes('claude-sonnet-4-5'));
+    for (const { id, deprecatedAt = Number.POSITIVE_INFINITY, retired } of file.models) {
+      assert.equal(retired === true, deprecatedAt * 1000 <= made, id);
+    }
+    const retired = (day: string) =>
+      buildCatalogue(new Date(day)).models.flatMap((model) => (model.retired === true ? [model.id] : []));
+    assert.deepEqual(retired('2026-05-11').sort(), []);
+    assert.deepEqual(retired('2026-10-23').sort(), ['dall-e-2', 'dall-e-3', 'gpt-image-1']);
+    assert.ok(retired('2026-12-01').includes('chatgpt-image-latest'));
+  });
+
+  it('every shutdown is one of a model of the catalogue, and recommends one that outlives it', () => {
+    const rows = new Map(file.models.map((model) => [model.id, model]));
+    for (const [id, { day, replacement }] of Object.entries(shutdowns)) {
+      assert.ok(rows.has(id), id);
+      if (replacement === undefined) continue;
+      assert.equal(rows.get(replacement)?.capability, rows.get(id)?.capability, id);
+      assert.ok(day < (shutdowns[replacement]?.day ?? '9'), id);
+    }
+  });
+
+  it('the catalogue neither lists, finds nor suggests retired models, and returns them as such', () => {
+    const catalogue = createCatalogue({ vendors: everyVendor });
+    assert.equal(catalogue.find('dall-e-3', 'image'), undefined);
+    assert.deepEqual(catalogue.routes('dall-e-3', 'image'), []);
+    assert.ok(!catalogue.nearest('dall-e-4').includes('dall-e-3'));
+    const shown = [...catalogue.list(), ...catalogue.sources().models];
+    assert.ok(shown.every(({ id, retired }) => retired !== true && id !== 'dall-e-3'));
+    assert.equal(catalogue.retired('dall-e-3')?.replacement, 'gpt-image-2');
+    assert.equal(catalogue.retired('gpt-4o'), undefined);
   });
 
   it('the generated catalogue equals what the pinned sources make, byte for byte', () => {

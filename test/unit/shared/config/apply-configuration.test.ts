@@ -201,6 +201,15 @@ describe('models of the configuration file', () => {
     assert.deepEqual(models.toSpliced(place, 1), table.toSpliced(place, 1));
   });
 
+  it('the file brings a retired model back by describing it, and an alias of one is retired as well', () => {
+    assert.equal(model('dall-e-3', 'models: { art: { alias_of: dall-e-3 } }')?.retired, true);
+    assert.equal(model('art', 'models: { art: { alias_of: dall-e-3 } }')?.retired, true);
+    const own = model('dall-e-3', 'models: { dall-e-3: { routes: [{ vendor: azure, model: art }] } }');
+    assert.deepEqual([own?.retired, own?.deprecatedAt, own?.replacement], [undefined, undefined, undefined]);
+    const changed = model('dall-e-3', 'models: { dall-e-3: { owned_by: us } }');
+    assert.deepEqual([changed?.retired, changed?.replacement], [undefined, 'gpt-image-2']);
+  });
+
   it('the file sets prices of service tiers, and those of the catalogue do not outlive a change of the others', () => {
     const prices = (text: string, id = 'gpt-5') => model(id, `models: { ${id}: ${text} }`)?.prices;
     const { tiers, ...own } = known('gpt-5').prices ?? {};

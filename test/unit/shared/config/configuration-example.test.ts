@@ -79,7 +79,7 @@ describe('docs/guides/switch.md', () => {
     for (const id of ['gpt-4o', 'default']) {
       const routes = catalogue.routes(id, 'chat').map(({ route }) => `${route.vendor}/${route.model}`);
       assert.deepEqual(routes.slice(0, 2).sort(), ['azure/gpt-4o-eu', 'openai/gpt-4o'], id);
-      assert.match(routes.slice(2).join(), /^anthropic\/claude-sonnet-4-5/, id);
+      assert.match(routes.slice(2).join(), /^anthropic\/claude-sonnet-5-5/, id);
     }
     assert.equal(catalogue.find('groq/anything', 'chat')?.id, 'groq/anything');
   });
