@@ -140,6 +140,15 @@ describe('transcriptions of the OpenAI dialect', () => {
     assert.equal(holder.holdsAnswer, true);
   });
 
+  it('streamed OpenAI transcription counts its segments as memory of its job until it ends, also when they have become frames', async () => {
+    const segment = { type: 'transcript.text.segment', id: 'seg_1', start: 0, end: 1, text: 'x'.repeat(freeBytes) };
+    server.answer((response) => sendStream(response, [sse(segment), sse(delta('Good')), sse(done)]));
+    const holder: AnswerHolder = {};
+    const { body } = await vendor.transcribe({ ...transcription({}, { stream: true }), holder }, collect());
+    assert.equal(JSON.parse(body).segments.length, 1);
+    assert.equal(holder.holdsAnswer, true);
+  });
+
   it('a transcript of 0 seconds has no length that could be charged, whoever says it, so that it does not come for nothing', async () => {
     const usage = { type: 'duration', seconds: 0 };
     for (const body of [

@@ -10,6 +10,7 @@ import { type ImageJob, type ImageResult, parseImageEnd, wireBodyOf } from '../.
 import { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import { executeImage } from '../../../workers/execute/execute-image.ts';
+import { type AnswerHolder, freeBytes } from '../../../workers/http/answer-memory.ts';
 import { createOpenAiDialect } from '../../../workers/vendors/openai/dialect.ts';
 import type { CallFiles, FrameSink, Vendor, VendorAnswer, VendorCall } from '../../../workers/vendors/vendor.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -510,6 +511,21 @@ describe('images of the OpenAI dialect', () => {
       const { body, quantities } = await ask({ job: { parameters: { n: 10 } }, call: streamed });
       assert.deepEqual([quantities, JSON.parse(body).data.length], [{ images: 3 }, 3]);
       assert.ok(sent < 10, 'the connection is closed');
+    });
+
+    it('streamed OpenAI images counts completed images as memory of its job until it ends, whatever partial images follow', async () => {
+      const large = Buffer.concat([png, Buffer.alloc(freeBytes, 7)]).toString('base64');
+      const events = [completed({ b64_json: large }), partial(0), completed()];
+      server.answer((response) =>
+        sendStream(
+          response,
+          events.map((event) => sse([event])),
+        ),
+      );
+      const holder: AnswerHolder = {};
+      const answer = await ask({ job: { parameters: { n: 2 } }, call: { ...streamed, holder } });
+      assert.equal(endOf(answer).end.data.length, 2);
+      assert.equal(holder.holdsAnswer, true);
     });
 
     it('streamed OpenAI images leaves out partial images for which an answer has no room, and delivers what is billed', async () => {

@@ -18,7 +18,6 @@ export class OpenAiImageStream extends OpenAiEventStream {
   private readonly expected: number;
   private readonly images: JsonObject[] = [];
   private answer: JsonObject = {};
-  private kept = 0;
   /** Characters of the partial images that were written. */
   private written = 0;
 
@@ -57,7 +56,7 @@ export class OpenAiImageStream extends OpenAiEventStream {
     if (type.endsWith('.partial_image')) {
       this.writePartial(JSON.stringify({ created_at: Math.floor(Date.now() / 1000), ...fields }));
     } else if (type.endsWith('.completed')) {
-      this.kept += data.length;
+      this.keep(data.length);
       if (this.kept > maxImages) {
         throw new ApiError('server_error', "The images of the model's vendor are too large together.");
       }

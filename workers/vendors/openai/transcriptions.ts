@@ -130,7 +130,9 @@ class TranscriptStream extends OpenAiEventStream {
       this.isDone = true;
       return;
     }
-    if (type === 'transcript.text.segment') this.segments.push(event);
     this.write(data);
+    if (type !== 'transcript.text.segment') return;
+    this.keep(data.length);
+    this.segments.push(event);
   }
 }

@@ -16,6 +16,8 @@ export abstract class DeltaStream {
   protected isDone = false;
   /** Frames written so far. A call that fails before the first one may be repeated. */
   protected frames = 0;
+  /** Bytes that are kept until the answer ends, whatever else becomes frames. */
+  protected kept = 0;
   private readonly sink: FrameSink;
   private isFull = false;
   private reported: ApiError | undefined;
@@ -46,7 +48,8 @@ export abstract class DeltaStream {
       this.isFull = false;
       return this.sink.drained();
     }
-    return this.unused > freeBytes ? this.unused : undefined;
+    const held = this.unused + this.kept;
+    return held > freeBytes ? held : undefined;
   }
 
   /** Classifies a failure of the call. */
@@ -63,6 +66,12 @@ export abstract class DeltaStream {
     this.frames += 1;
     this.unused = Math.max(0, this.unused - maxPerCharacter * text.length);
     if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
+  }
+
+  /** Counts bytes that are kept until the answer ends. */
+  protected keep(bytes: number): void {
+    this.kept += bytes;
+    this.unused = Math.max(0, this.unused - bytes);
   }
 
   /** Ends the call with the error that the vendor reports. */
