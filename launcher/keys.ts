@@ -2,7 +2,14 @@
 import { parseArgs } from 'node:util';
 import { findAccount } from '../shared/accounts/accounts.ts';
 import { type KeySettings, keyStatus } from '../shared/accounts/api-key.ts';
-import { type ApiKey, createApiKey, defaultAccountId, findApiKeys, listApiKeys } from '../shared/accounts/api-keys.ts';
+import {
+  type ApiKey,
+  createApiKey,
+  defaultAccountId,
+  findApiKeys,
+  generatedKeysIn,
+  listApiKeys,
+} from '../shared/accounts/api-keys.ts';
 import { revokeApiKey, revokeInDatabase } from '../shared/accounts/change-api-key.ts';
 import { type Config, ConfigError } from '../shared/config/config.ts';
 import { startFailure } from '../shared/config/start-failure.ts';
@@ -176,6 +183,9 @@ async function run(args: Arguments): Promise<void> {
   if (command !== 'create' && other !== undefined) throw new UsageError(`--${other} belongs to create`);
   if (operands.length !== expected)
     throw new UsageError(`${command} takes ${expected === 0 ? 'no operand' : 'one id'}`);
+  // The other ones would stay valid without a word.
+  if (command === 'revoke' && generatedKeysIn(operands[0] ?? '').length > 1)
+    throw new UsageError('revoke takes one key at a time');
   // A mistake in it must not make a new database.
   const keySettings = readSettings(args);
   const config = readCommandConfig();

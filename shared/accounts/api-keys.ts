@@ -88,7 +88,8 @@ export async function listApiKeys(db: Database): Promise<ApiKey[]> {
  * with what stood around it, as in `Bearer sk-sluice-…`.
  */
 export async function findApiKeys(db: Database, idOrText: string): Promise<ApiKey[]> {
-  const texts = [idOrText, generatedWithin.exec(idOrText)?.[0] ?? idOrText.trim()];
+  const [generated = idOrText.trim()] = generatedKeysIn(idOrText);
+  const texts = [idOrText, generated];
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
@@ -100,8 +101,13 @@ export async function findApiKeys(db: Database, idOrText: string): Promise<ApiKe
   return rows.map(apiKeyOf);
 }
 
+/** The whole generated keys in a text, each once. */
+export function generatedKeysIn(text: string): string[] {
+  return [...new Set(text.match(generatedWithin))];
+}
+
 const keyStart = 'sk-sluice-';
-const generatedWithin = /sk-sluice-[A-Za-z0-9_-]{43}/;
+const generatedWithin = /sk-sluice-[A-Za-z0-9_-]{43}/g;
 const generatedPattern = new RegExp(`^${generatedWithin.source}$`);
 
 /** The text of a new key: 256 random bits. */

@@ -352,6 +352,18 @@ describe('the launcher', () => {
       assert.equal(await stopped(second), 0);
     });
 
+    test('of two keys pasted in one neither is revoked, and a key pasted twice is', async () => {
+      const dataDir = newDataDir();
+      const make = async (): Promise<string> => JSON.parse((await runKeys(dataDir, ['create', '--json'])).stdout).key;
+      const [one, other] = [await make(), await make()];
+      const refused = await runKeys(dataDir, ['revoke', `${one}\n${other}`]);
+      assert.equal(refused.code, 2);
+      assert.match(refused.stderr, /^keys: revoke takes one key at a time\n/);
+      const listed = JSON.parse((await runKeys(dataDir, ['list', '--json'])).stdout) as { status: string }[];
+      assert.deepEqual([...new Set(listed.map(({ status }) => status))], ['active']);
+      assert.equal((await runKeys(dataDir, ['revoke', `${one} ${one}`])).code, 0);
+    });
+
     test('a revocation that does not reach Redis is not called complete', async () => {
       const dataDir = newDataDir();
       const { id } = JSON.parse((await runKeys(dataDir, ['create', '--json'])).stdout) as { id: string };
