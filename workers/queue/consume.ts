@@ -127,9 +127,7 @@ function consumeTasks(
       shard,
     ),
   );
-  worker.on('error', (error) =>
-    context.log.warn({ err: error.message, capability }, 'a queue cannot be worked on for now'),
-  );
+  worker.onTrouble((trouble) => context.log.warn({ err: trouble, capability }, 'a queue cannot be worked on for now'));
   worker.on('failed', (job, error) => {
     context.log.error({ err: error, job: job?.data?.id, capability }, 'running a job failed');
   });

@@ -1,6 +1,11 @@
 import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq';
 import type { CapabilityQueue, QueuedJob } from '../../shared/queue/queue.ts';
 
+/** Interval (ms) at which a trouble that goes on is told again. */
+const tellAgainMs = 60_000;
+/** Troubles that are told apart. */
+const maxTroubles = 20;
+
 /**
  * BullMQ's Worker for one shard of a queue whose jobs return to it. Its claims are made one after the other, and each is noted in its
  * account's line before the next: the next claim would otherwise find no start tags but those of other accounts, and take the oldest
@@ -15,6 +20,18 @@ export class TaskWorker extends Worker<QueuedJob> {
     this.on('active', ({ data, priority, stalledCounter }) => {
       if (typeof data?.id !== 'string' || priority === 0) return;
       queue.noteClaimed(data, stalledCounter > 0 ? 0 : priority).catch(() => undefined);
+    });
+  }
+
+  /** What keeps it from working, when that begins, and once a minute: BullMQ tries again, and fails, ten times a second. */
+  onTrouble(tell: (trouble: string) => void): void {
+    const toldAt = new Map<string, number>();
+    this.on('error', ({ message }) => {
+      const now = performance.now();
+      if (now - (toldAt.get(message) ?? Number.NEGATIVE_INFINITY) < tellAgainMs) return;
+      if (toldAt.size >= maxTroubles) toldAt.clear();
+      toldAt.set(message, now);
+      tell(message);
     });
   }
 

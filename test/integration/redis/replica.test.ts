@@ -13,6 +13,7 @@ import { startRedis, type TestRedis } from '../../support/redis.ts';
 
 const { log } = createLogger('silent', 'test');
 const replicaMessage = 'Redis takes no writes (READONLY): is REDIS_URL a replica? It must name the master';
+const queueMessage = 'a queue cannot be worked on for now';
 /** How long Redis is a replica: many times the pause between connections. */
 const replicaMs = 5000;
 /** Connections a second, of an api and a worker together: each of their clients may make one. */
@@ -72,6 +73,11 @@ describe('a Redis that becomes a replica', { timeout: 120_000 }, () => {
     for (const process of [...gateway.apis, ...gateway.workers]) {
       await eventually(() => assert.equal(linesOf(process, replicaMessage).length, 1), 3000);
       assert.doesNotMatch(process.output(), /MaxListenersExceededWarning/);
+    }
+    for (const worker of gateway.workers) {
+      const told = linesOf(worker, queueMessage).map((line) => String(line.err));
+      assert.ok(told.length > 0);
+      assert.deepEqual([...new Set(told)].sort(), told.sort());
     }
   });
 
