@@ -103,6 +103,7 @@ describe('API keys over HTTP', () => {
       [{ concurrency: -1 }, 'concurrency'],
       [{ model_limits: { 'sandbox-chat': { rpm: 0 } } }, 'model_limits'],
       [{ budget: { amount: -1, period: 'month' } }, 'budget.amount'],
+      [{ budget: { amount: 1e-10, period: 'month' } }, 'budget.amount'],
       [{ budget: { amount: 1, period: 'year' } }, 'budget.period'],
       [{ budget: 5 }, 'budget'],
       [{ on_disconnect: 'stay' }, 'on_disconnect'],

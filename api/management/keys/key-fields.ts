@@ -42,7 +42,9 @@ const settings = {
       amount: z
         .number()
         .min(0)
-        .max(maxBudget / nanosPerDollar),
+        .max(maxBudget / nanosPerDollar)
+        // Rounded to 0, it would be a key that can pay for nothing.
+        .refine((dollars) => dollars === 0 || Math.round(dollars * nanosPerDollar) > 0, 'expected 0 or at least 1e-9'),
       period: z.enum(budgetPeriods),
     })
     .nullable()
