@@ -61,6 +61,22 @@ describe('names and schemas of tools that Gemini does not take, as those of some
     assert.match(JSON.stringify(other.sent.toolConfig), /"_21st_magic_component_builder"/);
   });
 
+  it("names that differ by underscores before a digit or a dash stay apart, and are their callers' again", async () => {
+    const names = ['21st', '_21st', '__21st', '-x', '_-x', '_x', '__'];
+    const given = names.map((name) => ({ type: 'function', function: { name } }));
+    const becomes = ['_21st', '__21st', '___21st', '_-x', '__-x', '_x', '__'];
+    const parts = becomes.map((name) => ({ functionCall: { name, args: {} } }));
+    const calling = { ...answer, candidates: [{ content: { role: 'model', parts }, finishReason: 'STOP', index: 0 }] };
+    server.answer((response) => sendJson(response, 200, JSON.stringify(calling)));
+    const { sent, body } = await send({ tools: given });
+    assert.deepEqual((sent.tools as object[])[0], { functionDeclarations: becomes.map((name) => ({ name })) });
+    const calls = JSON.parse(body).choices[0].message.tool_calls as { function: Fields }[];
+    assert.deepEqual(
+      calls.map((call) => call.function.name),
+      names,
+    );
+  });
+
   it('a reference in a schema stands alone there, as Gemini takes it, in tools and in the format of an answer', async () => {
     server.answer((response) => sendJson(response, 200, JSON.stringify(answer)));
     const $defs = { place: { type: 'object', properties: { city: { type: 'string' } } } };

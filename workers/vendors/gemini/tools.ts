@@ -5,8 +5,11 @@ import { DefinitionsRoom, withLoneReferences } from '../schema-references.ts';
 import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
-/** The names that Gemini takes for functions: unlike OpenAI's they begin with no digit and no dash. */
-const ownName = /^[a-zA-Z_][\w.:-]{0,63}$/;
+/**
+ * The names that Gemini takes for functions: unlike OpenAI's they begin with no digit and no dash. Left out are those that another name
+ * would become, such as `_21st`.
+ */
+const ownName = /^(?!_+[\d-])[a-zA-Z_][\w.:-]{0,63}$/;
 
 /** A function's name as Gemini takes it, such as that of a tool of an MCP server: `_21st_magic_component_builder`. */
 export function geminiName(name: string): string {
