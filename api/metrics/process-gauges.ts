@@ -25,14 +25,15 @@ export interface ProcessGauges {
 /** Adds the gauges of what callers use of this process, and of what is left of what it needs. They cost Redis nothing. */
 export function addProcessGauges(registry: Registry, sources: ProcessGauges): void {
   const { handover, connections, sockets, bodies, uploads, disk, db, database, activity } = sources;
-  const add = (name: string, help: string, read: () => number): void => addGauge(registry, name, help, read);
+  const add = (name: string, help: string, read: () => number | Promise<number>): void =>
+    addGauge(registry, name, help, read);
   add('sluice_requests_running', 'Requests that this process is working on.', () => handover.size);
   add('sluice_connections_open', 'Open connections to this process.', () => connections.size);
   add('sluice_sockets_open', 'Open WebSockets, and other connections that follow a job.', () => sockets.size);
   add('sluice_unsent_bytes', 'Bytes that clients have yet to read.', () => connections.unsent);
   add('sluice_bodies_bytes', 'Bytes of request bodies in memory.', () => bodies.total);
   add('sluice_uploads_bytes', 'Bytes of the files of unfinished forms.', () => uploads.total);
-  add('sluice_data_free_bytes', 'Free space on the disk of the data folder.', () => disk.free);
+  add('sluice_data_free_bytes', 'Free space on the disk of the data folder.', () => disk.free());
   add(
     'sluice_database_connections_busy',
     'Connections to the database in use; of SQLite: 1 while a statement runs.',

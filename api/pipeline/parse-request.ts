@@ -74,7 +74,7 @@ function watchOf(reading: Reading): BodyWatch | undefined {
   if (share === undefined) return undefined;
   return {
     beforeLarge: async () => {
-      services.disk.assertRoom();
+      await services.disk.assertRoomToBegin();
       const free = {
         idempotency: idempotencyHash(ctx, endpoint, preferences),
         mayHaveAnswer: mayHaveAnswer(reading),
