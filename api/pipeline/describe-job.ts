@@ -147,8 +147,8 @@ function identify(
   const cacheMs = cacheMsOf(preferences, caller);
   const kept = preferences.respondAsync || parsed.store ? config.resultMs : cached === undefined ? 0 : cacheMs;
   const ownMs = preferences.deadlineMs ?? config.deadlineMs;
-  const outlasts = mayOutlast(preferences, parsed, cached ?? shared);
-  const awaitedMs = outlasts ? Math.max(ownMs, config.deadlineMs) : ownMs;
+  const name = cached ?? shared;
+  const awaitedMs = mayOutlast(preferences, parsed, name) ? Math.max(ownMs, config.deadlineMs) : ownMs;
   const deadlineMs = isBackground ? config.backgroundDeadlineMs : awaitedMs;
   const goesOn = isBackground || isKeyed || preferences.respondAsync;
   return {
@@ -164,11 +164,11 @@ function identify(
     stream: parsed.stream && !(preferences.respondAsync && endpoint.view.bytes?.(parsed) !== undefined),
     createdAt: now,
     deadlineAt: now + deadlineMs,
-    isOwnDeadline: preferences.deadlineMs === undefined || isBackground || outlasts ? undefined : true,
+    isOwnDeadline: deadlineMs === preferences.deadlineMs && !goesOn && name === undefined ? true : undefined,
     startBy: preferences.startByMs === undefined ? undefined : now + preferences.startByMs,
     lane,
     retentionMs: isKeyed ? Math.max(kept, idempotencyMs) : kept,
-    idempotency: cached ?? shared ?? idempotencyHash(ctx, endpoint, preferences),
+    idempotency: name ?? idempotencyHash(ctx, endpoint, preferences),
     retryName,
     viewOptions,
     metadata: parsed.metadata,

@@ -32,7 +32,10 @@ export interface JobIdentity {
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly deadlineAt: number;
-  /** Set if its deadline is the timeout of its caller, who waits for all of its answer until then; left out: it is the gateway's. */
+  /**
+   * Set if its deadline is the timeout of its caller, who waits until then for all of its answer, or for the beginning of a stream; left
+   * out: it is the gateway's.
+   */
   readonly isOwnDeadline?: true | undefined;
   /** When its first call of a vendor must have begun, else it ends; left out: only its deadline counts. */
   readonly startBy?: number | undefined;

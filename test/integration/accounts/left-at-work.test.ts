@@ -91,7 +91,7 @@ describe('a request whose caller leaves before any output', () => {
 
   test("a caller's own timeout is one also where it is as long as the gateway's deadline, as the libraries' usual one is, or longer", async () => {
     vendor.answer(() => undefined);
-    const ending = [requests['a held chat'], requests['an embedding']].flatMap(({ path, body }) =>
+    const ending = Object.values(requests).flatMap(({ path, body }) =>
       [8, 9].map(async (seconds) => assertPromptPaid(await timedOutAfter(seconds, path, body))),
     );
     await Promise.all(ending);
