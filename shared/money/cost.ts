@@ -26,8 +26,8 @@ const maxCost = BigInt(Number.MAX_SAFE_INTEGER);
  * @param usage as its vendor reported it, or as estimated; see `readTokenCounts`
  * @param fee request facts that determine prices of requests and images, and of what is written to a cache
  * @param calls what `usage` is the sum of: prices by length are those of each call
- * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known. It is recorded as
- * null, and nothing is charged.
+ * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known, but that of requests. What
+ * was held is charged then; without a hold nothing is, and it is recorded as null.
  */
 export function costOf(
   prices: Prices | undefined,
@@ -46,10 +46,11 @@ export function costOf(
     costOfEach(imagePrice(prices, fee), quantities.images),
     costOfEach(prices.character, quantities.characters),
     costOfSeconds(prices.second, quantities.seconds ?? secondsOf(usage)),
-    prices.request === undefined ? undefined : requestFee(prices.request, fee, usage?.search_context_size) * scale,
   ].filter((part) => part !== undefined);
-  if (parts.length === 0) return undefined;
-  const sum = parts.reduce((one, other) => one + other, 0n);
+  const { request } = prices;
+  if (parts.length === 0 && (request === undefined || hasAnyPrice({ ...prices, request: undefined }))) return undefined;
+  const ofRequests = request === undefined ? 0n : requestFee(request, fee, usage?.search_context_size) * scale;
+  const sum = parts.reduce((one, other) => one + other, ofRequests);
   const cost = (sum + scale - 1n) / scale;
   return Number(cost < maxCost ? cost : maxCost);
 }
@@ -74,10 +75,12 @@ export function areUncounted(prices: Prices, capability: Capability): boolean {
   const isOfTokens = capability !== 'video' && hasTokenPrice(prices);
   const isCounted =
     isOfTokens || [...ownPrices[capability], 'request' as const].some((name) => prices[name] !== undefined);
-  if (isCounted) return false;
-  // Who writes 0 means it.
-  const { tiers: _tiers, above: _above, ...others } = prices;
-  return Object.values(others).some((price) => price !== undefined && price !== 0);
+  return !isCounted && hasAnyPrice(prices);
+}
+
+/** Whether anything costs more than nothing at the standard tier. Who writes 0 means it. */
+function hasAnyPrice({ tiers: _tiers, above: _above, ...prices }: Prices): boolean {
+  return Object.values(prices).some((price) => price !== undefined && price !== 0);
 }
 
 /**
@@ -231,12 +234,19 @@ export function highestRequestPrice(price: RequestPrice | undefined, size: Searc
 
 /** The price of one image of the requested size and quality; undefined if images have no price. */
 function imagePrice(prices: Prices, fee: FeeFacts): number | undefined {
-  return imagePricesOf(prices, fee)[0] ?? prices.image;
+  return imagePricesOf(prices, fee)[0] ?? usualImagePrice(prices);
 }
 
 /** The maximum price of one image: further criteria never lower it, or requesting more would save money. */
 export function highestImagePrice(prices: Prices, fee: FeeFacts): number {
-  return Math.max(prices.image ?? 0, ...imagePricesOf(prices, fee));
+  const own = imagePricesOf(prices, fee);
+  return Math.max((own.length === 0 ? usualImagePrice(prices) : prices.image) ?? 0, ...own);
+}
+
+/** The price of an image that has none of its own. If no price is set for these, the dearest: what is unknown must not be cheap. */
+function usualImagePrice({ image, imageKinds = {} }: Prices): number | undefined {
+  const kinds = Object.values(imageKinds);
+  return image ?? (kinds.length === 0 ? undefined : Math.max(...kinds));
 }
 
 /** The specific prices for images of a size and a quality, most specific first. */

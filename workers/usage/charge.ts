@@ -72,7 +72,7 @@ export function chargeFor(
 
 /**
  * The charge for a chat or embeddings that did not finish.
- * @param answer its usage is null if it could not be counted, and only a price per request is known; `tier` is what its first chunk says
+ * @param answer its usage is null if it could not be counted; `tier` is what its first chunk says
  */
 export function chargeForInterrupted(
   row: RoutedModel | undefined,

@@ -52,7 +52,9 @@ describe('request fees and image kinds', () => {
       prices: { image: 0.001, image_kinds: { '1792x1024': 0.002, hd: 0.003, '1792x1024 hd': 0.004 } },
       routes: [{ vendor: 'sandbox', model: 'sandbox-image' }],
     };
-    records = await JobRecords.start({ configuration: { vendors: { perplexity }, models: { painter } } });
+    const { image: _, ...kinds } = painter.prices;
+    const sketcher = { ...painter, prices: kinds };
+    records = await JobRecords.start({ configuration: { vendors: { perplexity }, models: { painter, sketcher } } });
   });
   after(async () => {
     await records?.stop();
@@ -179,15 +181,18 @@ describe('request fees and image kinds', () => {
 
   test('an image costs the price of its size and quality, also for a limited account', async () => {
     const { key } = await makeLimitedAccount(records.gateway, { credit: 100_000_000 });
-    const asked: readonly (readonly [more: object, cost: number])[] = [
+    const asked: readonly (readonly [more: object, cost: number, model?: string])[] = [
       [{}, 1_000_000],
       [{ size: '256x256', quality: 'standard' }, 1_000_000],
       [{ size: '1792x1024' }, 2_000_000],
       [{ quality: 'hd', size: '512x512', n: 2 }, 6_000_000],
       [{ size: '1792x1024', quality: 'hd' }, 4_000_000],
+      // Without a price for all other images these cost the dearest.
+      [{ size: '256x256' }, 4_000_000, 'sketcher'],
+      [{ size: '1792x1024' }, 2_000_000, 'sketcher'],
     ];
-    for (const [more, cost] of asked) {
-      const body = { model: 'painter', prompt: 'A sea otter', ...more };
+    for (const [more, cost, model = 'painter'] of asked) {
+      const body = { model, prompt: 'A sea otter', ...more };
       const headers = { authorization: `Bearer ${key}` };
       const response = await records.post(body, headers, { path: '/v1/images/generations' });
       assert.equal(response.status, 200, await response.text());

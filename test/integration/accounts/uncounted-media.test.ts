@@ -33,14 +33,18 @@ describe('images, speech and transcripts that are paid by tokens, whose vendor r
         routing: { attempts: 1 },
         vendors: { studio: { like: 'openai', base_url: vendor.baseUrl, api_keys: ['any'] } },
         models: {
-          painter: { capability: 'image', prices: { input: 5, image_output: 40 }, image, routes },
+          painter: { capability: 'image', prices: { input: 5, image_output: 40, request: 0.001 }, image, routes },
           pieces: { capability: 'image', prices: { input: 5, image: 0.04 }, image, routes },
           mouth: {
             ...{ capability: 'speech', prices: { input: 0.6, output: 12 }, routes },
             speech: { formats: ['mp3'], events: true },
           },
           ear: {
-            ...{ capability: 'transcription', prices: { input: 2.5, audio_input: 6, output: 10 }, routes },
+            ...{
+              capability: 'transcription',
+              prices: { input: 2.5, audio_input: 6, output: 10, request: 0.001 },
+              routes,
+            },
             transcription: { streams: true },
           },
         },

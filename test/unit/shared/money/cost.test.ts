@@ -232,8 +232,16 @@ const chatCases: readonly Case[] = [
     ...{ prices: { ...plain, request: 5_000_000 }, usage: { prompt_tokens: 1 }, cost: 5_000_000 + 2000 },
   },
   {
-    of: 'a chat without counts whose requests have a price',
-    ...{ prices: { ...plain, request: 5_000_000 }, usage: null, cost: 5_000_000 },
+    of: 'a chat without counts whose requests have a price, too',
+    ...{ prices: { ...plain, request: 5_000_000 }, usage: null, cost: undefined },
+  },
+  {
+    of: 'a chat without counts whose requests alone have a price',
+    ...{ prices: { input: 0, output: 0, request: 5_000_000 }, usage: null, cost: 5_000_000 },
+  },
+  {
+    of: 'a transcript of unknown length whose requests have a price, too',
+    ...{ prices: { second: 100_000, request: 1000 }, usage: null, cost: undefined },
   },
   {
     of: 'a chat that asks for no search context',
@@ -260,8 +268,8 @@ const chatCases: readonly Case[] = [
     ...{ prices: searching, usage: { prompt_tokens: 1 }, fee: { requests: 3 }, cost: 15_000_000 + 2000 },
   },
   {
-    of: 'a count of tokens, which is no request to the model',
-    ...{ prices: searching, usage: null, fee: { requests: 0 }, cost: 0 },
+    of: 'a completion of no prompts',
+    ...{ prices: searching, usage: { prompt_tokens: 0 }, fee: { requests: 0 }, cost: 0 },
   },
   { of: 'a free model', prices: { input: 0, output: 0 }, usage: { prompt_tokens: 5 }, cost: 0 },
   { of: 'a model without prices', usage: { prompt_tokens: 5 }, cost: undefined },
@@ -306,6 +314,18 @@ const mediaCases: readonly Case[] = [
   ).map(([imageSize, imageQuality, cost]) => ({
     of: `images of the size ${imageSize} and the quality ${imageQuality}`,
     prices: { image: 40, imageKinds: { '1792x1024': 80, hd: 90, '1792x1024 hd': 120 } },
+    ...{ usage: null, quantities: { images: 2 }, fee: { imageSize, imageQuality }, cost: 2 * cost },
+  })),
+  ...(
+    [
+      [undefined, undefined, 120],
+      ['1024x1024', 'low', 120],
+      ['1792x1024', 'low', 80],
+      [undefined, 'hd', 90],
+    ] as const
+  ).map(([imageSize, imageQuality, cost]) => ({
+    of: `images of the size ${imageSize} and the quality ${imageQuality}, where only some kinds have a price`,
+    prices: { imageKinds: { '1792x1024': 80, hd: 90, '1792x1024 hd': 120 } },
     ...{ usage: null, quantities: { images: 2 }, fee: { imageSize, imageQuality }, cost: 2 * cost },
   })),
   {

@@ -118,8 +118,13 @@ describe('holdOf', () => {
     assert.deepEqual([fixed([kinds]), fixed([kinds], '256x256'), fixed([kinds], '1792x1024')], [80, 80, 160]);
     assert.deepEqual([fixed([kinds], undefined, 'hd'), fixed([kinds], '1792x1024', 'hd')], [180, 180]);
     assert.deepEqual([fixed([kinds, other]), fixed([kinds, other], '1792x1024')], [120, 160]);
-    const onlyKinds = madeUpModel({ id: 'm', capability: 'image', prices: { imageKinds: { hd: 90 } } });
-    assert.deepEqual([fixed([onlyKinds]), fixed([onlyKinds], undefined, 'hd')], [1, 180]);
+    const onlyKinds = madeUpModel({ id: 'm', capability: 'image', prices: { imageKinds: { hd: 90, '256x256': 10 } } });
+    assert.deepEqual([fixed([onlyKinds], '256x256'), fixed([onlyKinds], undefined, 'hd')], [20, 180]);
+    assert.deepEqual(
+      [fixed([onlyKinds]), fixed([onlyKinds], '512x512')],
+      [180, 180],
+      'the dearest of those that are known',
+    );
   });
 
   it('holdOf holds the tokens of an image of any size, as its vendor counts them', () => {
