@@ -69,8 +69,11 @@ function unchanged(before: Model, entry: ModelEntry): Partial<Model> {
 }
 
 /** Speech with a price per second, say, would cost its callers nothing, and be held for next to nothing. */
-function checkPrices({ id, capability, routes }: Model, entry: ModelEntry, mistakes: Mistake[]): void {
-  const wrong = routes.find(({ prices }) => prices !== undefined && areUncounted(prices, capability));
+function checkPrices(model: Model, entry: ModelEntry, mistakes: Mistake[]): void {
+  const { id, capability, routes } = model;
+  // The prices of the first route are the row's, and in the catalogue nowhere else.
+  const pricesOf = (index: number) => (index === 0 ? model : routes[index])?.prices;
+  const wrong = routes.find((_, index) => areUncounted(pricesOf(index) ?? {}, capability));
   if (wrong === undefined) return;
   const own = entry.routes?.findIndex(({ vendor, model }) => vendor === wrong.vendor && model === wrong.model) ?? -1;
   const isOwn = entry.routes?.[own]?.prices !== undefined;

@@ -407,6 +407,8 @@ models:
   free: { capability: speech, prices: { second: 0 }, routes: [{ vendor: mine, model: a }] }
   each: { capability: transcription, prices: { request: 0.1 }, routes: [{ vendor: mine, model: a }] }
   tts-1: { prices: { second: 0.001 } }
+  eleven_v3: { prices: { second: 0.001 } }
+  scribe_v2: { prices: { second: 0.001 } }
 `;
     const whole = (capability: string) =>
       `expected a price by which models of the capability ${capability} are counted`;
@@ -414,6 +416,8 @@ models:
       `4:32: models.mouth.prices: ${whole('speech')}, got a mapping`,
       `9:48: models.camera.routes[0].prices: ${whole('video')}, got a mapping`,
       `11:33: models.painter.prices: ${whole('image')}, got a mapping`,
+      // The catalogue, which has prices of the one before, has none of these.
+      `15:16: models.eleven_v3.prices: ${whole('speech')}, got a mapping`,
     ]);
   });
 
