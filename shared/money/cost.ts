@@ -60,7 +60,7 @@ export function hasTokenPrice({ input, output, audioInput, imageInput, imageOutp
   return (input ?? output ?? audioInput ?? imageInput ?? imageOutput) !== undefined;
 }
 
-/** Prices beside those of requests and tokens by which each capability is counted; of videos no tokens are. */
+/** Prices beside those of requests and tokens by which each capability is counted; of videos no tokens are, of embeddings those of input. */
 const ownPrices: Readonly<Record<Capability, readonly (keyof Prices)[]>> = {
   chat: [],
   embedding: [],
@@ -72,14 +72,15 @@ const ownPrices: Readonly<Record<Capability, readonly (keyof Prices)[]>> = {
 
 /** Whether a model has prices by none of which its capability is counted: everything would be free. */
 export function areUncounted(prices: Prices, capability: Capability): boolean {
-  const isOfTokens = capability !== 'video' && hasTokenPrice(prices);
+  const { output: _output, imageOutput: _images, ...ofInput } = prices;
+  const isOfTokens = capability !== 'video' && hasTokenPrice(capability === 'embedding' ? ofInput : prices);
   const isCounted =
     isOfTokens || [...ownPrices[capability], 'request' as const].some((name) => prices[name] !== undefined);
   return !isCounted && hasAnyPrice(prices);
 }
 
-/** Whether anything costs more than nothing at the standard tier. Who writes 0 means it. */
-function hasAnyPrice({ tiers: _tiers, above: _above, ...prices }: Prices): boolean {
+/** Whether anything may cost more than nothing at the standard tier. Who writes 0 means it. */
+function hasAnyPrice({ tiers: _tiers, ...prices }: Prices): boolean {
   return Object.values(prices).some((price) => price !== undefined && price !== 0);
 }
 

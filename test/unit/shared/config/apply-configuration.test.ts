@@ -409,6 +409,8 @@ models:
   tts-1: { prices: { second: 0.001 } }
   eleven_v3: { prices: { second: 0.001 } }
   scribe_v2: { prices: { second: 0.001 } }
+  vectors: { capability: embedding, prices: { output: 0.02 }, routes: [{ vendor: mine, model: a }] }
+  long: { capability: chat, prices: { above: [{ tokens: 1000, input: 2, output: 8 }] }, routes: [{ vendor: mine, model: a }] }
 `;
     const whole = (capability: string) =>
       `expected a price by which models of the capability ${capability} are counted`;
@@ -418,6 +420,9 @@ models:
       `11:33: models.painter.prices: ${whole('image')}, got a mapping`,
       // The catalogue, which has prices of the one before, has none of these.
       `15:16: models.eleven_v3.prices: ${whole('speech')}, got a mapping`,
+      `17:37: models.vectors.prices: ${whole('embedding')}, got a mapping`,
+      // Steps alone are no prices: what they leave out stays as below them.
+      `18:29: models.long.prices: ${whole('chat')}, got a mapping`,
     ]);
   });
 
