@@ -105,6 +105,20 @@ describe('what audio costs', () => {
     }
   });
 
+  it('a transcript whose vendor tells no length in its usage costs the one that it tells beside it, in each format', async () => {
+    for (const seconds of [0, null, '60']) {
+      const usage = { type: 'duration', seconds };
+      vendor.answer((response) => sendJson(response, 200, JSON.stringify({ text: said, duration: 60, usage })));
+      for (const format of ['json', 'text', 'verbose_json'] as const) {
+        const { headers, money } = await account();
+        const response = await transcribe('timed', headers, { response_format: format });
+        assert.equal(response.status, 200);
+        await response.text();
+        assert.equal(await settled(money, jobIdOf(response)), 60 * 100_000, `${seconds}, ${format}`);
+      }
+    }
+  });
+
   it('a transcript that would cost more than was held costs that, by its header, its job, lists and the ledger alike', async () => {
     // The minute is held as 16: an hour of it is more, and where its length is not told, nothing is known.
     for (const usage of [{ type: 'duration', seconds: 3600 }, undefined]) {

@@ -82,12 +82,13 @@ function readTranscript(answerReader: OpenAiAnswerReader, text: string | null): 
   return answer;
 }
 
-function toAnswer(transcript: JsonObject): VendorAnswer {
+/** @param shown what the caller gets of it; left out: all */
+function toAnswer(transcript: JsonObject, shown = transcript): VendorAnswer {
   const { usage } = transcript;
   // Audio has a length: none at all would cost nothing.
   const counted = isObject(usage) && usage.seconds !== 0 ? usage : null;
   const duration = isLength(transcript.duration) ? transcript.duration : undefined;
-  const answer = { body: JSON.stringify(transcript), usage: counted };
+  const answer = { body: JSON.stringify(shown), usage: counted };
   // A usage of type `duration` has what the vendor bills; a timed format has the length beside other usages.
   const isReported = typeof counted?.seconds === 'number' || duration === undefined;
   return isReported ? answer : { ...answer, quantities: { seconds: duration } };
@@ -98,7 +99,7 @@ function toUntimedAnswer(transcript: JsonObject): VendorAnswer {
   const { duration } = transcript;
   const measured = isLength(duration) && { usage: { type: 'duration', seconds: duration } };
   const others = Object.entries(transcript).filter(([name]) => !timedFields.has(name));
-  return toAnswer({ ...measured, ...Object.fromEntries(others) });
+  return toAnswer({ ...measured, ...transcript }, { ...measured, ...Object.fromEntries(others) });
 }
 
 /** One streamed transcript: events in, `delta` frames out. */
