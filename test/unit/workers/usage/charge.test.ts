@@ -63,7 +63,7 @@ describe('the charge of a job', () => {
     }
   });
 
-  it('a charge contains the price of the request, also when the answer was interrupted, late or not counted', () => {
+  it('a charge contains the price of the request, also when the answer was interrupted or late, and is unknown when it is not counted', () => {
     const prices = { input: 1000, output: 2000, request: { low: 500, medium: 600, high: 700 } };
     const searching = madeUpModel({ id: 'm', capability: 'chat', prices });
     const job = { capability: 'chat', endpoint: 'chat', fee: { searchContext: 'high' } } as QueuedJob;
@@ -71,7 +71,7 @@ describe('the charge of a job', () => {
     assert.equal(chargeFor(searching, {}, { usage }).cost, 507);
     assert.equal(chargeFor(searching, job, { usage: { ...usage, search_context_size: 'low' } }).cost, 507);
     assert.equal(chargeForInterrupted(searching, job, { usage, tier: undefined }).cost, 707);
-    const uncounted = { usage: undefined, cost: 700, tokens: undefined, counts: undefined, saved: 0 };
+    const uncounted = { usage: undefined, cost: undefined, tokens: undefined, counts: undefined, saved: 0 };
     assert.deepEqual(chargeForInterrupted(searching, job, { usage: null, tier: undefined }), uncounted);
     const late = (isLeft: boolean) =>
       chargeForLate(searching, job, { isLeft, hasDelta: false }, { body: '{}', usage }).cost;
