@@ -42,17 +42,33 @@ export class Asking {
     return (await vendorCalls(this.gateway, user)).length;
   }
 
-  /** How many wait in a lane. */
+  /** How many wait in a lane; `waiting` as of the last second. */
   async waiting(lane: 'flex' | 'high' | 'waiting'): Promise<number> {
-    const text = await (await this.gateway.fetch('/metrics')).text();
-    return Number(new RegExp(`^sluice_queue_${lane}\\{.*capability="chat".*\\} (\\d+)`, 'm').exec(text)?.[1]);
+    const line = new RegExp(`^sluice_queue_${lane}\\{.*capability="chat".*\\} (\\d+)`, 'm');
+    return await eventually(async () => {
+      const count = line.exec(await (await this.gateway.fetch('/metrics')).text())?.[1];
+      // A scrape waits for no slow Redis.
+      assert.ok(count !== undefined, 'the scrape does not know how many wait');
+      return Number(count);
+    });
   }
 
-  /** Takes the only slot for so many seconds; returns once the vendor knows of it. */
-  async occupy(user: string, seconds = 3): Promise<Promise<number>[]> {
-    const status = this.ask(`WORDS:${10 * seconds}@10`, user).then((answer) => answer.status);
+  /** Waits until so many wait in a lane. */
+  async untilWaiting(lane: 'flex' | 'high' | 'waiting', count: number): Promise<void> {
+    await eventually(async () => assert.equal(await this.waiting(lane), count));
+  }
+
+  /**
+   * Takes the only slot, once the vendor knows of it, until it is released: what is sent meanwhile waits, however slow the machine is.
+   * @returns what releases the slot
+   */
+  async occupy(user: string): Promise<() => Promise<void>> {
+    const silent = { sandbox: { first_token_ms: 3_600_000 } };
+    const accepted = await this.ask('Hi', user, { prefer: 'respond-async' }, silent);
+    assert.equal(accepted.status, 202, await accepted.clone().text());
+    const { id } = (await accepted.json()) as { id: string };
     await eventually(async () => assert.equal(await this.calls(user), 1));
-    return [status];
+    return async () => assert.equal((await this.other('DELETE', `/v1/jobs/${id}`)).status, 200);
   }
 
   /** Names of the requests, as the vendor was called. */

@@ -75,13 +75,13 @@ describe('requests of high priority', () => {
     low: number;
   }> {
     const names = requests.map((_, place) => `request ${++named} ${place}`);
-    const [occupant] = await plain.occupy(`occupant ${named}`);
+    const release = await plain.occupy(`occupant ${named}`);
     for (const [place, request] of requests.entries()) {
       const answer = await request(names[place] as string);
       assert.equal(answer.status, 202, await answer.text());
     }
     const [high, low] = [await plain.waiting('high'), await plain.waiting('flex')];
-    assert.equal(await occupant, 200);
+    await release();
     const order = await eventually(async () => {
       const found = (await plain.order()).filter((name) => names.includes(name));
       assert.equal(found.length, names.length, 'all are called');
@@ -109,7 +109,7 @@ describe('requests of high priority', () => {
 
   it('one that waits is counted, has its true place, and can be cancelled', async () => {
     const asking = await team.asking({ max_priority: 'high' });
-    const [occupant] = await plain.occupy('another');
+    const release = await plain.occupy('another');
     const ids = new Map<string, string>();
     for (const name of ['n1', 'n2', 'h1', 'h2', 'h3']) {
       const of = name.startsWith('h') ? asking.ask('Hi', name, { ...high, ...later }) : plain.ask('Hi', name, later);
@@ -125,7 +125,7 @@ describe('requests of high priority', () => {
       places.set(name, job.queue_position);
     }
     assert.equal(places.get('h1'), 0);
-    assert.equal(await occupant, 200);
+    await release();
     const order = await eventually(async () => {
       const found = (await plain.order()).filter((name) => places.has(name));
       assert.equal(found.length, 4, 'all are called');
@@ -210,11 +210,11 @@ describe('requests of high priority beside many others', () => {
     assert.equal((await asking.ask('Hi', 'known', high, {}, url)).status, 200);
     await change({ max_priority: null });
     const plain = new Asking(gateway);
-    const [occupant] = await plain.occupy('occupant');
+    const release = await plain.occupy('occupant');
     assert.equal((await plain.ask('Hi', 'normal', later)).status, 202);
     assert.equal((await asking.ask('Hi', 'late', { ...high, ...later }, {}, url)).status, 202);
     assert.equal(await plain.waiting('high'), 0);
-    assert.equal(await occupant, 200);
+    await release();
     await assertErrorAnswer(await asking.ask('Hi', 'later', high, {}, url), 403, 'permission_denied');
   });
 
@@ -228,11 +228,11 @@ describe('requests of high priority beside many others', () => {
     const raised = await asking.ask('Hi', 'raised', high, {}, url);
     assert.equal(raised.status, 200, await raised.text());
     const plain = new Asking(gateway);
-    const [occupant] = await plain.occupy('occupant');
+    const release = await plain.occupy('occupant');
     await change({ max_priority: 'low' });
     assert.equal((await asking.ask('Hi', 'lowered', later, {}, url)).status, 202);
     assert.equal(await plain.waiting('flex'), 1);
-    assert.equal(await occupant, 200);
+    await release();
     await eventually(async () => assert.equal(await plain.calls('lowered'), 1));
   });
 
