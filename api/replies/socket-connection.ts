@@ -61,6 +61,11 @@ export class SocketConnection {
     return this.#isFull;
   }
 
+  /** Whether this side has closed it. Messages that came before may still be received. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
   get isOpen(): boolean {
     return this.#closing === undefined && this.#webSocket.readyState === WebSocket.OPEN;
   }

@@ -182,6 +182,25 @@ describe('response socket limits', () => {
     client.webSocket.close();
   });
 
+  it('messages that are refused for what their key sends at a time are not run', async () => {
+    const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
+    const clients = await Promise.all(Array.from({ length: 40 }, () => open(api)));
+    // Read by turns, 64 KiB at a time, they are three times the share of a key, and many are refused with the last of their bytes.
+    const asked = { input: 'Reply with exactly: together', instructions: 'x'.repeat(150_000), user: 'together' };
+    api.child.kill('SIGSTOP');
+    for (const client of clients) client.create(asked);
+    api.child.kill('SIGCONT');
+    const turns = await Promise.all(clients.map((client) => client.turn()));
+    const refused = turns.filter(({ last }) => last.type === 'error').map(({ last }) => last.error.code);
+    assert.ok(refused.includes('rate_limit_exceeded'), `refused: ${refused}`);
+    for (const client of clients) client.webSocket.close();
+    await Promise.all(clients.map(({ closed }) => closed));
+    const next = await open(api);
+    assert.equal((await next.turn({ input: 'Reply with exactly: next' })).text, 'next');
+    next.webSocket.close();
+    assert.equal((await vendorCalls(gateway, 'together')).length, clients.length - refused.length);
+  });
+
   it('response sockets of one key cache no more conversations than its share of memory, and free it when they close', async () => {
     const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
     const input = `Reply with exactly: cached. ${'x'.repeat(200_000)}`;
@@ -208,8 +227,11 @@ describe('response socket limits', () => {
     const api = await gateway.startApi({ SLUICE_BODIES_MIB: '8' });
     const input = `Reply with exactly: kept. ${'x'.repeat(200_000)}`;
     const running = await Promise.all(Array.from({ length: 12 }, () => open(api)));
-    for (const client of running) client.create({ input, user: 'keeps', sandbox: { first_token_ms: 600_000 } });
-    await eventually(async () => assert.equal((await vendorCalls(gateway, 'keeps')).length, running.length));
+    for (const [index, client] of running.entries()) {
+      client.create({ input, user: 'keeps', sandbox: { first_token_ms: 600_000 } });
+      // One after the other: together, unread, they are more than a key may send at a time.
+      await eventually(async () => assert.equal((await vendorCalls(gateway, 'keeps')).length, index + 1));
+    }
     const isContinued = async (): Promise<boolean> => {
       const client = await open(api);
       const { response } = await client.turn({ input, store: false, generate: false });

@@ -181,7 +181,8 @@ export class ResponseSession {
 
   /** Starts waiting requests, pauses or resumes reading, and closes when ending. */
   #goOn(): void {
-    if (this.#isClosed) return;
+    // A message may come whole with the bytes for which its connection was cut: it was refused, and its client sends it again.
+    if (this.#isClosed || this.#connection.isClosing) return;
     while (!this.#connection.isFull && this.#running.size < this.#limits.running) {
       const index = this.#waiting.findIndex(({ envelope }) => !this.#running.has(envelope.streamId));
       const [next] = index < 0 ? [] : this.#waiting.splice(index, 1);
