@@ -8,7 +8,7 @@ import {
 } from '../vendors/contracts/fixture-vendor.ts';
 import type { Configuration } from './gateway.ts';
 
-/** The words of every answer; a stream has the first half of them before it waits. */
+/** The words of every answer; a stream has the first half of them before it waits, but for one of `gated-whole`. */
 const words = Array.from({ length: 20 }, (_, index) => `word${index + 1}`);
 
 /** The text of every answer. */
@@ -42,17 +42,18 @@ export class GatedVendor {
     return new GatedVendor(await startFixtureVendor());
   }
 
-  /** The operator's file that makes it the vendor of the models `gated` and `gated-too`. */
+  /** The operator's file that makes it the vendor of the models `gated`, `gated-too` and, whose streams are silent before the release, `gated-whole`. */
   get configuration(): Configuration {
     const model = {
       capability: 'chat' as const,
       prices: { input: 1, output: 2 },
       routes: [{ vendor: 'gate', model: 'gated' }],
     };
+    const whole = { ...model, routes: [{ vendor: 'gate', model: 'gated-whole' }] };
     return {
       routing: { attempts: 1 },
       vendors: { gate: { like: 'openai', base_url: this.#server.baseUrl, api_keys: ['any'] } },
-      models: { gated: model, 'gated-too': model },
+      models: { gated: model, 'gated-too': model, 'gated-whole': whole },
     };
   }
 
@@ -65,15 +66,19 @@ export class GatedVendor {
   }
 
   #receive(response: ServerResponse, { body }: ReceivedRequest): void {
-    const { user = '', stream } = JSON.parse(body) as { user?: string; stream?: boolean };
+    const { user = '', stream, model } = JSON.parse(body) as { user?: string; stream?: boolean; model: string };
+    const isWhole = model === 'gated-whole';
     const call: GatedCall = {
       user,
       ended: undefined,
       release: () => {
         if (call.ended !== undefined) return;
         call.ended = 'answered';
-        if (stream) endStream(response);
-        else sendJson(response, 200, JSON.stringify(completion()));
+        if (!stream) sendJson(response, 200, JSON.stringify(completion()));
+        else {
+          if (isWhole) beginAnswer(response);
+          endAnswer(response);
+        }
       },
       fail: (status) => {
         call.ended = 'failed';
@@ -84,11 +89,7 @@ export class GatedVendor {
       call.ended ??= 'aborted';
     });
     this.calls.push(call);
-    if (!stream) return;
-    beginStream(response);
-    for (const [index, word] of words.slice(0, words.length / 2).entries()) {
-      response.write(chunk({ content: index === 0 ? word : ` ${word}` }));
-    }
+    if (stream && !isWhole) beginAnswer(response);
   }
 }
 
@@ -106,7 +107,16 @@ function chunk(delta: object, more: object = {}, finish: string | null = null): 
   return `data: ${JSON.stringify(body)}\n\n`;
 }
 
-function endStream(response: ServerResponse): void {
+/** Sends the first half of a stream. */
+function beginAnswer(response: ServerResponse): void {
+  beginStream(response);
+  for (const [index, word] of words.slice(0, words.length / 2).entries()) {
+    response.write(chunk({ content: index === 0 ? word : ` ${word}` }));
+  }
+}
+
+/** Sends the rest of it. */
+function endAnswer(response: ServerResponse): void {
   for (const word of words.slice(words.length / 2)) response.write(chunk({ content: ` ${word}` }));
   response.write(chunk({}, {}, 'stop'));
   response.write(chunk({}, { choices: [], usage }));

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { accountKeys, jobKeys } from '../../../shared/redis/keys.ts';
@@ -9,26 +8,52 @@ import { held, streamed, streamedText } from '../../support/chat-requests.ts';
 import { assertErrorAnswer } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startFailover } from '../../support/failover.ts';
-import { oneAttempt, type TestGateway } from '../../support/gateway.ts';
+import { GatedVendor, gatedText } from '../../support/gated-vendor.ts';
+import type { TestGateway } from '../../support/gateway.ts';
 import { JobRecords, jobIdOf } from '../../support/job-records.ts';
 import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { makeLimitedAccount } from '../../support/limited-account.ts';
 import { makeApiKey, revokeKey } from '../../support/make-api-key.ts';
 import { type JournalEntry, vendorCalls } from '../../support/vendor-journal.ts';
 
+async function textOf(response: Response): Promise<string | null | undefined> {
+  return ((await response.json()) as OpenAI.ChatCompletion).choices[0]?.message.content;
+}
+
 describe('retries of client libraries', () => {
+  let vendor: GatedVendor;
   let records: JobRecords;
   let gateway: TestGateway;
   before(async () => {
-    records = await JobRecords.start({ apis: 2, configuration: oneAttempt });
+    vendor = await GatedVendor.start();
+    records = await JobRecords.start({ apis: 2, configuration: vendor.configuration });
     gateway = records.gateway;
   });
-  after(() => records.stop());
+  after(async () => {
+    await records?.stop();
+    await vendor?.close();
+  });
 
   const calls = (user: string): Promise<JournalEntry[]> => vendorCalls(gateway, user);
 
+  /** Waits until the vendors were called so often, the sandbox and the one with the gate together. */
   async function untilCalled(user: string, count = 1): Promise<void> {
-    await eventually(async () => assert.equal((await calls(user)).length, count));
+    await eventually(async () => assert.equal((await calls(user)).length + vendor.callsOf(user).length, count));
+  }
+
+  /** Lets the vendor answer what has been asked of it. */
+  function release(user: string): void {
+    for (const call of vendor.callsOf(user)) call.release();
+  }
+
+  /** Sends what adopts a job, whose vendor answers once that is so. */
+  async function adopting<Answer>(user: string, send: () => Promise<Answer>): Promise<Answer> {
+    const adopted = await records.jobsWith('adopter');
+    const answer = send();
+    answer.catch(() => undefined);
+    await records.untilMore('adopter', adopted);
+    release(user);
+    return await answer;
   }
 
   async function untilOver(user: string): Promise<JournalEntry[]> {
@@ -52,10 +77,13 @@ describe('retries of client libraries', () => {
   async function broken(body: { user?: string | undefined }, more: Parameters<typeof attempt>[2] = {}): Promise<void> {
     const controller = new AbortController();
     const left = await records.jobsWith('left');
+    const admissions = (): Promise<number> =>
+      records.metric('sluice_admissions_total\\{capability="chat",verdict="admitted"');
+    const before = await admissions();
     const answer = attempt(0, body, { ...more, signal: controller.signal });
     await untilCalled(body.user as string);
     // A worker may be faster than the reply to the admission; a caller that leaves before that leaves nothing for a retry.
-    await delay(200);
+    await eventually(async () => assert.ok((await admissions()) > before, 'the reply to the admission is under way'));
     controller.abort();
     await assert.rejects(answer);
     await records.untilMore('left', left);
@@ -69,21 +97,20 @@ describe('retries of client libraries', () => {
     const kind = stream ? 'a streamed' : 'a held';
     it(`the retry of OpenAI's client for ${kind} answer, whose api process was killed, gets that of the first call, charged once`, async () => {
       const user = `killed-${stream}`;
-      // Only accounts without a limit may ask the sandbox for a delay, which a stream needs: its first token ends the retries.
-      const account = stream
-        ? { id: 'unlimited', key: await makeApiKey(gateway, { accountId: 'unlimited' }) }
-        : await makeLimitedAccount(gateway, { credit: 1e12 });
-      const { url, fetch, tries } = await startFailover(gateway, user);
+      const account = await makeLimitedAccount(gateway, { credit: 1e12 });
+      const { url, fetch, tries } = await startFailover(gateway, () => vendor.callsOf(user).length);
       const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: account.key, maxRetries: 2, fetch });
-      const more = { user, ...(stream && { sandbox: { first_token_ms: 1500 } }) };
-      let text: string | null | undefined;
-      if (stream) text = await streamedText(await client.chat.completions.create(streamed('WORDS:60@20', more)));
-      else text = (await client.chat.completions.create(held('WORDS:60@20', more))).choices[0]?.message.content;
-      assert.equal(text?.split(' ').length, 60);
+      // The first token of a stream ends the retries.
+      const more = { user, model: 'gated-whole' };
+      const text = await adopting(user, async () => {
+        if (stream) return await streamedText(await client.chat.completions.create(streamed('Hi', more)));
+        return (await client.chat.completions.create(held('Hi', more))).choices[0]?.message.content;
+      });
+      assert.equal(text, gatedText);
       assert.equal(tries(), 2);
       assert.deepEqual(
-        (await calls(user)).map(({ ended }) => ended),
-        ['completed'],
+        vendor.callsOf(user).map(({ ended }) => ended),
+        ['answered'],
       );
       const rows = await eventually(async () => {
         const all = await records.db.selectFrom('jobs').selectAll().where('account_id', '=', account.id).execute();
@@ -97,24 +124,23 @@ describe('retries of client libraries', () => {
   }
 
   it("the retry of Anthropic's client, whose api process was killed, gets the answer of the first call", async () => {
-    const { url, fetch, tries } = await startFailover(gateway, 'claude');
+    const { url, fetch, tries } = await startFailover(gateway, () => vendor.callsOf('claude').length);
     const client = new Anthropic({ baseURL: url, apiKey: gateway.apiKey, maxRetries: 2, fetch });
-    const more = { metadata: { user_id: 'claude' }, sandbox: { first_token_ms: 1500 } };
-    const answer = await client.messages.create(message('WORDS:8@200', more));
-    assert.equal(textOfMessage(answer).split(' ').length, 8);
-    assert.deepEqual([tries(), (await calls('claude')).length], [2, 1]);
+    const body = message('Hi', { model: 'gated', metadata: { user_id: 'claude' } });
+    const answer = await adopting('claude', () => client.messages.create(body));
+    assert.equal(textOfMessage(answer), gatedText);
+    assert.deepEqual([tries(), vendor.callsOf('claude').length], [2, 1]);
   });
 
   it('a retry after an answer that ended while its api process was dead gets that answer, and a later one does not', async () => {
-    // It ends after the process, also on a busy machine.
-    const body = held('WORDS:40@50', { user: 'unheard' });
+    const body = held('Hi', { model: 'gated', user: 'unheard' });
     const doomed = await gateway.startApi();
     const first = attempt(0, body, { url: doomed.url });
     first.catch(() => undefined);
     await untilCalled('unheard');
     await doomed.kill();
     gateway.apis.splice(gateway.apis.indexOf(doomed), 1);
-    await untilOver('unheard');
+    release('unheard');
     const job = await eventually(async () => {
       const row = await records.db.selectFrom('jobs').select('id').orderBy('created_at', 'desc').executeTakeFirst();
       assert.equal(await records.redis.hget(jobKeys.state(row?.id ?? ''), 'unheard'), '1');
@@ -123,17 +149,18 @@ describe('retries of client libraries', () => {
     const retry = await attempt(1, body);
     assert.equal(retry.headers.get('idempotent-replayed'), 'true');
     assert.equal(jobIdOf(retry), job);
-    assert.equal(((await retry.json()) as OpenAI.ChatCompletion).choices[0]?.message.content?.split(' ').length, 40);
-    const another = await attempt(2, body);
-    assert.equal(another.headers.get('idempotent-replayed'), null);
-    assert.equal((await calls('unheard')).length, 2);
+    assert.equal(await textOf(retry), gatedText);
+    const another = attempt(2, body);
+    await untilCalled('unheard', 2);
+    release('unheard');
+    assert.equal((await another).headers.get('idempotent-replayed'), null);
   });
 
   for (const isEarly of [true, false]) {
     const when = isEarly ? 'while it runs' : 'once it has ended';
     it(`a retry whose api process was killed gets the answer ${when}, though another process has shown the job to a watcher`, async () => {
       const user = `watched-${isEarly}`;
-      const body = held('WORDS:60@40', { user });
+      const body = held('Hi', { model: 'gated', user });
       const states = (): Promise<string[]> => records.redis.keys('sluice:{a*}:job:*');
       const before = await states();
       const doomed = await gateway.startApi();
@@ -150,27 +177,29 @@ describe('retries of client libraries', () => {
       watcher.abort();
       await doomed.kill();
       gateway.apis.splice(gateway.apis.indexOf(doomed), 1);
-      if (!isEarly) await untilOver(user);
-      const retry = await attempt(1, body);
+      if (!isEarly) {
+        release(user);
+        await eventually(async () => assert.notEqual(await records.redis.hget(state, 'terminal'), null));
+      }
+      const retry = await (isEarly ? adopting(user, () => attempt(1, body)) : attempt(1, body));
       assert.equal(retry.headers.get('idempotent-replayed'), 'true');
       assert.equal(jobIdOf(retry), id);
-      assert.equal(((await retry.json()) as OpenAI.ChatCompletion).choices[0]?.message.content?.split(' ').length, 60);
-      assert.equal((await calls(user)).length, 1);
+      assert.equal(await textOf(retry), gatedText);
+      assert.equal(vendor.callsOf(user).length, 1);
     });
   }
 
   it('a retry after a broken connection gets the answer of the first try, on any instance', async () => {
     for (const [index, { url }] of gateway.apis.entries()) {
       const user = `broken-${index}`;
-      // It takes longer than a job waits for its retry.
-      const body = held('WORDS:120@40', { user });
+      const body = held('Hi', { model: 'gated', user });
       await broken(body);
-      const retry = await attempt(1, body, { url });
+      const retry = await adopting(user, () => attempt(1, body, { url }));
       assert.equal(retry.headers.get('idempotent-replayed'), 'true');
-      assert.equal(((await retry.json()) as OpenAI.ChatCompletion).choices[0]?.message.content?.split(' ').length, 120);
+      assert.equal(await textOf(retry), gatedText);
       assert.deepEqual(
-        (await calls(user)).map(({ ended }) => ended),
-        ['completed'],
+        vendor.callsOf(user).map(({ ended }) => ended),
+        ['answered'],
       );
     }
   });
@@ -204,13 +233,15 @@ describe('retries of client libraries', () => {
   });
 
   it('two equal first tries run twice, and a retry adopts neither while they are read', async () => {
-    const body = held('WORDS:30@40', { user: 'equal' });
+    const body = held('Hi', { model: 'gated', user: 'equal' });
     const firsts = [attempt(0, body), attempt(0, body, { url: gateway.apis[1]?.url as string })];
     await untilCalled('equal', 2);
-    const answers = await Promise.all([...firsts, attempt(1, body), attempt(1, body)]);
+    const all = [...firsts, attempt(1, body), attempt(1, body)];
+    await untilCalled('equal', 4);
+    release('equal');
+    const answers = await Promise.all(all);
     assert.equal(new Set(answers.map(jobIdOf)).size, 4);
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
-    assert.equal((await calls('equal')).length, 4);
   });
 
   it('a retry after an answer that was delivered is a new request', async () => {
@@ -223,27 +254,31 @@ describe('retries of client libraries', () => {
   });
 
   it('only one of two retries adopts a job', async () => {
-    const body = held('WORDS:40@40', { user: 'contended' });
+    const body = held('Hi', { model: 'gated', user: 'contended' });
     await broken(body);
-    const retries = await Promise.all(gateway.apis.map(({ url }) => attempt(1, body, { url })));
+    const sent = gateway.apis.map(({ url }) => attempt(1, body, { url }));
+    await untilCalled('contended', 2);
+    release('contended');
+    const retries = await Promise.all(sent);
     assert.deepEqual(retries.map(({ headers }) => headers.get('idempotent-replayed')).sort(), ['true', null].sort());
-    assert.equal((await calls('contended')).length, 2);
+    assert.equal(vendor.callsOf('contended').length, 2);
   });
 
   it('a retry with another key, another body or another name of the request adopts nothing', async () => {
-    const body = held('WORDS:60@40', { user: 'others' });
+    const body = held('Hi', { model: 'gated', user: 'others' });
     await broken(body, { headers: { 'x-client-request-id': 'one' } });
     const authorization = `Bearer ${await makeApiKey(gateway)}`;
-    const retries = await Promise.all([
+    const retries = [
       attempt(1, body, { headers: { authorization, 'x-client-request-id': 'one' } }),
       attempt(1, { ...body, temperature: 1 }, { headers: { 'x-client-request-id': 'one' } }),
       attempt(1, body, { headers: { 'x-client-request-id': 'two' } }),
       attempt(1, body),
-    ]);
-    for (const { status, headers } of retries) {
+    ];
+    await untilCalled('others', 5);
+    release('others');
+    for (const { status, headers } of await Promise.all(retries)) {
       assert.deepEqual([status, headers.get('idempotent-replayed')], [200, null]);
     }
-    assert.equal((await calls('others')).length, 5);
   });
 
   it('a retry of a failed job is a new request', async () => {
@@ -273,21 +308,22 @@ describe('retries of client libraries', () => {
 
   it('a request that goes on without its caller is adopted by its retry, streamed, too', async () => {
     const headers = { 'x-sluice-on-disconnect': 'continue' };
-    const body = streamed('WORDS:20@40', { user: 'goes-on', sandbox: { first_token_ms: 1000 } });
+    const body = streamed('Hi', { model: 'gated-whole', user: 'goes-on' });
     await broken(body, { headers });
-    const retry = await attempt(1, body, { headers });
+    const retry = await adopting('goes-on', () => attempt(1, body, { headers }));
     assert.equal(retry.headers.get('idempotent-replayed'), 'true');
     assert.match(await retry.text(), /word20[\s\S]*\[DONE\]/);
-    assert.equal((await calls('goes-on')).length, 1);
+    assert.equal(vendor.callsOf('goes-on').length, 1);
   });
 
   it('a retry with a revoked key adopts nothing', async () => {
     const key = await makeApiKey(gateway);
     const headers = { authorization: `Bearer ${key}` };
-    const body = held('WORDS:60@40', { user: 'revoked' });
+    const body = held('Hi', { model: 'gated', user: 'revoked' });
     await broken(body, { headers });
     await revokeKey(gateway, key);
     await assertErrorAnswer(await attempt(1, body, { headers }), 401, 'invalid_api_key');
+    release('revoked');
   });
 
   it('only requests of libraries that count their retries are remembered, and no longer than they can be adopted', async () => {

@@ -86,7 +86,10 @@ describe('a gateway on a Redis Cluster of three nodes, whose queues have shards'
   });
 
   test("on a Redis Cluster the retry of a client whose api process was killed gets the first try's answer", async () => {
-    const { url, fetch, tries } = await startFailover(gateway, 'killed');
+    const { url, fetch, tries } = await startFailover(
+      gateway,
+      async () => (await vendorCalls(gateway, 'killed')).length,
+    );
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: gateway.apiKey, maxRetries: 2, fetch });
     const request = { ...ask('WORDS:8@200', 'killed'), sandbox: { first_token_ms: 1500 } };
     const { choices } = await client.chat.completions.create(request);
