@@ -39,12 +39,12 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       for (let round = 0; round < streamCount(1, 8); round++) {
         const hit = new Set<string>();
-        const doomed = await startDoomedWorkers(gateway, phases, { WORKER_CONCURRENCY_CHAT: '4' }, hit);
+        const { hits } = await startDoomedWorkers(gateway, phases, { WORKER_CONCURRENCY_CHAT: '4' }, hit);
         const load = new Load(gateway);
         load.add(streamCount(40, 75), { words: 20, wordsPerSecond: 20, firstTokenMs: 100 });
         // Those are begun as they are taken; these by a call of its own.
         load.add(streamCount(8, 15), { words: 20, wordsPerSecond: 20, firstTokenMs: 100, isLarge: true });
-        const jobs = await Promise.all(doomed.map(({ hit }) => hit));
+        const jobs = await hits;
         victims.push(...phases.map((phase, index) => ({ phase, job: jobs[index] as string })));
         const survivor = await gateway.startWorker();
         records.push(...(await load.records()));
@@ -77,9 +77,10 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       const load = new Load(gateway);
       for (let pair = 0; pair < count; pair++) {
-        load.add(1, { words: 60, wordsPerSecond: 10 });
-        // Begun but silent when the worker freezes, so run again; the answers of both attempts overlap when it is back.
-        load.add(1, { words: 90, wordsPerSecond: 5, firstTokenMs: 3500 });
+        load.add(1, { words: 60, wordsPerSecond: 5 });
+        // Begun but silent when the worker freezes, so run again; the answers of both attempts overlap when it is back. Silent, and
+        // the others at work, for longer than a slow machine takes to begin them all.
+        load.add(1, { words: 60, wordsPerSecond: 5, firstTokenMs: 10_000 });
       }
       await load.reached(count, 3);
       const frozen = gateway.workers[0];
@@ -180,7 +181,8 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
     try {
       const load = new Load(gateway);
       const count = streamCount(16, 350);
-      load.add(count, { words: 30, wordsPerSecond: 10 });
+      // None ends before the last has begun.
+      load.add(count, { words: 40, wordsPerSecond: 5 });
       // These have no status yet when it dies: their clients do not know their jobs, and ask again.
       load.add(Math.ceil(count / 4), { words: 10, wordsPerSecond: 10, firstTokenMs: 4000 });
       await load.reached(count, 5);
@@ -228,8 +230,9 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       const load = new Load(gateway);
       const resets = new Set([4, 5, 19, 41]);
       load.add(streamCount(16, 350), {
+        // No answer is sent whole before its first reset: it would be kept for 5 s only.
         words: 40,
-        wordsPerSecond: 20,
+        wordsPerSecond: 5,
         headers: { 'x-sluice-on-disconnect': 'continue' },
         onEvent: (count, connection) => {
           if (resets.has(count)) connection.reset();
@@ -244,7 +247,7 @@ describe('streams across faults', { concurrency: isSoak ? 1 : 4 }, () => {
       const leavers = new Load(gateway);
       leavers.add(streamCount(4, 50), {
         words: 100,
-        wordsPerSecond: 20,
+        wordsPerSecond: 5,
         onEvent: (count, connection) => {
           if (count === 6) connection.reset();
         },

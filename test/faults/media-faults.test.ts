@@ -67,13 +67,13 @@ describe('media jobs of killed workers', { concurrency: 2 }, () => {
       try {
         // Each doomed worker takes one job at a time and dies at its first: as many jobs as workers.
         const victims = new Set<string>();
-        const doomed = await startDoomedWorkers(gateway, phases, settings, victims);
+        const { hits } = await startDoomedWorkers(gateway, phases, settings, victims);
         const users = new Map<string, string>();
         for (const phase of phases) {
           const user = `${kind} ${phase.name}`;
           users.set(await submit(gateway, kind, user), user);
         }
-        const hits = await Promise.all(doomed.map(({ hit }) => hit));
+        const jobsHit = await hits;
         await gateway.startWorker();
         const jobs = await Promise.all([...users.keys()].map((id) => endedJob(gateway, id)));
         const journal = await readJournal(gateway.sandbox.url);
@@ -83,7 +83,7 @@ describe('media jobs of killed workers', { concurrency: 2 }, () => {
           return found;
         });
         for (const [index, phase] of phases.entries()) {
-          const job = jobs.find(({ id }) => id === `job_${hits[index]}`);
+          const job = jobs.find(({ id }) => id === `job_${jobsHit[index]}`);
           assert.ok(job, `${phase.name}: no job was hit`);
           const creations = journal.get(users.get(job.id) as string)?.length ?? 0;
           t.diagnostic(

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { Redis } from 'ioredis';
 import { builtProduct, type TestGateway } from '../gateway.ts';
 import { startTcpProxy } from '../tcp-proxy.ts';
 import { jobOf, ScriptCommands } from './script-commands.ts';
@@ -79,14 +80,43 @@ export async function startDoomedWorker(
   return { hit };
 }
 
-/** Starts one for each point. @throws the first error, once all the others are known to the gateway, which ends them. */
+/**
+ * Starts one for each point. `hits` resolves with the jobs that were hit, in the points' order, once all of the workers are dead. Until
+ * then nobody takes these jobs over: one that does may die itself, of another job, and the job ends otherwise than its point says.
+ * @throws the first error, once all the others are known to the gateway, which ends them.
+ */
 export async function startDoomedWorkers(
   gateway: TestGateway,
   points: readonly StoppingPoint[],
   settings: Record<string, string>,
   victims: Set<string>,
-): Promise<{ hit: Promise<string> }[]> {
+): Promise<{ hits: Promise<string[]> }> {
   const starts = points.map((point) => startDoomedWorker(gateway, point, settings, victims));
   await Promise.allSettled(starts);
-  return await Promise.all(starts);
+  const doomed = await Promise.all(starts);
+  const locks: string[] = [];
+  const locked = doomed.map(async ({ hit }) => {
+    const job = await hit;
+    await withRedis(gateway, async (redis) => {
+      for (const key of await redis.keys(`sluice:{q-*:job_${job}`)) {
+        locks.push(`${key}:lock`);
+        await redis.set(`${key}:lock`, 'nobody:1');
+      }
+    });
+    return job;
+  });
+  const hits = Promise.all(locked).then(async (jobs) => {
+    if (locks.length > 0) await withRedis(gateway, (redis) => redis.del(locks));
+    return jobs;
+  });
+  return { hits };
+}
+
+async function withRedis(gateway: TestGateway, change: (redis: Redis) => Promise<unknown>): Promise<void> {
+  const redis = new Redis(gateway.redisUrl);
+  try {
+    await change(redis);
+  } finally {
+    redis.disconnect();
+  }
 }

@@ -20,7 +20,7 @@ export interface StreamPlan {
   readonly headers?: Readonly<Record<string, string>>;
   /** Called after each event with how many there were. */
   onEvent?(count: number, connection: ClientConnection): void;
-  /** How long the client tries; default 90 s. */
+  /** How long the client tries; default 150 s. */
   readonly deadlineMs?: number;
 }
 
@@ -68,7 +68,7 @@ export async function runStream(plan: StreamPlan, index = 0): Promise<StreamReco
     statusError: undefined,
     gaveUp: undefined,
   };
-  const signal = AbortSignal.timeout(plan.deadlineMs ?? 90_000);
+  const signal = AbortSignal.timeout(plan.deadlineMs ?? 150_000);
   for (let connection = index; !hasEnded(record); connection++) {
     if (signal.aborted) {
       record.gaveUp = `no end within its deadline (job ${record.jobId})`;
@@ -95,7 +95,7 @@ export function isTerminal(event: { readonly data: string }): boolean {
 export async function replay(record: StreamRecord, url: string): Promise<StreamRecord> {
   const copy: StreamRecord = { ...record, events: [], tries: [], statusError: undefined, gaveUp: undefined };
   const quiet = { ...copy, plan: { ...record.plan, onEvent: () => undefined } };
-  const outcome = await connect(quiet, url, AbortSignal.timeout(20_000));
+  const outcome = await connect(quiet, url, AbortSignal.timeout(60_000));
   if (outcome !== 'broken') quiet.gaveUp = outcome;
   return quiet;
 }
