@@ -54,7 +54,7 @@ async function repeat(request: () => Promise<void>, times: number): Promise<void
 
 /** Bytes moved among the old objects of a process since the last call. */
 async function takePromoted(child: ChildProcess): Promise<number> {
-  const replies = on(child, 'message', { signal: AbortSignal.timeout(10_000) });
+  const replies = on(child, 'message', { signal: AbortSignal.timeout(60_000) });
   child.send({ type: 'take_promoted' });
   for await (const [message] of replies) if (message.type === 'promoted') return message.bytes;
   throw new Error('the process has ended');

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { freePort } from './free-port.ts';
 
-const readyDeadlineMs = 15_000;
+const readyDeadlineMs = 60_000;
 
 export interface TestRedisOptions {
   /** Append-only file with `appendfsync always`, so that a killed server comes back with all it had confirmed. */
@@ -52,7 +52,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts a real redis-server child and waits until it answers. @throws when it does not within 15 seconds. */
+/** Starts a real redis-server child and waits until it answers. @throws when it does not within a minute. */
 export async function startRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
   const dir = await mkdtemp(join(tmpdir(), 'sluice-test-redis-'));
   const persistence = options.aof ? ['--appendonly', 'yes', '--appendfsync', 'always'] : ['--appendonly', 'no'];
@@ -103,7 +103,7 @@ interface ServerProcess extends Pick<TestRedisOptions, 'tls' | 'program'> {
   readonly port: number;
 }
 
-/** Starts a server and waits until it answers on its port of 127.0.0.1. @throws when it does not within 15 seconds. */
+/** Starts a server and waits until it answers on its port of 127.0.0.1. @throws when it does not within a minute. */
 export async function launchServer(server: ServerProcess): Promise<ChildProcess> {
   const child = spawn(server.program ?? 'redis-server', server.args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -40,7 +40,7 @@ async function writeLargePng(path: string, bytes: number): Promise<void> {
 /** The sandbox in a process of its own, so that its memory can be looked at. */
 async function startSandboxProcess(): Promise<GatewayProcess & { baseUrl: string }> {
   const child = fork(join(builtProduct, 'sandbox/main.js'), [], { silent: true, execArgv: [] });
-  const [message] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [{ port: number }];
+  const [message] = (await once(child, 'message', { signal: AbortSignal.timeout(120_000) })) as [{ port: number }];
   const end = async (): Promise<null> => {
     child.kill('SIGKILL');
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');

@@ -18,7 +18,7 @@ export class ChatTimes {
   static async start(): Promise<ChatTimes> {
     const file = fileURLToPath(new URL('./chat-probe.ts', import.meta.url));
     const child = fork(file, [], { execArgv: [...typescriptFlags] });
-    const [{ port }] = (await once(child, 'message', { signal: AbortSignal.timeout(20_000) })) as [{ port: number }];
+    const [{ port }] = (await once(child, 'message', { signal: AbortSignal.timeout(120_000) })) as [{ port: number }];
     return new ChatTimes(child, port);
   }
 
