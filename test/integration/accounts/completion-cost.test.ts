@@ -108,7 +108,7 @@ describe('what legacy completions cost', () => {
 
   it('a completion with echo that is cut is charged what its prompts have said, whatever a prompt without a call is', async () => {
     const filler = 'lorem ipsum dolor sit amet '.repeat(400);
-    const prompt = [...Array.from({ length: 4 }, () => 'WORDS:400@400'), filler];
+    const prompt = [...Array.from({ length: 4 }, () => 'WORDS:400@50'), filler];
     const asked = { model: 'sandbox-chat', prompt, echo: true, max_tokens: 500, stream: true };
     const response = await records.post(asked, {}, { path });
     const said: string[] = [];

@@ -53,6 +53,14 @@ function beginChunks(response: ServerResponse, prompt: number, thoughts: number,
 
 /** Output tokens of the words, as Gemini counts them, and as they are estimated. */
 const written = words.length;
+/** What is charged for them where a busy worker has no time to count: a token for three bytes. */
+const bound = Math.ceil(Buffer.byteLength(words.join('')) / 3);
+
+/** That output is what the words are estimated at, or their bound. */
+function assertWritten(output: unknown): number {
+  assert.ok(output === written || output === bound, `${output} tokens`);
+  return output;
+}
 
 describe('what a vendor has counted of an answer that is cut off', () => {
   let vendor: FixtureVendor;
@@ -96,10 +104,10 @@ describe('what a vendor has counted of an answer that is cut off', () => {
         vendor.answer((response) => beginMessage(response, { input_tokens: 10, ...counts }));
         const { usage, cost } = await cut(path, { model: 'claude-haiku-4-5' });
         const { prompt_tokens: prompt, completion_tokens: output, prompt_tokens_details: details, estimated } = usage;
-        assert.deepEqual([prompt, output, estimated], [100_010, written, true]);
+        assert.deepEqual([prompt, estimated], [100_010, true]);
         assert.deepEqual(details, { cached_tokens: read, cache_write_tokens: stored });
         // Haiku 4.5: $1 for a million tokens of input, a tenth of that for cached ones, 1.25 for those that are written there.
-        const expected = 10 + read * 0.1 + stored * 1.25 + written * 5;
+        const expected = 10 + read * 0.1 + stored * 1.25 + assertWritten(output) * 5;
         assert.ok(Math.abs(cost - expected / 1e6) < 1e-9, `${cost} for ${expected / 1e6}`);
       }
     });
@@ -111,7 +119,8 @@ describe('what a vendor has counted of an answer that is cut off', () => {
       setTimeout(() => response.destroy(), 100);
     });
     const { usage } = await cut('/v1/messages', { model: 'claude-haiku-4-5' }, 'failed');
-    assert.deepEqual([usage.prompt_tokens, usage.completion_tokens], [100_010, written]);
+    assert.equal(usage.prompt_tokens, 100_010);
+    assertWritten(usage.completion_tokens);
   });
 
   it('a completion of several prompts, each a call that counts its own, is estimated', async () => {
@@ -158,7 +167,7 @@ describe('what a vendor has counted of an answer that is cut off', () => {
         readonly completion_tokens: number;
       };
       assert.ok(prompt > 5 && prompt < 50, `${prompt} tokens of input`);
-      assert.equal(output, written);
+      assertWritten(output);
     }
   });
 });

@@ -3,14 +3,15 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import OpenAI from 'openai';
+import { eventually } from '../../support/eventually.ts';
 import { startFailover } from '../../support/failover.ts';
 import { readJournal } from '../../support/faults/checker.ts';
 import { Load, streamCount, verify } from '../../support/faults/load.ts';
+import { GatedVendor, gatedText } from '../../support/gated-vendor.ts';
 import { loadProduct, TestGateway } from '../../support/gateway.ts';
 import { leftovers, withLostReadersMs } from '../../support/leftovers.ts';
 import { startRedisCluster, type TestRedisCluster } from '../../support/redis-cluster.ts';
 import { createVideo, pollToEnd } from '../../support/sandbox-videos.ts';
-import { vendorCalls } from '../../support/vendor-journal.ts';
 
 const { queuePrefix, shardOfJob } =
   await loadProduct<typeof import('../../../shared/redis/keys.ts')>('shared/redis/keys');
@@ -26,17 +27,21 @@ interface Job {
 
 describe('a gateway on a Redis Cluster of three nodes, whose queues have shards', () => {
   let cluster: TestRedisCluster;
+  let vendor: GatedVendor;
   let gateway: TestGateway;
 
   before(async () => {
     cluster = await startRedisCluster();
+    vendor = await GatedVendor.start();
     // So few places that each worker has some of the jobs.
     const settings = { WORKER_CONCURRENCY_CHAT: String(streamCount(8, 80)), SLUICE_QUEUE_SHARDS: String(shards) };
-    gateway = await TestGateway.start({ redisUrl: cluster.url, apis: 2, workers: 2, settings });
+    const { configuration } = vendor;
+    gateway = await TestGateway.start({ redisUrl: cluster.url, apis: 2, workers: 2, settings, configuration });
   });
 
   after(async () => {
     await gateway?.stop();
+    await vendor?.close();
     await cluster?.stop();
   });
 
@@ -86,15 +91,14 @@ describe('a gateway on a Redis Cluster of three nodes, whose queues have shards'
   });
 
   test("on a Redis Cluster the retry of a client whose api process was killed gets the first try's answer", async () => {
-    const { url, fetch, tries } = await startFailover(
-      gateway,
-      async () => (await vendorCalls(gateway, 'killed')).length,
-    );
+    const { url, fetch, tries } = await startFailover(gateway, () => vendor.callsOf('killed').length);
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: gateway.apiKey, maxRetries: 2, fetch });
-    const request = { ...ask('WORDS:8@200', 'killed'), sandbox: { first_token_ms: 1500 } };
-    const { choices } = await client.chat.completions.create(request);
-    assert.equal(choices[0]?.message.content?.split(' ').length, 8);
-    assert.deepEqual([tries(), (await vendorCalls(gateway, 'killed')).length], [2, 1]);
+    const answer = client.chat.completions.create({ ...ask('Hi', 'killed'), model: 'gated', user: 'killed' });
+    answer.catch(() => undefined);
+    await eventually(() => assert.equal(tries(), 2));
+    for (const call of vendor.callsOf('killed')) call.release();
+    assert.equal((await answer).choices[0]?.message.content, gatedText);
+    assert.deepEqual([tries(), vendor.callsOf('killed').length], [2, 1]);
   });
 
   test('held answers on a Redis Cluster arrive complete', async () => {
