@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -35,4 +35,20 @@ test('the built worker has nothing of the fetch and the mocks of undici, which a
   const worker = readFileSync(join(dist, 'workers', 'main.js'), 'utf8');
   assert.match(worker, /^\/\/ node_modules\/undici\/lib\/dispatcher\/pool\.js$/m);
   assert.deepEqual(worker.match(/^\/\/ node_modules\/undici\/lib\/(mock\/.*|web\/fetch\/index\.js)$/gm), null);
+});
+
+/** The code of a file and of all that it imports at its start; what it imports when needed is not among it. */
+function loadedCode(file: string, seen = new Set<string>()): string {
+  if (seen.has(file)) return '';
+  seen.add(file);
+  const code = readFileSync(join(dist, file), 'utf8');
+  const imported = [...code.matchAll(/^(?:import|export) (?:[^;"']*? from )?["'](\.[^"']+)["'];/gm)];
+  return [code, ...imported.map(([, path = '']) => loadedCode(join(dirname(file), path), seen))].join('\n');
+}
+
+test('of the built worker only the thread that counts tokens loads the tokenizer, which takes a quarter of a second and 70 MB', () => {
+  const ofTokenizer = (file: string) => loadedCode(file).match(/^\/\/ node_modules\/gpt-tokenizer\/.*$/gm);
+  assert.ok((ofTokenizer(join('workers', 'usage', 'token-counter-thread.js'))?.length ?? 0) > 0);
+  assert.match(loadedCode(join('workers', 'main.js')), /^\/\/ workers\/usage\/token-counter\.ts$/m);
+  assert.deepEqual(ofTokenizer(join('workers', 'main.js')), null);
 });

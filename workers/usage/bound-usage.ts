@@ -1,5 +1,5 @@
 import { type AnswerTexts, readTexts } from './answer-texts.ts';
-import { type Exchange, type TokenCounts, withPrompts } from './count-exchange.ts';
+import { type Exchange, type TokenCounts, withPrompts } from './exchange.ts';
 
 /** In no language are tokens shorter than three bytes on average; English ones have four. */
 const bytesPerToken = 3;

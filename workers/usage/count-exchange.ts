@@ -2,33 +2,9 @@ import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import { objectsOf } from '../../shared/capabilities/vendor-values.ts';
 import { type AnswerTexts, readTexts, textsOf } from './answer-texts.ts';
 import { countChat, countTexts } from './count-tokens.ts';
+import { type Exchange, inputsOf, type TokenCounts, withPrompts } from './exchange.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** A request and the part of its answer that is to be counted. */
-export interface Exchange {
-  /** Name of the endpoint that created the job, which determines the shape of its request. */
-  readonly endpoint: string;
-  /** The job's request as JSON text. */
-  readonly request: string;
-  /** The inputs of embeddings, or prompts of a legacy completion, that the vendor has been sent, by their indexes; undefined: all. */
-  readonly inputsSent?: ReadonlySet<number> | undefined;
-  /** JSON texts of the answer's frames, from the first on: chunks, events, or a whole body. */
-  readonly frames: readonly string[];
-  /** Characters of all frames except the large ones: those missing in `frames` are assumed to be like those in it. */
-  readonly length: number;
-  /** Characters of frames that are too large to be read: nearly all of a chat's is text. */
-  readonly largeLength: number;
-}
-
-/** Tokens of an exchange; reasoning tokens are part of the completion's. */
-export interface TokenCounts {
-  readonly prompt: number;
-  readonly completion: number;
-  readonly reasoning: number;
-  /** The parts of both sums that are of each prompt of a legacy completion, if it has several; without those that were not sent. */
-  readonly byPrompt?: readonly Pick<TokenCounts, 'prompt' | 'completion'>[];
-}
 
 /**
  * How much of each text is tokenized, in characters: a client waits for the count, or a slot under a limit does. Text without
@@ -55,49 +31,6 @@ export function countExchange(exchange: Exchange): TokenCounts {
   const echo = isEchoed ? countEcho(fields, texts, Math.max(0, length - read) + largeLength) : 0;
   const counts = { prompt, completion: Math.max(0, reasoningTokens + otherTokens - echo), reasoning: reasoningTokens };
   return withPrompts(counts, exchange, fields, texts);
-}
-
-/**
- * The same, with the tokens of each prompt of a legacy completion that was sent, if it has several: divided by the lengths of the prompts
- * and of their choices.
- * @param texts of the answer; undefined: they cannot be read
- */
-export function withPrompts(
-  counts: TokenCounts,
-  { endpoint, inputsSent }: Pick<Exchange, 'endpoint' | 'inputsSent'>,
-  fields: Fields,
-  texts: AnswerTexts | undefined,
-): TokenCounts {
-  if (endpoint !== 'completions' || inputsOf((fields.prompt ?? '') as TextOrTokens).length === 1) return counts;
-  const all = [...inputsOf((fields.prompt ?? '') as TextOrTokens).entries()];
-  const prompts = all.filter(([index]) => inputsSent?.has(index) ?? true);
-  const choices = typeof fields.n === 'number' ? fields.n : 1;
-  const written = prompts.map(([index, asked]) => {
-    const echo = fields.echo === true ? asked.length : 0;
-    let length = 0;
-    for (let choice = 0; choice < choices; choice++) {
-      length += Math.max(0, (texts?.ofChoice(index * choices + choice).length ?? 0) - echo);
-    }
-    return length;
-  });
-  const completions = divide(counts.completion, written);
-  const read = divide(
-    counts.prompt,
-    prompts.map(([, { length }]) => length),
-  );
-  return { ...counts, byPrompt: read.map((prompt, index) => ({ prompt, completion: completions[index] as number })) };
-}
-
-/** Divides a sum into whole parts in the ratio of the lengths. */
-function divide(sum: number, lengths: readonly number[]): number[] {
-  const whole = lengths.reduce((all, length) => all + length, 0);
-  let [seen, divided] = [0, 0];
-  return lengths.map((length) => {
-    seen += length;
-    const before = divided;
-    divided = whole === 0 ? sum : Math.round((sum * seen) / whole);
-    return divided - before;
-  });
 }
 
 function lengthOf(texts: readonly string[]): number {
@@ -136,11 +69,6 @@ function countEcho({ prompt, n }: Fields, texts: AnswerTexts, unread: number): n
     else tokens += Math.min(echo.length, longest);
   }
   return tokens + countTexts(echoes, maxText);
-}
-
-function inputsOf(given: TextOrTokens): readonly (string | readonly number[])[] {
-  const isOne = typeof given === 'string' || typeof given[0] === 'number';
-  return (isOne ? [given] : given) as readonly (string | readonly number[])[];
 }
 
 /** The items of a Responses request, in the fields where a chat has them. */

@@ -11,7 +11,7 @@ import { sumUsage } from '../vendors/support/sum-usage.ts';
 import type { JobAnswer, OpenAnswer, VendorUsage } from '../vendors/vendor.ts';
 import type { WorkerContext } from '../worker-context.ts';
 import { boundExchange } from './bound-usage.ts';
-import type { Exchange, TokenCounts } from './count-exchange.ts';
+import type { Exchange, TokenCounts } from './exchange.ts';
 import { TokenCounter } from './token-counter.ts';
 
 /** Counts at a time, and bounds: each holds a request and the rest of the answer. One is read while another is counted. */

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { ApiError } from '../../shared/errors.ts';
 import { threadFile, threadLimits } from '../../shared/runtime/thread-file.ts';
-import type { Exchange, TokenCounts } from './count-exchange.ts';
+import type { Exchange, TokenCounts } from './exchange.ts';
 
 /** Time limit (ms) of the thread for one request. */
 const taskMs = 30_000;
