@@ -1,5 +1,4 @@
 import type { DatabaseSettings } from '../../shared/database/database.ts';
-import { sharedPostgres } from './postgres.ts';
 
 /** Which database the suites use: `SLUICE_TEST_DATABASE` names it, and SQLite is the default. */
 export const isOnPostgres = process.env.SLUICE_TEST_DATABASE === 'postgres';
@@ -11,7 +10,8 @@ export async function databaseSettings(dataDir: string): Promise<DatabaseSetting
   if (!isOnPostgres) return { dataDir, databaseUrl: undefined };
   let url = urls.get(dataDir);
   if (url === undefined) {
-    url = sharedPostgres().then((server) => server.createDatabase());
+    // Hundreds of suites would load its client for nothing.
+    url = import('./postgres.ts').then(async ({ sharedPostgres }) => (await sharedPostgres()).createDatabase());
     urls.set(dataDir, url);
   }
   return { dataDir, databaseUrl: await url };

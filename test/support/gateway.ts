@@ -13,7 +13,7 @@ import { databaseSettings } from './database-settings.ts';
 import { freePort } from './free-port.ts';
 import { type ApiProcess, type GatewayProcess, startProcess } from './gateway-process.ts';
 import { startRedis, type TestRedis } from './redis.ts';
-import { startRedisCluster, type TestRedisCluster } from './redis-cluster.ts';
+import type { TestRedisCluster } from './redis-cluster.ts';
 
 export { type ApiProcess, type GatewayProcess, linesOf } from './gateway-process.ts';
 
@@ -75,9 +75,15 @@ let onTestPort: TestGateway | undefined;
 /** Which Redis a gateway of the suites gets for itself: `SLUICE_TEST_REDIS` names it, and one server is the default. */
 const isOnCluster = process.env.SLUICE_TEST_REDIS === 'cluster';
 
-function startOwnRedis({ redisUrl, aof = false }: GatewayOptions): Promise<TestRedis | TestRedisCluster> | undefined {
+async function startOwnRedis({
+  redisUrl,
+  aof = false,
+}: GatewayOptions): Promise<TestRedis | TestRedisCluster | undefined> {
   if (redisUrl !== undefined) return undefined;
-  return isOnCluster ? startRedisCluster() : startRedis({ aof });
+  if (!isOnCluster) return await startRedis({ aof });
+  // What hundreds of suites would load for nothing.
+  const { startRedisCluster } = await import('./redis-cluster.ts');
+  return await startRedisCluster();
 }
 
 /** A whole gateway for one suite: Redis, the sandbox vendor with its journal, api and worker processes, a data folder. */
