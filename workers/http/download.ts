@@ -1,5 +1,5 @@
 import { isIP, type LookupFunction } from 'node:net';
-import { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
 import { ApiError } from '../../shared/errors.ts';
 import { codeOf } from '../../shared/runtime/error-code.ts';
@@ -242,28 +242,27 @@ function receive(
   }
   if (isCompressed(headers)) throw new RefusedLinkError('its server answered in a compressed form');
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLong(maxBytes);
-  const content = Readable.from(bounded(body, maxBytes, failure), { objectMode: false });
-  // Covers unread content too: the generator above has not started then, and ends nothing.
+  const content = bounded(body, maxBytes, failure);
   content.once('close', () => limit.end());
   const [type] = String(headers['content-type'] ?? '').split(';');
   return { content, type: type?.trim().toLowerCase() || undefined };
 }
 
-async function* bounded(
-  body: Readable,
-  maxBytes: number,
-  failure: (thrown: unknown) => ApiError,
-): AsyncGenerator<Buffer> {
+/** Passes a body on, and ends it at once when the receiver is destroyed: its server may have stopped sending. */
+function bounded(body: Readable, maxBytes: number, failure: (thrown: unknown) => ApiError): Readable {
   let bytes = 0;
-  try {
-    for await (const chunk of body) {
+  const content = new Transform({
+    transform: (chunk: Buffer, _encoding, pass) => {
       bytes += chunk.length;
-      if (bytes > maxBytes) throw tooLong(maxBytes);
-      yield chunk;
-    }
-  } catch (error) {
-    throw failure(error);
-  }
+      if (bytes > maxBytes) pass(failure(tooLong(maxBytes)));
+      else pass(null, chunk);
+    },
+  });
+  body.on('error', (error) => content.destroy(failure(error)));
+  content.once('close', () => body.destroy());
+  // It may fail before anyone reads it, who is told then.
+  content.on('error', () => undefined);
+  return body.pipe(content);
 }
 
 function tooLong(maxBytes: number): FileTooLongError {

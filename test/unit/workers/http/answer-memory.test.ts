@@ -309,6 +309,8 @@ describe('a vendor whose answers fill the memory', () => {
   let http: HttpClient;
   /** Characters of the last long answer that the vendor got rid of. */
   let taken = 0;
+  /** Answers begun that stop half-way. */
+  let stopping = 0;
   const limits = { signal: new AbortController().signal, silenceMs: 60_000 };
   const types = { '/stream': 'text/event-stream', '/image': 'image/png' };
   before(async () => {
@@ -329,8 +331,10 @@ describe('a vendor whose answers fill the memory', () => {
         response.writeHead(200, { 'content-type': 'application/json', connection: 'close' }).end(closing);
         return;
       }
-      if (url.endsWith('/stopping')) {
-        response.writeHead(200, { 'content-type': 'application/json' }).write(closing.repeat(8));
+      if (/\/stopping(\.png)?$/.test(url)) {
+        stopping++;
+        const image = Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.alloc(8 * freeBytes)]);
+        response.writeHead(200).write(url.endsWith('.png') ? image : closing.repeat(8));
         return;
       }
       const type = Object.entries(types).find(([path]) => url.endsWith(path))?.[1] ?? 'application/json';
@@ -403,10 +407,10 @@ describe('a vendor whose answers fill the memory', () => {
   });
 
   /** Fetches an image by its link, for the answer of a job. */
-  function fetchImage(call: Partial<VendorCall>): Promise<{ readonly b64_json?: unknown }> {
+  function fetchImage(call: Partial<VendorCall>, path = '/image'): Promise<{ readonly b64_json?: unknown }> {
     const { origin } = new URL(vendor.baseUrl);
     const download = createDownloader({ trustedOrigin: origin });
-    return new ImageDelivery(callOf(call), 'b64_json', download).deliver({ url: `${origin}/image` });
+    return new ImageDelivery(callOf(call), 'b64_json', download).deliver({ url: origin + path });
   }
 
   it('is read no further in an image by a link, whose base64 the job holds afterwards', async () => {
@@ -434,6 +438,20 @@ describe('a vendor whose answers fill the memory', () => {
     await image;
     releaseAnswers(holder);
     assert.equal(await http.get({ path: '/whole', ...limits }), long);
+  });
+
+  it('is asked anew for the largest image by a link that stops half-way, once others wait and such images take several times the memory', async () => {
+    const left = new AbortController();
+    const before = stopping;
+    const images = Array.from({ length: 8 }, () =>
+      assert.rejects(fetchImage({ signal: left.signal }, '/stopping.png'), { code: 'cancelled' }),
+    );
+    while (stopping <= before + images.length) {
+      await http.get({ path: '/short', ...limits });
+      mock.timers.tick(5000);
+    }
+    left.abort();
+    await Promise.all(images);
   });
 
   it('is read on once the events of other streams have become frames, and none of them fails by that', async () => {
