@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
-import { getServers, lookup, setServers } from 'node:dns/promises';
+import { lookup, Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { ApiError } from '../../shared/errors.ts';
 import { createCallerDownloader } from '../../workers/http/download.ts';
+import { askNameServers } from '../../workers/http/resolve-host.ts';
 import { eventually } from '../support/eventually.ts';
 
 const wait = { signal: new AbortController().signal, silenceMs: 60_000 };
@@ -36,8 +37,14 @@ function answerTo(message: Buffer, end: number, type: number, addresses: readonl
 
 describe('names in links', () => {
   const server = createSocket('udp4');
-  const usual = getServers();
-  const download = createCallerDownloader();
+  /** The name servers of this machine. */
+  let servers: string[] = [];
+  const openResolver = (): Resolver => {
+    const resolver = new Resolver();
+    resolver.setServers(servers);
+    return resolver;
+  };
+  const download = createCallerDownloader({ resolveHost: askNameServers(openResolver) });
   const asked: Question[] = [];
   let take: (question: Question) => void = () => undefined;
 
@@ -59,12 +66,9 @@ describe('names in links', () => {
     });
     server.bind(0, '127.0.0.1');
     await once(server, 'listening');
-    setServers([`127.0.0.1:${server.address().port}`]);
+    servers = [`127.0.0.1:${server.address().port}`];
   });
-  after(() => {
-    setServers(usual);
-    server.close();
-  });
+  after(() => server.close());
   beforeEach(() => {
     asked.length = 0;
   });
@@ -102,5 +106,17 @@ describe('names in links', () => {
     assert.match(String(((await refusal('http://one.example/')).cause as Error).message), /its address is not public/);
     take = ({ answer }) => answer([]);
     assert.match(String(((await refusal('http://none.example/')).cause as Error).message), /ENOTFOUND/);
+  });
+
+  it('name servers that the network has in place of others are asked, without a restart', async () => {
+    const [here, gone] = [servers, createSocket('udp4')];
+    gone.bind(0, '127.0.0.1');
+    await once(gone, 'listening');
+    servers = [`127.0.0.1:${gone.address().port}`];
+    gone.close();
+    assert.match(String(((await refusal('http://before.example/')).cause as Error).message), /ECONNREFUSED/);
+    servers = here;
+    take = ({ answer }) => answer([]);
+    assert.match(String(((await refusal('http://after.example/')).cause as Error).message), /ENOTFOUND/);
   });
 });

@@ -111,7 +111,7 @@ export function createDownloader(options: DownloaderOptions): Downloader {
       for (let redirects = 0; ; redirects++) {
         const isTrusted = url.origin === trustedOrigin;
         if (!isTrusted) checkLiteralAddress(url);
-        const lookup = pinnedLookup(resolveHost ?? (isTrusted ? askSystem : askNameServers), isTrusted);
+        const lookup = pinnedLookup(resolveHost ?? (isTrusted ? askSystem : askNameServers()), isTrusted);
         const agent = new Agent({ connect: createConnector({ timeout: connectMs, lookup }) });
         limit.onEnd(() => void agent.destroy().catch(() => undefined));
         const answer = await ask(url, agent, { limit, silenceMs }, isTrusted ? trustedHeaders : {});

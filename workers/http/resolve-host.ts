@@ -1,5 +1,5 @@
 import { type LookupAddress, lookup } from 'node:dns';
-import names from 'node:dns/promises';
+import { Resolver } from 'node:dns/promises';
 
 /** Resolves a host name to all its addresses, as `dns.lookup` with `all` does. */
 export type ResolveHost = (
@@ -13,15 +13,19 @@ export const askSystem: ResolveHost = (host, callback) => lookup(host, { all: tr
 /**
  * Asks the name servers themselves. The system's lookup occupies a thread as long as they are silent, and cannot be aborted: two names of
  * a caller's choice would keep those of all vendors from being resolved.
+ * @param open opens a resolver for one name: it reads which name servers there are only then, and they change with this machine's network
  */
-export const askNameServers: ResolveHost = (host, callback) => {
-  const asked = [
-    names.resolve4(host).then((found) => found.map((address) => ({ address, family: 4 }))),
-    names.resolve6(host).then((found) => found.map((address) => ({ address, family: 6 }))),
-  ];
-  void Promise.allSettled(asked).then((answers) => {
-    const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    const failed = answers.find((answer) => answer.status === 'rejected');
-    callback(found.length === 0 ? (failed?.reason as NodeJS.ErrnoException) : null, found);
-  });
-};
+export function askNameServers(open = () => new Resolver()): ResolveHost {
+  return (host, callback) => {
+    const names = open();
+    const asked = [
+      names.resolve4(host).then((found) => found.map((address) => ({ address, family: 4 }))),
+      names.resolve6(host).then((found) => found.map((address) => ({ address, family: 6 }))),
+    ];
+    void Promise.allSettled(asked).then((answers) => {
+      const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+      const failed = answers.find((answer) => answer.status === 'rejected');
+      callback(found.length === 0 ? (failed?.reason as NodeJS.ErrnoException) : null, found);
+    });
+  };
+}
