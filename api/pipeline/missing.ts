@@ -34,11 +34,12 @@ export function unknownPath(method: string, path: string, baseUrl: string, paths
 /** Whether a client appended a path of the API to one: its base URL ends with an endpoint's path. */
 export function hasEndpointInBase(path: string, paths: readonly string[]): boolean {
   const lower = path.toLowerCase();
-  return paths.some(
-    (first) =>
-      lower.startsWith(`${first}/`) &&
-      paths.some((next) => lower.slice(first.length).endsWith(next.slice(version.length))),
-  );
+  return paths.some((first) => {
+    if (!lower.startsWith(`${first}/`)) return false;
+    const appended = lower.slice(first.length);
+    // With an id between, as in /v1/chat/completions/{id}/messages, it is a path of its own.
+    return paths.some((next) => appended === next || appended === next.slice(version.length));
+  });
 }
 
 const version = '/v1';

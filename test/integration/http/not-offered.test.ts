@@ -36,6 +36,7 @@ describe('endpoints that are not offered', () => {
     ['/v1/containers', 'Container management'],
     ['/v1/conversations/x/items', 'The Conversations API'],
     ['/v1/chat/completions/chatcmpl-x', 'Listing and changing stored chat completions'],
+    ['/v1/chat/completions/chatcmpl-x/messages', 'Listing and changing stored chat completions'],
     ['/v1/Files/', 'File management'],
     ['/v1/responses/input_tokens', 'Counting the tokens of a response before it is made'],
     ['/v1/responses/compact', 'Compacting responses'],
