@@ -1,9 +1,12 @@
 import { FairTurns } from '../../shared/fairness/fair-turns.ts';
 import { callerLeft } from '../../shared/jobs/end-errors.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { yieldToEventLoop } from '../../shared/runtime/yield-to-event-loop.ts';
 
 /** Ends that are read at a time. What becomes of one before it is sent is several times as long. */
 const atATime = 4;
+/** How long (ms) one is waited for: a store that does not go on with a few would keep all others from being read. */
+const turnMs = 10_000;
 /** What waits for its turn keeps nothing in memory. */
 const unlimited = { tasks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
@@ -15,10 +18,16 @@ const reading = new FairTurns(atATime, unlimited, { tooMany: callerLeft, tooLate
  * @param signal comes when its reader leaves
  * @throws ApiError when it has left before; what `read` throws
  */
-export function readLargeEnd<End>(account: string, signal: AbortSignal, read: () => Promise<End>): Promise<End> {
-  return reading.run({ account, bytes: 0 }, signal, async () => {
+export async function readLargeEnd<End>(account: string, signal: AbortSignal, read: () => Promise<End>): Promise<End> {
+  const shown = async (): Promise<End> => {
     const end = await read();
     await new Promise<void>(yieldToEventLoop);
     return end;
+  };
+  const { end } = await reading.run({ account, bytes: 0 }, signal, async () => {
+    const begun = { end: shown() };
+    await withTimeout(begun.end, turnMs);
+    return begun;
   });
+  return await end;
 }

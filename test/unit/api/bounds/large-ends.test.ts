@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, mock } from 'node:test';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { StoredAnswer, type StoredAnswerDependencies } from '../../../../api/replies/stored-answer.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -81,5 +81,30 @@ describe('ends of large answers that are read at once', () => {
     await Promise.all(others);
     await nextIteration();
     assert.equal(reads.size, 0);
+  });
+
+  it('those that a store does not go on with leave their turns to others after a while', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const [stuck, reads] = [new HeldReads(), new HeldReads()];
+      const never = Array.from({ length: 4 }, () => storedIn(stuck).whole(batchOf(8 * mebibyte), {}));
+      await nextIteration();
+      const others = Array.from({ length: 5 }, () => storedIn(reads).whole(batchOf(8 * mebibyte), {}));
+      await nextIteration();
+      assert.deepEqual([stuck.size, reads.size], [4, 0]);
+      mock.timers.tick(10_000);
+      for (let passes = 0; passes < 5; passes++) await nextIteration();
+      assert.equal(reads.size, 4);
+      reads.end();
+      for (let passes = 0; passes < 20; passes++) {
+        await nextIteration();
+        reads.end();
+      }
+      await Promise.all(others);
+      stuck.end();
+      for (const late of await Promise.all(never)) assert.ok(late !== undefined && 'frames' in late);
+    } finally {
+      mock.timers.reset();
+    }
   });
 });
