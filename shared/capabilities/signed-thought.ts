@@ -36,7 +36,24 @@ export function readSignedThought(text: unknown): SignedThought | undefined {
   return { type: 'thinking', thinking: text.slice(end), signature };
 }
 
-/** Whether the encrypted content of a reasoning item is what the gateway has made of a thought of Claude's or of a signature of Google's. */
+const unsigned = 'chat-reasoning:';
+
+/**
+ * Encodes reasoning of a chat whose vendor signs nothing, as the `encrypted_content` of its item: clients that have it nowhere stored
+ * send only that back, and leave an item without it out. OpenAI's own content never starts this way.
+ */
+export function writeUnsignedThought(text: string): string {
+  return `${unsigned}${text}`;
+}
+
+/** Decodes the output of `writeUnsignedThought`; undefined for anything else. */
+export function readUnsignedThought(encrypted: unknown): string | undefined {
+  if (typeof encrypted !== 'string' || !encrypted.startsWith(unsigned)) return undefined;
+  return encrypted.slice(unsigned.length);
+}
+
+/** Whether the encrypted content of a reasoning item is what the gateway has made of reasoning of a chat, signed or not, or of a signature of Google's. */
 export function carriesThought(encrypted: unknown): boolean {
-  return readSignedThought(encrypted) !== undefined || readThoughtSignature(encrypted) !== undefined;
+  const readers = [readSignedThought, readThoughtSignature, readUnsignedThought];
+  return readers.some((read) => read(encrypted) !== undefined);
 }

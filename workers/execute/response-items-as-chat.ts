@@ -1,6 +1,10 @@
 import { flatToolName } from '../../shared/capabilities/flat-tool-name.ts';
 import { hostedCalls, type ResponseItem } from '../../shared/capabilities/response.ts';
-import { readSignedThought, type SignedThought } from '../../shared/capabilities/signed-thought.ts';
+import {
+  readSignedThought,
+  readUnsignedThought,
+  type SignedThought,
+} from '../../shared/capabilities/signed-thought.ts';
 import { extraContent, readThoughtSignature } from '../../shared/capabilities/thought-signature.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isObject, type JsonObject } from '../vendors/support/json-object.ts';
@@ -88,9 +92,9 @@ export class ResponseItemsAsChat {
     }
   }
 
-  /** Only the vendor can read its encrypted content: of an item without any text only a signature of Google's or a thought of Claude's is kept. */
+  /** Only its vendor can read encrypted content, unless the gateway has made it. */
   #addReasoning({ content, summary, encrypted_content: encrypted }: ResponseItem): void {
-    const text = joinTexts(content) || joinTexts(summary);
+    const text = joinTexts(content) || joinTexts(summary) || (readUnsignedThought(encrypted) ?? '');
     if (text !== '') this.#assistant().reasoning.push(text);
     const thought = readSignedThought(encrypted);
     if (thought !== undefined) {

@@ -187,7 +187,7 @@ export function joinedLists(...lists: readonly string[]): string {
 /** The output items of a response, with the encrypted reasoning that a native vendor needs to continue. */
 async function readOutputItems(reading: Reading, { job, viewed }: StoredResponse): Promise<ResponseItem[]> {
   const { view } = reading;
-  const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
+  const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'], isWithText: true } as const;
   const whole = { ...viewed, viewOptions };
   const body = view.held(whole, await readFrames(reading, view, job));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;

@@ -9,7 +9,7 @@ import { fieldsOf, numberOf, objectsOf, textOf } from '../../../shared/capabilit
 import { saidBy } from '../chat/said-pieces.ts';
 import { GrowingCall } from './growing-call.ts';
 import { GrowingMessage, type ItemPosition } from './growing-message.ts';
-import { GrowingReasoning } from './growing-reasoning.ts';
+import { GrowingReasoning, type ReasoningForm } from './growing-reasoning.ts';
 import type { EmitEvent } from './response-event.ts';
 
 type Fields = Record<string, unknown>;
@@ -23,11 +23,9 @@ interface CallSlot {
 }
 
 /** Facts of the request that the fold needs. */
-export interface ChatResponseOptions {
+export interface ChatResponseOptions extends ReasoningForm {
   readonly jobId: string;
   readonly tools: readonly ResponseTool[];
-  /** Show reasoning as its summary. */
-  readonly isSummarized: boolean;
 }
 
 /**
@@ -121,7 +119,7 @@ export class ChatResponseFold {
     if (open instanceof GrowingReasoning && !open.isSigned) return open;
     this.#endOpen('completed');
     const position = this.#position();
-    const item = new GrowingReasoning(position, this.#options.isSummarized);
+    const item = new GrowingReasoning(position, this.#options);
     this.#open = { item, outputIndex: position.outputIndex };
     return item;
   }

@@ -45,10 +45,12 @@ export class ResponseFold {
 
   constructor(job: FoldedJob) {
     this.#job = job;
-    const { echo } = optionsOf(job);
+    const { echo, include, isWithText } = optionsOf(job);
     const tools = (echo.tools ?? []) as readonly ResponseTool[];
     const isSummarized = (echo.reasoning as Fields | undefined)?.summary != null;
-    this.#chat = new ChatResponseFold({ jobId: job.id, tools, isSummarized }, (event) => this.#events.push(event));
+    const isCarried = include.includes('reasoning.encrypted_content') && isWithText !== true;
+    const options = { jobId: job.id, tools, isSummarized, isCarried };
+    this.#chat = new ChatResponseFold(options, (event) => this.#events.push(event));
   }
 
   /** Adds the next frame and returns the resulting events. */

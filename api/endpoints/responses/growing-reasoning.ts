@@ -1,4 +1,5 @@
 import { ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import { writeUnsignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import type { ItemPosition } from './growing-message.ts';
 
 /** Forms of reasoning in a response: the text itself, or its summary if the caller requested one. */
@@ -19,17 +20,27 @@ const forms = {
   },
 } as const;
 
+/** How the reasoning of a response is shown. */
+export interface ReasoningForm {
+  /** As its summary. */
+  readonly isSummarized: boolean;
+  /** Also in its `encrypted_content`, if it has no signature there. */
+  readonly isCarried: boolean;
+}
+
 /** The streamed reasoning of a response: at most one part of text, and its signature. */
 export class GrowingReasoning {
   readonly #position: ItemPosition;
   readonly #form: (typeof forms)[keyof typeof forms];
+  readonly #isCarried: boolean;
   readonly #id: string;
   #text = '';
   #encrypted: string | undefined;
 
-  constructor(position: ItemPosition, isSummary: boolean) {
+  constructor(position: ItemPosition, { isSummarized, isCarried }: ReasoningForm) {
     this.#position = position;
-    this.#form = isSummary ? forms.summary : forms.text;
+    this.#form = isSummarized ? forms.summary : forms.text;
+    this.#isCarried = isCarried;
     this.#id = ownItemId(`rs_${position.outputIndex}`, position.jobId);
     const { emit, outputIndex } = position;
     const item = { id: this.#id, type: 'reasoning', status: 'in_progress', summary: [] };
@@ -63,6 +74,7 @@ export class GrowingReasoning {
       this.#emit(`${this.#form.text}.done`, { text: this.#text });
       this.#emit(this.#form.done, { part: this.#part() });
     }
+    if (this.#isCarried && this.#text !== '') this.#encrypted ??= writeUnsignedThought(this.#text);
     const item: ResponseItem = {
       ...{ id: this.#id, type: 'reasoning', status },
       summary: this.#form === forms.summary ? parts : [],

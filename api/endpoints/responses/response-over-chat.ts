@@ -97,6 +97,8 @@ function isKeptElsewhere(part: { readonly [field: string]: unknown }): boolean {
   return part.file_id != null || part.file_url != null;
 }
 
+const includedOverChat: ReadonlySet<string> = new Set(['message.output_text.logprobs', 'reasoning.encrypted_content']);
+
 /** The fields of a request that a chat ignores, hosted tools and their calls by their types. */
 export function ignoredByChat(request: ResponseRequest): string[] {
   const { input, tools, include, reasoning, stream_options: options } = request;
@@ -108,7 +110,7 @@ export function ignoredByChat(request: ResponseRequest): string[] {
     ...hints,
     ...(request.truncation === 'auto' ? ['truncation'] : []),
     ...reasoningHints.map((name) => `reasoning.${name}`),
-    ...(include?.some((name) => name !== 'message.output_text.logprobs') ? ['include'] : []),
+    ...(include?.some((name) => !includedOverChat.has(name)) ? ['include'] : []),
     ...(options?.include_obfuscation === true ? ['stream_options.include_obfuscation'] : []),
     ...new Set([...hosted, ...calls].map(({ type }) => headerWord(String(type)))),
   ];

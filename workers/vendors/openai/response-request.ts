@@ -10,7 +10,8 @@ const encryptedReasoning = 'reasoning.encrypted_content';
  * A quoted text that may be one of the gateway's ids or a thought or signature of another vendor's, or a key that must be checked. Quotes inside a
  * text are escaped.
  */
-const needsReading = /_[0-9a-f]{32}"|"(?:google|anthropic):|"(?:include|store|background|previous_response_id)"/;
+const needsReading =
+  /_[0-9a-f]{32}"|"(?:google|anthropic|chat-reasoning):|"(?:include|store|background|previous_response_id)"/;
 
 /**
  * The body of a vendor's `POST /responses`. The vendor must store nothing, and return its reasoning encrypted: the gateway holds

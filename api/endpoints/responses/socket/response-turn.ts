@@ -244,7 +244,7 @@ export class ResponseTurn {
     const frames = reply.kept;
     if (frames === undefined) return;
     const { cache, endpoint } = this.#context;
-    const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'] };
+    const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'], isWithText: true } as const;
     const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
     const { media, affinity, afterInput } = viewed.viewOptions;
     const response = { id: this.responseId, request, afterInput, output: JSON.stringify(output) };
