@@ -228,7 +228,7 @@ describe('the check of a response request against its model', () => {
     assert.deepEqual(check({ tools: [weather, shell, desk], reasoning: { effort: 'low', summary: 'auto' } }), []);
     const fields = {
       tools: [weather, search, search, { type: 'odd\r\ntype' }],
-      ...{ max_tool_calls: 3, client_metadata: { a: 'b' }, include: ['reasoning.encrypted_content'] },
+      ...{ max_tool_calls: 3, client_metadata: { a: 'b' }, include: ['web_search_call.action.sources'] },
       ...{ reasoning: { context: 'all_turns' }, stream: true, stream_options: { include_obfuscation: true } },
       input: [hello, { type: 'file_search_call', id: 'fs_1' }],
     };
@@ -236,7 +236,7 @@ describe('the check of a response request against its model', () => {
       ...['max_tool_calls', 'client_metadata', 'reasoning.context', 'include', 'stream_options.include_obfuscation'],
       ...['web_search', 'tools', 'file_search_call'],
     ]);
-    assert.deepEqual(check({ include: ['message.output_text.logprobs'] }), []);
+    assert.deepEqual(check({ include: ['message.output_text.logprobs', 'reasoning.encrypted_content'] }), []);
   });
 
   it('the response check over a chat takes every service tier of OpenAI', () => {
