@@ -33,7 +33,7 @@ export interface Catalogue {
   routes(id: string, capability: Capability): readonly RoutedModel[];
   /** Up to three ids similar to this unknown one, nearest first. */
   nearest(id: string): string[];
-  /** Finds a retired model by its id: vendors have shut these down, so that nothing else returns them. */
+  /** Finds a retired model by its id: its vendor has shut it down, so that all else returns it only at other vendors, if it has any. */
   retired(id: string): Model | undefined;
   /** The current sources, including models that no vendor serves. */
   sources(): Required<CatalogueSources>;
@@ -80,7 +80,7 @@ interface Tables {
 }
 
 function createTables({ vendors, models: table = models }: CatalogueSources): Tables {
-  const current = table.filter(({ retired }) => retired !== true);
+  const current = table.flatMap(stillOffered);
   const served = current.flatMap((model) => servedBy(vendors, model));
   return {
     vendors,
@@ -91,6 +91,17 @@ function createTables({ vendors, models: table = models }: CatalogueSources): Ta
     names: served.map(({ id }) => ({ id, ...namesOf(id) })),
     routesById: new Map(),
   };
+}
+
+/** The row; of a retired model the one at other vendors than its own, whose shutdown says nothing of theirs; an empty list without any. */
+function stillOffered(model: Model): Model[] {
+  if (model.retired !== true) return [model];
+  const own = model.routes[0]?.vendor;
+  const routes = model.routes.filter(({ vendor }) => vendor !== own);
+  const [first] = routes;
+  if (first === undefined) return [];
+  const { retired: _retired, deprecatedAt: _deprecatedAt, replacement: _replacement, ...row } = model;
+  return [{ ...withFactsOf(first, row), routes }];
 }
 
 /** The row with its enabled routes; an empty list without any. */

@@ -102,7 +102,7 @@ const modelRow = z.strictObject({
   deprecatedAt: z.int().min(0).optional(),
   /** The id of the model that its vendor recommends instead. */
   replacement: z.string().min(1).optional(),
-  /** Its vendor had shut it down when the catalogue was made: it is not served, unless the configuration file describes it. */
+  /** The vendor of its first route had shut it down when the catalogue was made: only others serve it, unless the configuration file describes it. */
   retired: z.literal(true).optional(),
   ...facts,
   /** Chat: the vendor has only the legacy completions for it. */

@@ -51,7 +51,9 @@ describe('the catalogue', () => {
     assert.equal(openai.find('sandbox-chat'), undefined);
     assert.deepEqual(openai.find('gpt-4o-mini')?.routes, [{ vendor: 'openai', model: 'gpt-4o-mini' }]);
     assert.deepEqual(createCatalogue({ vendors: {} }).list(), []);
-    const current = models.filter(({ retired }) => retired !== true);
+    const current = models.filter(({ retired, routes }) => {
+      return retired !== true || routes.some(({ vendor }) => vendor !== routes[0]?.vendor);
+    });
     assert.equal(createCatalogue({ vendors: everyVendor }).list().length, current.length);
     const anthropic = createCatalogue({ vendors: vendorsOn('anthropic') }).list();
     assert.ok(anthropic.length > 0 && anthropic.every(({ ownedBy }) => ownedBy === 'anthropic'));
@@ -288,6 +290,35 @@ describe('the generated catalogue', () => {
     assert.ok(shown.every(({ id, retired }) => retired !== true && id !== 'dall-e-3'));
     assert.equal(catalogue.retired('dall-e-3')?.replacement, 'gpt-image-2');
     assert.equal(catalogue.retired('gpt-4o'), undefined);
+  });
+
+  it('a model that its own vendor has shut down stays at others, with the limits and prices there', () => {
+    const id = 'claude-sonnet-4-5-20250929';
+    const [row] = file.models.filter((model) => model.id === id);
+    const [own, elsewhere] = row?.routes ?? [];
+    assert.deepEqual([row?.retired, own?.vendor, elsewhere?.vendor], [true, 'anthropic', 'bedrock']);
+    const prices = { input: 1, output: 2 };
+    const changed = { ...row, routes: [own, { ...elsewhere, contextWindow: 7, prices }] } as Model;
+    for (const on of [['bedrock'], ['anthropic', 'bedrock']]) {
+      const catalogue = createCatalogue({ vendors: vendorsOn(...on), models: [changed] });
+      const { retired, deprecatedAt, replacement, routes, ...found } = catalogue.find(id) ?? assert.fail();
+      assert.deepEqual([retired, deprecatedAt, replacement], [undefined, undefined, undefined]);
+      assert.deepEqual(
+        routes.map(({ vendor }) => vendor),
+        ['bedrock'],
+      );
+      assert.deepEqual(
+        [found.contextWindow, found.maxOutputTokens, found.prices],
+        [7, elsewhere?.maxOutputTokens, prices],
+      );
+      assert.deepEqual(
+        catalogue.routes(id, 'chat').map(({ route }) => route.vendor),
+        ['bedrock'],
+      );
+    }
+    const withoutBedrock = createCatalogue({ vendors: vendorsOn('anthropic') });
+    assert.equal(withoutBedrock.find(id), undefined);
+    assert.equal(withoutBedrock.retired(id)?.replacement, 'claude-sonnet-5-5');
   });
 
   it('the generated catalogue equals what the pinned sources make, byte for byte', () => {
