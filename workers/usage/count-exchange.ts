@@ -1,3 +1,4 @@
+import { readUnsignedThought } from '../../shared/capabilities/signed-thought.ts';
 import type { TextOrTokens } from '../../shared/capabilities/text-or-tokens.ts';
 import { objectsOf } from '../../shared/capabilities/vendor-values.ts';
 import { type AnswerTexts, readTexts, textsOf } from './answer-texts.ts';
@@ -74,11 +75,12 @@ function countEcho({ prompt, n }: Fields, texts: AnswerTexts, unread: number): n
 /** The items of a Responses request, in the fields where a chat has them. */
 function responseAsChat({ input, instructions, tools, text }: Fields): Fields {
   const messages = objectsOf(input).map((item) => {
-    const { content, output, summary, name } = item;
+    const { content, output, summary, name, encrypted_content: encrypted } = item;
     const call = { function: { name, arguments: item.arguments ?? item.input ?? '' } };
     return {
       content: content ?? output,
-      reasoning_content: textsOf(summary),
+      // A chat is sent what is carried of an item that has no other text.
+      reasoning_content: textsOf(summary) || (textsOf(content) === '' ? readUnsignedThought(encrypted) : undefined),
       ...(typeof name === 'string' && { tool_calls: [call] }),
     };
   });

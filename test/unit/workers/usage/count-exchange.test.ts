@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { writeUnsignedThought } from '../../../../shared/capabilities/signed-thought.ts';
 import { countExchange } from '../../../../workers/usage/count-exchange.ts';
 import { countTexts } from '../../../../workers/usage/count-tokens.ts';
 
@@ -109,5 +110,25 @@ describe('countExchange of a completion with echo', () => {
       const { completion } = counted({ messages, prompt }, { 0: answer }, { endpoint: 'chat' });
       assert.equal(completion, written);
     }
+  });
+});
+
+describe('countExchange of a response', () => {
+  it('countExchange counts reasoning once that a chat is sent, whether an item has it as text, as a summary or only in its encrypted content', () => {
+    const prompt = (...items: object[]): number => {
+      const request = JSON.stringify({ input: [{ role: 'user', content: 'Go on.' }, ...items] });
+      return countExchange({ endpoint: 'responses', request, frames: [], length: 0, largeLength: 0 }).prompt;
+    };
+    const carried = writeUnsignedThought(filler);
+    const content = [{ type: 'reasoning_text', text: filler }];
+    const summary = [{ type: 'summary_text', text: filler }];
+    const thought = { type: 'reasoning', summary: [], encrypted_content: carried };
+    const expected = prompt({ type: 'reasoning', summary: [], content });
+    assert.ok(expected >= countTexts([filler]));
+    assert.equal(prompt({ type: 'reasoning', summary }), expected);
+    assert.equal(prompt(thought), expected);
+    assert.equal(prompt({ ...thought, content }), expected);
+    assert.equal(prompt({ ...thought, summary }), expected);
+    assert.ok(prompt({ ...thought, encrypted_content: filler }) < 20);
   });
 });
