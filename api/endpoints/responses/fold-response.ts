@@ -45,10 +45,10 @@ export class ResponseFold {
 
   constructor(job: FoldedJob) {
     this.#job = job;
-    const { echo, include, isWithText } = optionsOf(job);
+    const { echo, include } = optionsOf(job);
     const tools = (echo.tools ?? []) as readonly ResponseTool[];
     const isSummarized = (echo.reasoning as Fields | undefined)?.summary != null;
-    const isCarried = include.includes('reasoning.encrypted_content') && isWithText !== true;
+    const isCarried = include.includes('reasoning.encrypted_content');
     const options = { jobId: job.id, tools, isSummarized, isCarried };
     this.#chat = new ChatResponseFold(options, (event) => this.#events.push(event));
   }

@@ -1,5 +1,5 @@
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
-import { carriesThought } from '../../../shared/capabilities/signed-thought.ts';
+import { carriesThought, readUnsignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
@@ -107,7 +107,16 @@ function shownEvent(job: ViewedJob<ResponseViewOptions>, event: ResponseEvent): 
 
 /** The vendor always encrypts its reasoning for the next turn; callers see it only if `withoutUnasked` keeps it. */
 function shownItem(job: ViewedJob<ResponseViewOptions>, item: ResponseItem): ResponseItem {
-  return withoutUnasked(item, optionsOf(job).include);
+  const { include, isWithText } = optionsOf(job);
+  const shown = withoutUnasked(item, include);
+  return isWithText ? withoutCopy(shown) : shown;
+}
+
+/** Without the copy of its own text, which frames that are kept have, too, if the caller asked for it. */
+function withoutCopy(item: ResponseItem): ResponseItem {
+  if (readUnsignedThought(item.encrypted_content) === undefined) return item;
+  const { encrypted_content: _copy, ...rest } = item;
+  return rest;
 }
 
 /**

@@ -4,6 +4,7 @@ import { parseResponse } from '../../../api/endpoints/responses/parse-response.t
 import { responseView } from '../../../api/endpoints/responses/response-view.ts';
 import type { ParsedRequest } from '../../../api/pipeline/parsed-request.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { writeUnsignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import { executeChat } from '../../../workers/execute/execute.ts';
 import { composeResponseRequest } from '../../../workers/vendors/openai/response-request.ts';
@@ -90,6 +91,29 @@ describe('reasoning of a chat whose vendor signs nothing, through responses', ()
     const [item] = await ask({}, { include, isWithText: true });
     assert.deepEqual(item?.content, [{ type: 'reasoning_text', text: thought }]);
     assert.equal(item?.encrypted_content, undefined);
+  });
+
+  it("the gateway's own reading has its text once also of a stream that is kept for a caller that asked for the copy", () => {
+    const chunks = [{ reasoning_content: 'First ' }, { reasoning_content: thought }, { content: 'Rain.' }].map(
+      (delta) => ({
+        type: 'delta' as const,
+        text: JSON.stringify({ choices: [{ index: 0, delta }] }),
+      }),
+    );
+    const frames = throughLog(
+      [...chunks, { type: 'end', text: JSON.stringify({ completed_at: 1, usage: null }) }],
+      [2],
+    );
+    const { viewOptions } = parseResponse(Buffer.from(JSON.stringify({ model, input: 'Weather?', include })));
+    assert.ok(viewOptions);
+    const job = { id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b', model, createdAt: 1, link: (file: string) => file };
+    const kept = responseView.final?.(frames, { ...job, viewOptions }) ?? assert.fail();
+    assert.equal(kept.length, 2);
+    const read = (more: Partial<typeof viewOptions>): ResponseItem | undefined =>
+      JSON.parse(responseView.held({ ...job, viewOptions: { ...viewOptions, ...more } }, kept)).output[0];
+    assert.equal(read({})?.encrypted_content, writeUnsignedThought(`First ${thought}`));
+    assert.deepEqual(read({ isWithText: true })?.content, [{ type: 'reasoning_text', text: `First ${thought}` }]);
+    assert.equal(read({ isWithText: true })?.encrypted_content, undefined);
   });
 
   it('it is not sent to OpenAI, which reads only its own reasoning', async () => {
