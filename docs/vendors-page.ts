@@ -1,4 +1,4 @@
-import { models } from '../shared/catalogue/models.ts';
+import { createCatalogue } from '../shared/catalogue/catalogue.ts';
 import { settingsToTurnOn } from '../shared/config/vendor-settings.ts';
 import type { Offer } from '../shared/vendors/vendor-description.ts';
 import { type VendorRow, vendorRows } from '../shared/vendors/vendors.ts';
@@ -25,7 +25,7 @@ function vendorLine(row: VendorRow): string {
   const { documentation } = row;
   if (documentation === undefined) throw new Error(`the vendor ${row.name} has no documentation`);
   const settings = settingsToTurnOn(row).map((name) => `\`${name}\``);
-  const listed = models.filter(({ routes }) => routes.some(({ vendor }) => vendor === row.name)).length;
+  const listed = createCatalogue({ vendors: { [row.name]: { row, isOpen: false } } }).list().length;
   const count = row.isOpen ? `${listed === 0 ? '' : `${listed}, and `}any as \`${row.name}/name\`` : String(listed);
   const does = documentation.does ?? (row.offers ?? []).map((offer) => offerNames[offer]).join(', ');
   const cells = [
