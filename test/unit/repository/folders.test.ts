@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -39,3 +39,12 @@ for (const folder of ['api', 'workers', 'shared']) {
     assert.ok(files <= maxLoose, `${files} files`);
   });
 }
+
+test('docs/architecture.md has a line for each folder of api, workers and shared', () => {
+  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+  const missing = ['api', 'workers', 'shared']
+    .flatMap(filesByFolder)
+    .map(([folder]) => folder)
+    .filter((folder) => folder.split('/').length === 2 && !page.includes(`\`${folder}/\``));
+  assert.deepEqual(missing, []);
+});
