@@ -18,6 +18,7 @@ import { type View, type ViewedJob, viewJob } from '../../replies/view.ts';
 import { type EditedItems, editItems, type ItemsTask, type NamedItem, tooLong } from './edit-items.ts';
 import { mediaOf, type ResponseRequirements, type ResponseViewOptions } from './parse-response.ts';
 import { prependItems } from './prepend-items.ts';
+import { forNextTurn } from './response-view.ts';
 
 /** A mark for the prompt cache in compact JSON. In a string of it, the quotes would be escaped. */
 const cacheMark = /"cache_control":(?!null)/;
@@ -184,12 +185,10 @@ export function joinedLists(...lists: readonly string[]): string {
   return `[${items.join(',')}]`;
 }
 
-/** The output items of a response, with the encrypted reasoning that a native vendor needs to continue. */
+/** The output items of a response, for the turn that continues it. */
 async function readOutputItems(reading: Reading, { job, viewed }: StoredResponse): Promise<ResponseItem[]> {
   const { view } = reading;
-  const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'], isWithText: true } as const;
-  const whole = { ...viewed, viewOptions };
-  const body = view.held(whole, await readFrames(reading, view, job));
+  const body = view.held(forNextTurn(viewed), await readFrames(reading, view, job));
   return (JSON.parse(body) as { output: ResponseItem[] }).output;
 }
 

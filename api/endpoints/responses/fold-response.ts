@@ -16,6 +16,9 @@ import { wholeItemEvents } from './whole-item-events.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** The value of `include` by which reasoning is shown encrypted. */
+export const encryptedReasoning = 'reasoning.encrypted_content';
+
 /** Facts of the job that a fold needs. */
 export type FoldedJob = Pick<ViewedJob, 'id' | 'viewOptions'>;
 
@@ -48,7 +51,7 @@ export class ResponseFold {
     const { echo, include } = optionsOf(job);
     const tools = (echo.tools ?? []) as readonly ResponseTool[];
     const isSummarized = (echo.reasoning as Fields | undefined)?.summary != null;
-    const isCarried = include.includes('reasoning.encrypted_content');
+    const isCarried = include.includes(encryptedReasoning);
     const options = { jobId: job.id, tools, isSummarized, isCarried };
     this.#chat = new ChatResponseFold(options, (event) => this.#events.push(event));
   }

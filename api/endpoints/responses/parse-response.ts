@@ -40,8 +40,8 @@ export interface ResponseViewOptions {
   /** The fields of the Response object that repeat the request. */
   readonly echo: Readonly<Record<string, unknown>>;
   readonly include: readonly string[];
-  /** The gateway's own reading for the next turn: it keeps the text of reasoning, so that no `encrypted_content` has to carry that. */
-  readonly isWithText?: true;
+  /** Set by `forNextTurn`, never stored. */
+  readonly isForNextTurn?: true;
   /** Characters of the job's request after its input, by which the input is sliced without parsing. */
   readonly afterInput: number;
   /** The images and documents of the whole input, for the turns that continue it. */

@@ -5,7 +5,7 @@ import type { ApiError } from '../../../shared/errors.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
-import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
+import { encryptedReasoning, foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
 import { responseError } from './response-error.ts';
 import type { ResponseEvent } from './response-event.ts';
@@ -107,9 +107,9 @@ function shownEvent(job: ViewedJob<ResponseViewOptions>, event: ResponseEvent): 
 
 /** The vendor always encrypts its reasoning for the next turn; callers see it only if `withoutUnasked` keeps it. */
 function shownItem(job: ViewedJob<ResponseViewOptions>, item: ResponseItem): ResponseItem {
-  const { include, isWithText } = optionsOf(job);
+  const { include, isForNextTurn } = optionsOf(job);
   const shown = withoutUnasked(item, include);
-  return isWithText ? withoutCopy(shown) : shown;
+  return isForNextTurn ? withoutCopy(shown) : shown;
 }
 
 /** Without the copy of its own text, which frames that are kept have, too, if the caller asked for it. */
@@ -125,9 +125,18 @@ function withoutCopy(item: ResponseItem): ResponseItem {
  * not think on without its thought.
  */
 export function withoutUnasked(item: ResponseItem, include: readonly string[]): ResponseItem {
-  if (item.type !== 'reasoning' || include.includes('reasoning.encrypted_content')) return item;
+  if (item.type !== 'reasoning' || include.includes(encryptedReasoning)) return item;
   const { encrypted_content: encrypted, ...shown } = item;
   return carriesThought(encrypted) ? item : shown;
+}
+
+/**
+ * The job of a response for the gateway's own reading of it, for the next turn: with the encrypted reasoning that a native vendor needs to
+ * continue, but without a second copy of reasoning whose text its item has.
+ */
+export function forNextTurn(viewed: ViewedJob<ResponseViewOptions>): ViewedJob<ResponseViewOptions> {
+  const viewOptions = { ...viewed.viewOptions, include: [encryptedReasoning], isForNextTurn: true } as const;
+  return { ...viewed, viewOptions };
 }
 
 /** Whether a response runs in the background, and can be watched at any time. */

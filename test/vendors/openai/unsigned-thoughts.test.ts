@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { parseResponse } from '../../../api/endpoints/responses/parse-response.ts';
-import { responseView } from '../../../api/endpoints/responses/response-view.ts';
+import { parseResponse, type ResponseViewOptions } from '../../../api/endpoints/responses/parse-response.ts';
+import { forNextTurn, responseView } from '../../../api/endpoints/responses/response-view.ts';
 import type { ParsedRequest } from '../../../api/pipeline/parsed-request.ts';
+import type { ViewedJob } from '../../../api/replies/view.ts';
 import type { ResponseItem } from '../../../shared/capabilities/response.ts';
 import { writeUnsignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
@@ -48,13 +49,14 @@ describe('reasoning of a chat whose vendor signs nothing, through responses', ()
     const end = await executeChat({ vendor, row, endpoint: 'responses', keep: false, call: sent, sink });
     return throughLog([...sink.frames, { type: 'end', text: end.body }], [1]);
   };
-  const ask = async (more: object, options: object = {}): Promise<ResponseItem[]> => {
-    const parsed = request(more);
-    const viewOptions = { ...parsed.viewOptions, ...options };
+  type Viewed = ViewedJob<ResponseViewOptions>;
+  const ask = async (more: object, readAs = (viewed: Viewed): Viewed => viewed): Promise<ResponseItem[]> => {
+    const parsed = request(more) as ParsedRequest<unknown, ResponseViewOptions>;
+    const { viewOptions } = parsed;
     const job = { id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b', model, createdAt: 1, viewOptions };
     const fold = async (texts: readonly string[]) => saidInResponse(parseResponseEvents(texts).slice(0, -1)).response;
     const frames = await execute(parsed);
-    return (await shownInEachForm(responseView, { ...job, link: (file) => file }, frames, fold)).output;
+    return (await shownInEachForm(responseView, readAs({ ...job, link: (file) => file }), frames, fold)).output;
   };
   /** The next turn of a client that keeps of reasoning only what is encrypted, as the AI SDK does without storage. */
   const next = (output: readonly ResponseItem[]): ParsedRequest =>
@@ -88,7 +90,7 @@ describe('reasoning of a chat whose vendor signs nothing, through responses', ()
   });
 
   it("the gateway's own reading for the next turn has its text once", async () => {
-    const [item] = await ask({}, { include, isWithText: true });
+    const [item] = await ask({}, forNextTurn);
     assert.deepEqual(item?.content, [{ type: 'reasoning_text', text: thought }]);
     assert.equal(item?.encrypted_content, undefined);
   });
@@ -109,11 +111,11 @@ describe('reasoning of a chat whose vendor signs nothing, through responses', ()
     const job = { id: '0197a3b0c4d57e8f9a0b1c2d3e4f5a6b', model, createdAt: 1, link: (file: string) => file };
     const kept = responseView.final?.(frames, { ...job, viewOptions }) ?? assert.fail();
     assert.equal(kept.length, 2);
-    const read = (more: Partial<typeof viewOptions>): ResponseItem | undefined =>
-      JSON.parse(responseView.held({ ...job, viewOptions: { ...viewOptions, ...more } }, kept)).output[0];
-    assert.equal(read({})?.encrypted_content, writeUnsignedThought(`First ${thought}`));
-    assert.deepEqual(read({ isWithText: true })?.content, [{ type: 'reasoning_text', text: `First ${thought}` }]);
-    assert.equal(read({ isWithText: true })?.encrypted_content, undefined);
+    const read = (viewed: Viewed): ResponseItem | undefined => JSON.parse(responseView.held(viewed, kept)).output[0];
+    const viewed = { ...job, viewOptions };
+    assert.equal(read(viewed)?.encrypted_content, writeUnsignedThought(`First ${thought}`));
+    assert.deepEqual(read(forNextTurn(viewed))?.content, [{ type: 'reasoning_text', text: `First ${thought}` }]);
+    assert.equal(read(forNextTurn(viewed))?.encrypted_content, undefined);
   });
 
   it('it is not sent to OpenAI, which reads only its own reasoning', async () => {

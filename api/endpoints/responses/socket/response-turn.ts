@@ -20,7 +20,7 @@ import type { Context } from '../../../state.ts';
 import { conversationItems } from '../conversation-cache.ts';
 import { continuing, type ParsedResponse } from '../earlier-turns.ts';
 import type { ResponseViewOptions } from '../parse-response.ts';
-import { socketEvents } from '../response-view.ts';
+import { forNextTurn, socketEvents } from '../response-view.ts';
 import type { ParsedMessage, SocketEnvelope } from './parse-socket-message.ts';
 import { contextOfTurn, type TurnContext, viewedTurn } from './turn-context.ts';
 
@@ -235,7 +235,7 @@ export class ResponseTurn {
     });
   }
 
-  /** Caches what the next turn needs, with the encrypted reasoning that a native vendor expects back. */
+  /** Caches what the next turn needs. */
   #remember(
     viewed: ViewedJob<ResponseViewOptions>,
     { request, hasMedia }: Pick<ParsedResponse, 'request' | 'hasMedia'>,
@@ -244,8 +244,7 @@ export class ResponseTurn {
     const frames = reply.kept;
     if (frames === undefined) return;
     const { cache, endpoint } = this.#context;
-    const viewOptions = { ...viewed.viewOptions, include: ['reasoning.encrypted_content'], isWithText: true } as const;
-    const { output } = JSON.parse(endpoint.view.held({ ...viewed, viewOptions }, frames)) as { output: unknown };
+    const { output } = JSON.parse(endpoint.view.held(forNextTurn(viewed), frames)) as { output: unknown };
     const { media, affinity, afterInput } = viewed.viewOptions;
     const response = { id: this.responseId, request, afterInput, output: JSON.stringify(output) };
     cache.keep(this.#envelope.streamId, { ...response, hasMedia, media, affinity });
