@@ -5,7 +5,7 @@ import { yieldToEventLoop } from '../../shared/runtime/yield-to-event-loop.ts';
 
 /** Ends that are read at a time. What becomes of one before it is sent is several times as long. */
 const atATime = 4;
-/** How long (ms) one is waited for: a store that does not go on with a few would keep all others from being read. */
+/** Maximum length (ms) of a turn: four reads whose store hangs would keep all others waiting. They go on without one. */
 const turnMs = 10_000;
 /** What waits for its turn keeps nothing in memory. */
 const unlimited = { tasks: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
@@ -25,6 +25,7 @@ export async function readLargeEnd<End>(account: string, signal: AbortSignal, re
     return end;
   };
   const { end } = await reading.run({ account, bytes: 0 }, signal, async () => {
+    // In an object: the turn would last as long as a promise that it returns.
     const begun = { end: shown() };
     await withTimeout(begun.end, turnMs);
     return begun;
