@@ -1,5 +1,6 @@
 import type { ParsedUrlQuery } from 'node:querystring';
-import { ApiError } from '../../shared/errors.ts';
+import { jobIdFromWire } from '../../shared/ids.ts';
+import { invalidQuery } from './read-query.ts';
 
 /** The requested page of a list. */
 export interface PageQuery {
@@ -25,14 +26,18 @@ export function readPageQuery(
 ): PageQuery {
   const { limit, order, after } = query;
   const count = limit === undefined ? usual : /^\d{1,9}$/.test(String(limit)) ? Number(limit) : -1;
-  if (count < least || count > most) throw invalid('limit', `a whole number from ${least} to ${most}`);
-  if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalid('order', '"asc" or "desc"');
-  if (Array.isArray(after)) throw invalid('after', 'one id');
+  if (count < least || count > most) throw invalidQuery('limit', `a whole number from ${least} to ${most}`);
+  if (order !== undefined && order !== 'asc' && order !== 'desc') throw invalidQuery('order', '"asc" or "desc"');
+  if (Array.isArray(after)) throw invalidQuery('after', 'one id');
   return { limit: count, order: order ?? 'desc', after: after || undefined };
 }
 
-function invalid(param: string, expected: string): ApiError {
-  return new ApiError('invalid_request_error', `Invalid '${param}': expected ${expected}.`, { param });
+/** Reads the job after which a page of a list of jobs begins, from `after`. @throws ApiError 400. */
+export function readAfterJob(after: string | undefined): string | undefined {
+  if (after === undefined) return undefined;
+  const id = jobIdFromWire(after);
+  if (id === undefined) throw invalidQuery('after', 'the id of a job');
+  return id;
 }
 
 /** Makes a page of items, which include one more than `limit` if there are more. */

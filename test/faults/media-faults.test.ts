@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { sql } from 'kysely';
-import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../api/pipeline/job-object.ts';
 import { openDatabase } from '../../shared/database/database.ts';
 import { endedJob } from '../support/ended-job.ts';
 import { eventually } from '../support/eventually.ts';

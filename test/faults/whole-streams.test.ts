@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../api/pipeline/job-object.ts';
 import { startSandbox } from '../../sandbox/server.ts';
 import { streamed } from '../support/chat-requests.ts';
 import { isMainNode } from '../support/faults/load.ts';

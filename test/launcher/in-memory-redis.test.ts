@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../api/pipeline/job-object.ts';
 import { eventually } from '../support/eventually.ts';
 import { type LauncherProcess, runKeys, startLauncher } from './launcher-process.ts';
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { JobObject } from '../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../api/pipeline/job-object.ts';
 import { eventually } from './eventually.ts';
 import type { TestGateway } from './gateway.ts';
 

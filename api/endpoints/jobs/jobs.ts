@@ -10,13 +10,13 @@ import { WrittenJson } from '../../http/compress-json.ts';
 import type { StoredJobs } from '../../ledger/stored-jobs.ts';
 import type { Endpoint } from '../../pipeline/endpoint.ts';
 import { assertReached, type FollowJobDependencies, followEvents } from '../../pipeline/follow-job.ts';
+import { type JobObject, type JobObjectDependencies, jobObject } from '../../pipeline/job-object.ts';
 import { isTooMuch, type ResourceDependencies, readWhole } from '../../pipeline/resource.ts';
 import { BufferedReply } from '../../replies/buffered-reply.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
 import { type EventPosition, parseEventId } from '../../replies/sse-reply.ts';
 import { viewJob } from '../../replies/view.ts';
 import type { Context, State } from '../../state.ts';
-import { type JobObject, type JobObjectDependencies, jobObject } from './job-object.ts';
 
 /** Dependencies of a route that names a job. */
 export interface FindJobDependencies {

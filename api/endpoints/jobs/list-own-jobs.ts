@@ -4,15 +4,14 @@ import type { ErrorCode } from '../../../shared/errors.ts';
 import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
 import type { RedisClient } from '../../../shared/redis/redis.ts';
 import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
-import { pageOf, readPageQuery } from '../../http/page.ts';
+import { pageOf, readAfterJob, readPageQuery } from '../../http/page.ts';
 import { readText, readWord } from '../../http/read-query.ts';
 import type { BaseUrls } from '../../http/request-address.ts';
 import { jobStatuses, type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import { type ConsoleJob, consoleJob } from '../../management/console/console-job.ts';
-import { readAfter } from '../../management/console/jobs.ts';
 import { readProgress } from '../../management/console/live-jobs.ts';
+import { describeError, type JobObject, jobUrls } from '../../pipeline/job-object.ts';
 import type { State } from '../../state.ts';
-import { describeError, type JobObject, jobUrls } from './job-object.ts';
 
 /** A job in a list: as in `GET /v1/jobs/{id}`, without its result and its queue position. */
 type ListedJob = Omit<JobObject, 'result' | 'queue_position' | 'expected_wait_seconds'> & {
@@ -38,7 +37,7 @@ export function listOwnJobs(
       status: readWord(ctx.query, 'status', jobStatuses),
       model: readText(ctx.query, 'model'),
     };
-    const page = { limit: limit + 1, order, after: after === undefined ? undefined : readAfter(after) };
+    const page = { limit: limit + 1, order, after: readAfterJob(after) };
     const rows = await reads.read(() => listJobs(db, filter, page));
     const baseUrl = services.baseUrls.of(ctx.req);
     const data = await reads.read(() =>

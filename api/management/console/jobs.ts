@@ -9,8 +9,8 @@ import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { FindJobDependencies } from '../../endpoints/jobs/jobs.ts';
 import { cancelJob, withJob } from '../../endpoints/jobs/jobs.ts';
-import { readPageQuery } from '../../http/page.ts';
-import { invalidQuery, readText, readTime, readWord } from '../../http/read-query.ts';
+import { readAfterJob, readPageQuery } from '../../http/page.ts';
+import { readText, readTime, readWord } from '../../http/read-query.ts';
 import { findListedJob, type JobFilter, jobStatuses, type ListedRow, listJobs } from '../../ledger/job-list.ts';
 import type { Context, State } from '../../state.ts';
 import { type ConsoleJob, consoleJob, consoleJobs, keyNames, rowOfState } from './console-job.ts';
@@ -68,7 +68,7 @@ export function jobList(services: JobsDependencies, db: Database, accountOf: Acc
     ctx.state.endpoint = 'job.list';
     const { limit, after } = readPageQuery(ctx.query, pageLimits);
     const filter = readJobFilter(ctx.query, accountOf(ctx));
-    const page = { limit: limit + 1, after: after === undefined ? undefined : readAfter(after) };
+    const page = { limit: limit + 1, after: readAfterJob(after) };
     const rows = await reads.read(() => listJobs(db, filter, page));
     const data = await reads.read(() => consoleJobs(services.redis, rows.slice(0, limit)));
     const hasMore = rows.length > limit;
@@ -145,13 +145,6 @@ export async function findRow({ redis }: JobsDependencies, db: Database, id: str
   if (state === undefined) return undefined;
   const names = await keyNames(db, [state.apiKeyId]);
   return rowOfState(state, names.get(state.apiKeyId) ?? null);
-}
-
-/** Parses the job id in `after`. @throws ApiError 400 */
-export function readAfter(text: string): string {
-  const id = jobIdFromWire(text);
-  if (id === undefined) throw invalidQuery('after', 'the id of a job');
-  return id;
 }
 
 function newReads(): BoundedReads {

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { MPEGDecoder } from 'mpg123-decoder';
 import type OpenAI from 'openai';
-import type { JobObject } from '../../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../../api/pipeline/job-object.ts';
 import { jobKeys } from '../../../shared/redis/keys.ts';
 import { endedJob } from '../../support/ended-job.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import OpenAI, { toFile } from 'openai';
-import type { JobObject } from '../../../api/endpoints/jobs/job-object.ts';
+import type { JobObject } from '../../../api/pipeline/job-object.ts';
 import { endedJob } from '../../support/ended-job.ts';
 import { assertErrorAnswer, errorDetails } from '../../support/error-answers.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,17 +1,17 @@
-import type { Capability } from '../../../shared/capabilities/capability.ts';
-import type { ApiError } from '../../../shared/errors.ts';
-import type { JobIdentity, JobState } from '../../../shared/jobs/job-state.ts';
-import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
-import { recordedError } from '../../../shared/jobs/settlement/error-details.ts';
-import { costOfEnded } from '../../../shared/jobs/settlement/settle.ts';
-import { toDollars } from '../../../shared/money/cost.ts';
-import { recordedTier } from '../../../shared/money/service-tier.ts';
-import { readVendorCost } from '../../../shared/money/vendor-cost.ts';
-import type { QueuePlace } from '../../../shared/queue/reading/queue-reader.ts';
-import type { LoadGauge } from '../../admission/load-gauge.ts';
-import type { BaseUrls } from '../../http/request-address.ts';
-import { type JobStatus, jobStatus } from '../../replies/view.ts';
-import type { Context } from '../../state.ts';
+import type { Capability } from '../../shared/capabilities/capability.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import type { JobIdentity, JobState } from '../../shared/jobs/job-state.ts';
+import type { EndJobContext } from '../../shared/jobs/settlement/end-job.ts';
+import { recordedError } from '../../shared/jobs/settlement/error-details.ts';
+import { costOfEnded } from '../../shared/jobs/settlement/settle.ts';
+import { toDollars } from '../../shared/money/cost.ts';
+import { recordedTier } from '../../shared/money/service-tier.ts';
+import { readVendorCost } from '../../shared/money/vendor-cost.ts';
+import type { QueuePlace } from '../../shared/queue/reading/queue-reader.ts';
+import type { LoadGauge } from '../admission/load-gauge.ts';
+import type { BaseUrls } from '../http/request-address.ts';
+import { type JobStatus, jobStatus } from '../replies/view.ts';
+import type { Context } from '../state.ts';
 
 /** Dependencies of `jobObject`. */
 export interface JobObjectDependencies {
@@ -48,13 +48,7 @@ export interface JobObject {
 
 /** Makes the job object of a state; `result` is the endpoint's own body, if known. @param ctx of the request */
 export async function jobObject(
-  {
-    ctx,
-    services,
-  }: {
-    readonly ctx: Context;
-    readonly services: JobObjectDependencies;
-  },
+  { ctx, services }: { readonly ctx: Context; readonly services: JobObjectDependencies },
   state: JobState,
   result: unknown,
   error?: ApiError,
