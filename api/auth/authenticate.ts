@@ -18,7 +18,7 @@ import { WrongKeys } from '../bounds/wrong-keys.ts';
 import type { ForwardedHeaders } from '../http/trusted-proxies.ts';
 import type { RedisWatch } from '../ledger/redis-watch.ts';
 import type { State } from '../state.ts';
-import { type Caller, KeyUses, readKey } from './caller.ts';
+import { type Caller, callerOf, KeyUses, readKey } from './caller.ts';
 
 const cachedCallers = 10_000;
 /** Timeout for reading a key from the database. */
@@ -232,33 +232,6 @@ export class CallerDirectory {
 function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
   if (!map.has(key)) makeRoom(map, cachedCallers);
   map.set(key, value);
-}
-
-function callerOf(key: ApiKey): Caller {
-  return {
-    account: key.accountId,
-    apiKeyId: key.id,
-    hash: key.hash,
-    kind: key.kind,
-    revision: key.revision,
-    expiresAt: key.expiresAt,
-    capabilities: key.capabilities,
-    models: key.models,
-    rpm: key.rpm,
-    tpm: key.tpm,
-    modelLimits: key.modelLimits,
-    budget: key.budget,
-    budgetId: key.budgetId,
-    concurrency: key.concurrency,
-    onDisconnect: key.onDisconnect,
-    unsupportedParameters: key.unsupportedParameters,
-    cacheBreakpoints: key.cacheBreakpoints,
-    priority: key.priority,
-    maxPriority: key.maxPriority,
-    singleFlight: key.singleFlight,
-    cacheSeconds: key.cacheSeconds,
-    vendorIds: key.vendorIds,
-  };
 }
 
 /** OpenAI's message, by which clients distinguish a wrong key from a bad request. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { KeyKind, KeySettings } from '../../shared/accounts/api-keys.ts';
+import type { ApiKey, KeyKind, KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { Capability } from '../../shared/capabilities/capability.ts';
 import type { Database } from '../../shared/database/database.ts';
 import { ApiError } from '../../shared/errors.ts';
@@ -17,6 +17,34 @@ export interface Caller extends KeySettings {
   readonly revision: number;
   /** As of `ApiKey`. */
   readonly budgetId?: string | undefined;
+}
+
+/** The caller with a key, as a request needs it. */
+export function callerOf(key: ApiKey): Caller {
+  return {
+    account: key.accountId,
+    apiKeyId: key.id,
+    hash: key.hash,
+    kind: key.kind,
+    revision: key.revision,
+    expiresAt: key.expiresAt,
+    capabilities: key.capabilities,
+    models: key.models,
+    rpm: key.rpm,
+    tpm: key.tpm,
+    modelLimits: key.modelLimits,
+    budget: key.budget,
+    budgetId: key.budgetId,
+    concurrency: key.concurrency,
+    onDisconnect: key.onDisconnect,
+    unsupportedParameters: key.unsupportedParameters,
+    cacheBreakpoints: key.cacheBreakpoints,
+    priority: key.priority,
+    maxPriority: key.maxPriority,
+    singleFlight: key.singleFlight,
+    cacheSeconds: key.cacheSeconds,
+    vendorIds: key.vendorIds,
+  };
 }
 
 /** Returns the API key of a request. @throws ApiError 401. */
