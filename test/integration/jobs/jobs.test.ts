@@ -94,7 +94,8 @@ describe('jobs', () => {
   });
 
   it('HEAD of the events of a running job is answered at once, and holds up nothing on its connection', async () => {
-    const { id } = await postLater(streamed('WORDS:40@4'));
+    const { id } = await postLater(streamed('WORDS:400@4'));
+    await eventually(async () => assert.equal((await read(id)).status, 'in_progress'));
     const path = `/v1/jobs/${id}`;
     const connection = await RawRequest.open(gateway.url, {
       method: 'HEAD',
