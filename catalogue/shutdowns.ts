@@ -13,8 +13,8 @@ function all(ids: readonly string[], day: string, replacement?: string): [string
 }
 
 /**
- * Shutdowns that vendors have announced. OpenAI's: https://developers.openai.com/api/docs/deprecations as of 2026-11; names
- * without a date are listed where the page names them. Anthropic's: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
+ * Shutdowns that vendors have announced. OpenAI's: https://developers.openai.com/api/docs/deprecations as of 2026-11; ids
+ * without a date are listed only if the page names them. Anthropic's: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.12.0, whose page is
  * https://platform.claude.com/docs/en/about-claude/model-deprecations.
  */
 export const shutdowns: Readonly<Record<string, Shutdown>> = Object.fromEntries([

@@ -39,8 +39,8 @@ export function readSignedThought(text: unknown): SignedThought | undefined {
 const unsigned = 'chat-reasoning:';
 
 /**
- * Encodes reasoning of a chat whose vendor signs nothing, as the `encrypted_content` of its item: clients that have it nowhere stored
- * send only that back, and leave an item without it out. OpenAI's own content never starts this way.
+ * Encodes reasoning of a chat whose vendor signs nothing, as the `encrypted_content` of its item. Clients without storage send back only
+ * that, and leave out items that lack it. OpenAI's own content never starts this way.
  */
 export function writeUnsignedThought(text: string): string {
   return `${unsigned}${text}`;
@@ -52,7 +52,7 @@ export function readUnsignedThought(encrypted: unknown): string | undefined {
   return encrypted.slice(unsigned.length);
 }
 
-/** Whether the encrypted content of a reasoning item is what the gateway has made of reasoning of a chat, signed or not, or of a signature of Google's. */
+/** Whether the gateway itself has made the encrypted content of a reasoning item: of a chat's reasoning, signed or not, or of a signature of Google's. */
 export function carriesThought(encrypted: unknown): boolean {
   const readers = [readSignedThought, readThoughtSignature, readUnsignedThought];
   return readers.some((read) => read(encrypted) !== undefined);

@@ -26,8 +26,8 @@ const maxCost = BigInt(Number.MAX_SAFE_INTEGER);
  * @param usage as its vendor reported it, or as estimated; see `readTokenCounts`
  * @param fee request facts that determine prices of requests and images, and of what is written to a cache
  * @param calls what `usage` is the sum of: prices by length are those of each call
- * @returns undefined if the cost is unknown: the model has no prices, or none of the priced amounts is known, but that of requests. What
- * was held is charged then; without a hold nothing is, and it is recorded as null.
+ * @returns undefined if the cost is unknown: the model has no prices, or no priced amount is known except that of requests. Then what
+ * was held is charged; without a hold nothing is, and the cost is recorded as null.
  */
 export function costOf(
   prices: Prices | undefined,

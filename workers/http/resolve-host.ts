@@ -13,7 +13,7 @@ export const askSystem: ResolveHost = (host, callback) => lookup(host, { all: tr
 /**
  * Asks the name servers themselves. The system's lookup occupies a thread as long as they are silent, and cannot be aborted: two names of
  * a caller's choice would keep those of all vendors from being resolved.
- * @param open opens a resolver for one name: it reads which name servers there are only then, and they change with this machine's network
+ * @param open opens a resolver for one name. It reads the list of name servers, which changes with this machine's network, at that moment
  */
 export function askNameServers(open = () => new Resolver()): ResolveHost {
   return (host, callback) => {

@@ -3,7 +3,7 @@ import type { CapabilityQueue, QueuedJob } from '../../shared/queue/queue.ts';
 
 /** Interval (ms) at which a trouble that goes on is told again. */
 const tellAgainMs = 60_000;
-/** Troubles that are told apart. */
+/** Maximum number of troubles that are told apart. */
 const maxTroubles = 20;
 
 /**
@@ -23,7 +23,7 @@ export class TaskWorker extends Worker<QueuedJob> {
     });
   }
 
-  /** What keeps it from working, when that begins, and once a minute: BullMQ tries again, and fails, ten times a second. */
+  /** Tells what keeps it from working when that begins, and once a minute from then on: BullMQ tries, and fails, ten times a second. */
   onTrouble(tell: (trouble: string) => void): void {
     const toldAt = new Map<string, number>();
     this.on('error', ({ message }) => {

@@ -60,7 +60,7 @@ export function changeModel(
   };
 }
 
-/** What an entry leaves of a row. It brings a retired model back, and its own routes lead to vendors that shut nothing down. */
+/** The part of a row that an entry keeps. An entry brings a retired model back; its own routes may lead to vendors that go on serving it. */
 function unchanged(before: Model, entry: ModelEntry): Partial<Model> {
   const { fallbacks: _fallbacks, retired: _retired, ...rest } = before;
   if (entry.routes === undefined) return rest;

@@ -6,8 +6,8 @@ import type { JsonObject } from '../support/json-object.ts';
 import { unsupportedField } from '../support/unsupported-field.ts';
 
 /**
- * The names that Gemini takes for functions: unlike OpenAI's they begin with no digit and no dash. Left out are those that another name
- * would become, such as `_21st`.
+ * The names that Gemini takes for functions: unlike OpenAI's they begin with no digit and no dash. Names that others are turned into,
+ * such as `_21st`, are not among them, and are turned into further ones.
  */
 const ownName = /^(?!_+[\d-])[a-zA-Z_][\w.:-]{0,63}$/;
 

@@ -181,7 +181,7 @@ export class ResponseSession {
 
   /** Starts waiting requests, pauses or resumes reading, and closes when ending. */
   #goOn(): void {
-    // A message may come whole with the bytes for which its connection was cut: it was refused, and its client sends it again.
+    // The bytes for which a connection is cut may complete a message: it counts as refused, and its client sends it again.
     if (this.#isClosed || this.#connection.isClosing) return;
     while (!this.#connection.isFull && this.#running.size < this.#limits.running) {
       const index = this.#waiting.findIndex(({ envelope }) => !this.#running.has(envelope.streamId));
