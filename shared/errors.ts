@@ -130,6 +130,15 @@ function spread(ms: number): number {
   return ms < obeyedMs ? Math.min(later, obeyedMs - 1) : later;
 }
 
+/** Maximum characters of an error's message: it may contain names of megabytes that a caller has chosen. A vendor's is shorter. */
+const maxMessage = 8000;
+/** The same of the path of its field. */
+export const maxParam = 500;
+
+function shortened(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max)}…`;
+}
+
 /** A failure meant for the caller. Its message must be free of secrets and prompts. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
@@ -147,10 +156,10 @@ export class ApiError extends Error {
   readonly #vendorSentence: string | null;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(shortened(message, maxMessage), options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ApiError';
     this.code = code;
-    this.param = options.param ?? null;
+    this.param = options.param == null ? null : shortened(options.param, maxParam);
     this.vendorCode = options.vendorCode ?? null;
     this.details = options.details;
     this.vendorStatus = options.vendorStatus;

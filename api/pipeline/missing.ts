@@ -28,7 +28,7 @@ export function unknownPath(method: string, path: string, baseUrl: string, paths
   const isOurs = /^\/(v1|console|admin)(\/|$)/.test(path) && !hasEndpointInBase(path, paths);
   const near = nearestPaths(path, paths).join(' or ');
   const hint = isOurs ? near && `. Did you mean ${near}?` : `. The base URL of the API is ${baseUrl}`;
-  return new ApiError('not_found', `Unknown path: ${method} ${path}${hint}`);
+  return new ApiError('not_found', `Unknown path: ${method} ${shownId(path)}${hint}`);
 }
 
 /** Whether a client appended a path of the API to one: its base URL ends with an endpoint's path. */
@@ -48,8 +48,10 @@ const comparedPath = 64;
 
 /** Up to three paths: those below an incomplete one, else the nearest. */
 function nearestPaths(path: string, paths: readonly string[]): string[] {
+  // First of all: a path of 16 KB of slashes would be searched for its end from each of them.
+  if (path.length > comparedPath) return [];
   const asked = path.toLowerCase().replace(/\/+$/, '');
-  if (asked.length > comparedPath || asked.length <= version.length) return [];
+  if (asked.length <= version.length) return [];
   const below = paths.filter((known) => known.startsWith(`${asked}/`));
   if (below.length > 0) return below.slice(0, 3);
   const maxDistance = Math.min(3, Math.ceil((asked.length - version.length - 1) / 4));

@@ -2,7 +2,7 @@ import type { KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../shared/capabilities/response-request.ts';
 import { chosenTools } from '../../shared/capabilities/response-tools.ts';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, maxParam } from '../../shared/errors.ts';
 import { isStandardTier } from '../../shared/money/service-tier.ts';
 
 /** A reference of a request to something in the operator's own account at a vendor, and its path. */
@@ -124,8 +124,12 @@ function note(key: string, value: unknown, path: Path, found: VendorFields): voi
   }
 }
 
+/** As much of a path as errors show: ten thousand ids may lie below a key of megabytes. */
 function paramOf(path: Path): string {
-  return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
+  return path.reduce<string>((text, step) => {
+    if (text.length > maxParam) return text;
+    return typeof step === 'number' ? `${text}[${step}]` : `${text}${text && '.'}${step.slice(0, maxParam + 1)}`;
+  }, '');
 }
 
 /** @throws ApiError 403 that names the first id that the key may not use. */

@@ -1,11 +1,18 @@
+/** A step on the way to a value: a key of an object, or an index of a list. */
+interface Step {
+  readonly before: Step | undefined;
+  readonly key: string;
+  readonly isIndex: boolean;
+}
+
 /** A link to media in a request. */
 export interface MediaLink {
   /** The object or list that contains it under `key`. */
   readonly holder: Record<string, unknown>;
   readonly key: string;
   readonly url: string;
-  /** Its path: `messages[0].content[1].image_url.url`. */
-  readonly path: string;
+  /** What `linkPath` reads. Its text is made for few links only: a request may have a million, below keys of megabytes. */
+  readonly at: Step;
 }
 
 /** Fields that name media: `url`, `image_url`, `file_url`, `image_urls`, `uri`. */
@@ -32,35 +39,39 @@ export function mayHoldLink(request: string | Buffer): boolean {
 /** Every media link in a request of any endpoint that a vendor may fetch. */
 export function mediaLinks(request: object): MediaLink[] {
   const links: MediaLink[] = [];
-  const path: string[] = [];
-  const visit = (value: object, isLinkList: boolean): void => {
+  const visit = (value: object, before: Step | undefined, isLinkList: boolean): void => {
     const isList = Array.isArray(value);
     for (const key of Object.keys(value)) {
       const child = (value as Record<string, unknown>)[key];
-      if (child === null || (path.length === 0 && withoutMedia.has(key))) continue;
+      if (child === null || (before === undefined && withoutMedia.has(key))) continue;
       const isLink = isList ? isLinkList : linkKey.test(key);
       if (typeof child === 'string') {
         if (isLink && child !== '') {
-          links.push({ holder: value as Record<string, unknown>, key, url: child, path: pathOf(path, key, isList) });
+          const at = { before, key, isIndex: isList };
+          links.push({ holder: value as Record<string, unknown>, key, url: child, at });
         }
       } else if (typeof child === 'object' && !(isList ? isModelOutput(child as object) : key === 'annotations')) {
-        path.push(isList ? `[${key}]` : `.${key}`);
-        visit(child as object, isLink);
-        path.pop();
+        visit(child as object, { before, key, isIndex: isList }, isLink);
       }
     }
   };
-  visit(request, false);
+  visit(request, undefined, false);
   return links;
+}
+
+/** The path of a link: `messages[0].content[1].image_url.url`. */
+export function linkPath({ at }: Pick<MediaLink, 'at'>): string {
+  const steps: string[] = [];
+  for (let step: Step | undefined = at; step !== undefined; step = step.before) {
+    const { key, isIndex } = step;
+    steps.push(isIndex ? `[${key}]` : `.${key}`);
+  }
+  return steps.reverse().join('').slice(1);
 }
 
 function isModelOutput(item: object): boolean {
   const { type } = item as { readonly type?: unknown };
   return typeof type === 'string' && modelOutput.test(type);
-}
-
-function pathOf(path: readonly string[], key: string, isList: boolean): string {
-  return `${path.join('')}${isList ? `[${key}]` : `.${key}`}`.slice(1);
 }
 
 /** Whether vendors may be given this kind of link: a web link or a data URL. */

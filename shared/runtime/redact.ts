@@ -1,12 +1,13 @@
 /**
  * Patterns of keys: starred out by a vendor, with a typical prefix, or as long and mixed as keys are. Plain words, model ids
- * and dates do not match.
+ * and dates do not match. Each looks at a word from its beginning only, as a caller may have written a long one: from each of its
+ * characters, it would be read as often as it has characters.
  */
 const keyPatterns = [
-  /[\w.-]*\*{3,}[\w.*-]*/g,
+  /(?<![\w.-])[\w.-]*\*{3,}[\w.*-]*/g,
   /\b(?:sk|pk|rk|ak|gsk|xai|pplx|nvapi|hf|r8|key|fw|tgp|csk|dapi|AIza|AKIA|ASIA|eyJ)[-_]?[\w-]{12,}(?:\.[\w-]+)*/g,
-  /(?<=\b(?:Bearer|Basic|Token)\s+)[\w.~+/=-]{8,}/gi,
-  /\b(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{24,}\b/g,
+  /(?<=\b(?:Bearer|Basic|Token)\s{1,9})[\w.~+/=-]{8,}/gi,
+  /(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{24,}\b/g,
   /\b[0-9a-f]{32,}\b/gi,
 ];
 

@@ -4,11 +4,14 @@ import { bedrockModelFamily } from './bedrock-models.ts';
 import type { ChatFieldSupport, FieldSupport } from './vendor-description.ts';
 import { ownWire, type VendorRow } from './vendors.ts';
 
+/** Maximum characters of a field that is known with its parts. */
+const maxKnown = 200;
+
 /** The support of a field; the name may come from a caller. */
 export function supportOf(support: ChatFieldSupport, field: string): FieldSupport {
   if (Object.hasOwn(support, field)) return support[field] as FieldSupport;
-  // A part of a field without an entry has the field's support.
-  const dot = field.lastIndexOf('.');
+  // A part of a field without an entry has the field's support. A caller's name may have as many parts as a body has characters.
+  const dot = field.length > maxKnown ? field.indexOf('.') : field.lastIndexOf('.');
   return dot < 0 ? (support['*'] ?? 'native') : supportOf(support, field.slice(0, dot));
 }
 

@@ -1,6 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { isMediaLink, isWebLink, type MediaLink, mayHoldLink, mediaLinks } from '../../shared/blobs/media-links.ts';
+import {
+  isMediaLink,
+  isWebLink,
+  linkPath,
+  type MediaLink,
+  mayHoldLink,
+  mediaLinks,
+} from '../../shared/blobs/media-links.ts';
 import type { VendorSettings } from '../../shared/config/vendor-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { createCallerDownloader, type Downloader } from '../http/download.ts';
@@ -47,20 +54,22 @@ export class MediaGate {
     if (!mayHoldLink(call.request)) return call;
     const request = JSON.parse(requestText(call.request)) as object;
     const links = mediaLinks(request);
-    for (const { url, path } of links) {
-      if (!isMediaLink(url)) throw invalid(path, 'it is neither an http nor an https link, nor a data URL');
-    }
+    const wrong = links.find(({ url }) => !isMediaLink(url));
+    if (wrong !== undefined) throw invalid(wrong, 'it is neither an http nor an https link, nor a data URL');
     const toFetch = links.filter(({ url }) => isWebLink(url));
     return toFetch.length === 0 ? call : this.#withData(call, request, toFetch);
   }
 
   async #withData(call: VendorCall, request: object, links: readonly MediaLink[]): Promise<VendorCall> {
     if (!(await this.#isInside())) return call;
-    if (links.length > maxLinks) {
-      throw invalid(links[maxLinks]?.path ?? '', `at most ${maxLinks} links are fetched for a request: send data URLs`);
+    const beyond = links[maxLinks];
+    if (beyond !== undefined) {
+      throw invalid(beyond, `at most ${maxLinks} links are fetched for a request: send data URLs`);
     }
     const media = new InlineMedia(call, this.#download);
-    for (const { holder, key, url, path } of links) {
+    for (const link of links) {
+      const { holder, key, url } = link;
+      const path = linkPath(link);
       const { type, data } = await media.fromLink(url, path, kindOf(path));
       const dataUrl = `data:${type};base64,${data}`;
       if (key === 'file_url') {
@@ -105,11 +114,15 @@ async function resolveAll(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
+/** More than the names of such fields have. A key may have megabytes, and would be read from each `image` in it to its end. */
+const fieldCharacters = 200;
+
 /** The kind of media a field takes, by its name: `image`, `video`, `audio`; undefined: any. */
 function kindOf(path: string): string | undefined {
-  return /(image|video|audio)[^.]*(?:\.ur[il]s?)?(?:\[\d+\])?$/.exec(path)?.[1];
+  return /(image|video|audio)[^.]*(?:\.ur[il]s?)?(?:\[\d+\])?$/.exec(path.slice(-fieldCharacters))?.[1];
 }
 
-function invalid(param: string, message: string): ApiError {
+function invalid(link: MediaLink, message: string): ApiError {
+  const param = linkPath(link);
   return new ApiError('invalid_request_error', `Invalid '${param}': ${message}.`, { param });
 }

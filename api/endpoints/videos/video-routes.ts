@@ -7,6 +7,7 @@ import type { EndJobContext } from '../../../shared/jobs/settlement/end-job.ts';
 import { readMs } from '../../bounds/bounded-reads.ts';
 import { pageOf, readPageQuery } from '../../http/page.ts';
 import type { ResolveContext, ResolveDependencies } from '../../pipeline/endpoint.ts';
+import { shownId } from '../../pipeline/missing.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { readResource } from '../../pipeline/resource.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
@@ -66,7 +67,7 @@ async function list(asked: Asked): Promise<void> {
   const { limit, order, after } = readPageQuery(ctx.query, { usual: 20, most: 100, least: 0 });
   const afterId = after === undefined ? undefined : jobIdFromWire(after);
   if (after !== undefined && afterId === undefined)
-    throw invalidParameter('after', `Invalid 'after': '${after}' is no id.`);
+    throw invalidParameter('after', `Invalid 'after': '${shownId(after)}' is no id.`);
   const page = { account, endpoints: videoEndpoints, limit: limit + 1, order, after: afterId };
   const jobs = await connection.wait(services.storedJobs.list(page), readMs);
   const videos: Record<string, unknown>[] = [];

@@ -1,4 +1,4 @@
-import { isMediaLink, linkMark, mediaLinks } from '../../../shared/blobs/media-links.ts';
+import { isMediaLink, linkMark, linkPath, mediaLinks } from '../../../shared/blobs/media-links.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { type RequestText, requestBytes } from '../../pipeline/request-text.ts';
 import { mistakePosition } from './json-mistake.ts';
@@ -207,8 +207,9 @@ export function parseJson(body: Uint8Array, read: (json: string) => unknown = JS
 
 /** A vendor may fetch a link, so it must be on the web: `file:///etc/passwd` is on the vendor's own disk. */
 function checkLinks(value: object): void {
-  for (const { url, path } of mediaLinks(value)) {
-    if (isMediaLink(url)) continue;
+  for (const link of mediaLinks(value)) {
+    if (isMediaLink(link.url)) continue;
+    const path = linkPath(link);
     const message = `Invalid '${path}': expected an http or https link, or a data URL.`;
     throw new ApiError('invalid_request_error', message, { param: path });
   }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { endpoints } from '../../../../api/endpoints/endpoints.ts';
-import { mediaLinks } from '../../../../shared/blobs/media-links.ts';
+import { linkPath, mediaLinks } from '../../../../shared/blobs/media-links.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { goodBodies } from '../../../support/named-blobs.ts';
 
@@ -41,11 +41,11 @@ describe('media links in a request', () => {
   for (const { name, parse } of takingJson) {
     it(`a media link to ${name} that is neither http(s): nor data: is a 400 that names it`, () => {
       for (const good of goodBodies[name] ?? []) {
-        for (const { path } of mediaLinks(good)) {
+        for (const path of mediaLinks(good).map(linkPath)) {
           for (const url of strange) {
             // A copy for each: the link is put in where it stands.
             const body = structuredClone(good);
-            const link = mediaLinks(body).find((one) => one.path === path) ?? assert.fail();
+            const link = mediaLinks(body).find((one) => linkPath(one) === path) ?? assert.fail();
             link.holder[link.key] = url;
             const error = parse && refusal(parse, JSON.stringify(body));
             assert.deepEqual([error?.status, error?.param], [400, path], url);

@@ -140,6 +140,12 @@ describe('supportOf and givenChatFields', () => {
     assert.equal(chatFieldSupport(vendorSettings('openai').row), undefined);
   });
 
+  it("a caller's name of thousands of parts is looked up by its first one", () => {
+    const name = `x${'.x'.repeat(100_000)}`;
+    assert.equal(supportOf({ '*': 'rejected' }, name), 'rejected');
+    assert.equal(supportOf({ '*': 'rejected', x: 'ignored' }, name), 'ignored');
+  });
+
   it('givenChatFields returns only fields that differ from their defaults', () => {
     assert.deepEqual(
       givenChatFields({ model: 'm', messages: [], stream: true, n: 1, seed: 0, tools: [], user: null, stop: 'x' }),
