@@ -10,7 +10,7 @@ import type { RedisClient } from '../../shared/redis/redis.ts';
 import type { RedisClock } from '../../shared/redis/redis-clock.ts';
 import { isRefusal, untilAccepted } from '../../shared/redis/script.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
-import { assertInScope, type Caller } from '../auth/caller.ts';
+import { assertInScope, assertOneModel, type Caller } from '../auth/caller.ts';
 import type { Limits } from '../http/request-report.ts';
 import type { ParsedRequest } from '../pipeline/parsed-request.ts';
 import { assertVendorIds } from '../pipeline/vendor-facts.ts';
@@ -218,6 +218,7 @@ async function readChanged(services: AskAdmissionDependencies, submission: Submi
   const { job, parsed } = submission;
   const caller = await services.callers.reload(old);
   assertInScope(caller, { id: job.model, capability: job.capability });
+  assertOneModel(caller, parsed?.extras);
   assertVendorIds(caller, parsed?.vendorIds);
   submission.job = { ...job, lane: allowedLane(job, caller) };
   return caller;

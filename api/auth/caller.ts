@@ -108,6 +108,24 @@ export function assertInScope(scopes: KeyScopes, wanted: WantedModel): void {
   }
 }
 
+/** Fields in which vendors that pass requests on (OpenRouter, LiteLLM) take further models, for when the first one fails. */
+const furtherModels = new Set(['models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks']);
+
+/**
+ * Refuses a request that names further models, with a key for some models only: they are the vendor's, whose names do not compare.
+ * @param fields those of the request that are not known to be free
+ * @throws ApiError 403 that names the field.
+ */
+export function assertOneModel(
+  { models }: Pick<KeyScopes, 'models'>,
+  fields: readonly { readonly name: string }[] = [],
+) {
+  const named = models && fields.find(({ name }) => furtherModels.has(name));
+  if (named === undefined) return;
+  const message = `This API key may only use the models that it lists, so '${named.name}' cannot name others.`;
+  throw new ApiError('permission_denied', message, { param: named.name });
+}
+
 function mayUseCapability({ capabilities }: KeyScopes, capability: Capability): boolean {
   return capabilities === undefined || capabilities.includes(capability);
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { pricesAt, tierName } from '../../shared/money/service-tier.ts';
 import type { Dialect } from '../../shared/vendors/vendors.ts';
 import type { CallerDirectory } from '../auth/authenticate.ts';
-import { assertInScope, type Caller } from '../auth/caller.ts';
+import { assertInScope, assertOneModel, type Caller } from '../auth/caller.ts';
 import { readMs } from '../bounds/bounded-reads.ts';
 import { serverName } from '../http/request-report.ts';
 import { ClientConnection, type Handover } from '../replies/client-connection.ts';
@@ -125,6 +125,7 @@ export function checkRequest(
   caller: Pick<Caller, 'unsupportedParameters' | 'capabilities' | 'models'> & Partial<Pick<Caller, 'vendorIds'>>,
 ): CheckedRequest {
   const model = findModel(catalogue, endpoint, parsed.model, caller);
+  assertOneModel(caller, parsed.extras);
   const excludedRoutes: string[] = [];
   const ignored = new Map<string, string>();
   let refusal: unknown;

@@ -107,6 +107,29 @@ describe('scopes of an API key', () => {
     }
   });
 
+  it('a key for some models only may not name further ones for its vendor to try', async () => {
+    const { id, key } = await keys.create({ models: ['sandbox-chat'] });
+    const { key: other } = await keys.create({});
+    const model = 'sandbox-chat';
+    for (const [path, body] of [
+      ['/v1/chat/completions', { model, messages }],
+      ['/v1/responses', { model, input: 'Hello' }],
+    ] as const) {
+      for (const field of ['models', 'fallbacks']) {
+        const further = { ...body, [field]: ['sandbox-reasoning'] };
+        const refused = await ask(key, path, further);
+        const { error } = (await refused.json()) as { error: { param: string } };
+        assert.deepEqual([refused.status, error.param], [403, field], path);
+        assert.equal(await statusOf(ask(other, path, further)), 200, `${path} ${field}`);
+      }
+      assert.equal(await statusOf(ask(key, path, { ...body, models: [] })), 200);
+    }
+    await keys.change(id, { models: null });
+    assert.equal(await statusOf(ask(key, '/v1/chat/completions', { model, messages, models: ['more'] })), 200);
+    await keys.change(id, { models: ['sandbox-*'] });
+    assert.equal(await statusOf(ask(key, '/v1/chat/completions', { model, messages, models: ['more'] })), 403);
+  });
+
   it('POST /v1/videos/{id}/remix returns 403 when the key lacks the model of the video', async () => {
     const video = await createVideo(gateway.client());
     await pollToEnd(gateway.client(), video.id);
