@@ -31,11 +31,14 @@ const headers = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Sets the console's security policies, and keeps data of accounts and operators out of caches. */
+/**
+ * Sets the console's security policies, and keeps data of accounts and operators out of caches: a shared one knows of the header
+ * `Authorization` that what is asked with it is private, but not of `x-api-key`. Files and streams say themselves what may be kept.
+ */
 export const consoleHeaders: Middleware<State> = (ctx, next) => {
   // The router ignores case, so this has to.
   const isData = /^\/(console\/api|admin)\//i.test(ctx.path);
   if (isData || /^\/console(\/|$)/i.test(ctx.path)) ctx.set(headers);
-  if (isData) ctx.set('cache-control', 'no-store');
+  if (isData || /^\/v1\//i.test(ctx.path)) ctx.set('cache-control', 'no-store');
   return next();
 };
