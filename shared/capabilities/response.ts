@@ -27,6 +27,9 @@ export interface ResponseItem {
   readonly [field: string]: unknown;
 }
 
+/** The value of `include` by which a response has its reasoning encrypted. */
+export const encryptedReasoning = 'reasoning.encrypted_content';
+
 /** Items that record hosted tool calls of earlier turns: a chat omits them, as the model's text after them remains. */
 export const hostedCalls: ReadonlySet<unknown> = new Set([
   'web_search_call',

@@ -1,4 +1,9 @@
-import { type NativeResponseEnd, ownItemId, type ResponseItem } from '../../../shared/capabilities/response.ts';
+import {
+  encryptedReasoning,
+  type NativeResponseEnd,
+  ownItemId,
+  type ResponseItem,
+} from '../../../shared/capabilities/response.ts';
 import type { ResponseTool } from '../../../shared/capabilities/response-tools.ts';
 import { fieldsOf, numberOf, objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { ApiError } from '../../../shared/errors.ts';
@@ -15,9 +20,6 @@ import { responseUsage } from './response-usage.ts';
 import { wholeItemEvents } from './whole-item-events.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
-
-/** The value of `include` by which reasoning is shown encrypted. */
-export const encryptedReasoning = 'reasoning.encrypted_content';
 
 /** Facts of the job that a fold needs. */
 export type FoldedJob = Pick<ViewedJob, 'id' | 'viewOptions'>;

@@ -1,4 +1,4 @@
-import { hostedCalls } from '../../../shared/capabilities/response.ts';
+import { encryptedReasoning, hostedCalls } from '../../../shared/capabilities/response.ts';
 import type { RequestItem } from '../../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../../shared/capabilities/response-request.ts';
 import { callableTools, chosenTools, type ResponseTool } from '../../../shared/capabilities/response-tools.ts';
@@ -97,7 +97,7 @@ function isKeptElsewhere(part: { readonly [field: string]: unknown }): boolean {
   return part.file_id != null || part.file_url != null;
 }
 
-const includedOverChat: ReadonlySet<string> = new Set(['message.output_text.logprobs', 'reasoning.encrypted_content']);
+const includedOverChat: ReadonlySet<string> = new Set(['message.output_text.logprobs', encryptedReasoning]);
 
 /** The fields of a request that a chat ignores, hosted tools and their calls by their types. */
 export function ignoredByChat(request: ResponseRequest): string[] {

@@ -1,11 +1,11 @@
-import type { ResponseItem } from '../../../shared/capabilities/response.ts';
+import { encryptedReasoning, type ResponseItem } from '../../../shared/capabilities/response.ts';
 import { carriesThought, readUnsignedThought } from '../../../shared/capabilities/signed-thought.ts';
 import { objectsOf } from '../../../shared/capabilities/vendor-values.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import { openingFrame } from '../../replies/sse-reply.ts';
 import type { ResourceState, View, ViewedJob } from '../../replies/view.ts';
-import { encryptedReasoning, foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
+import { foldedResponse, joinedFrames, optionsOf, ResponseFold } from './fold-response.ts';
 import type { ResponseViewOptions } from './parse-response.ts';
 import { responseError } from './response-error.ts';
 import type { ResponseEvent } from './response-event.ts';

@@ -1,10 +1,13 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
-import { type ResponseItem, type ResponseJob, readItemId } from '../../../shared/capabilities/response.ts';
+import {
+  encryptedReasoning,
+  type ResponseItem,
+  type ResponseJob,
+  readItemId,
+} from '../../../shared/capabilities/response.ts';
 import { carriesThought } from '../../../shared/capabilities/signed-thought.ts';
 import { requestText } from '../request-body.ts';
 import type { VendorCall } from '../vendor.ts';
-
-const encryptedReasoning = 'reasoning.encrypted_content';
 
 /**
  * A quoted text that may be one of the gateway's ids or a thought or signature of another vendor's, or a key that must be checked. Quotes inside a
