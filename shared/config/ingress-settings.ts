@@ -65,7 +65,7 @@ export function isLoopback(host: string): boolean {
 /** Default models for requests that name none, by capability: only where OpenAI's API requires none. */
 export type DefaultModels = Partial<Readonly<Record<'image' | 'video', string>>>;
 
-/** `SLUICE_DEFAULT_MODELS`: `image=gpt-image-1, video=sora-2`. */
+/** `SLUICE_DEFAULT_MODELS`: `image=gpt-image-2, video=sora-2`. */
 export const defaultModels = z.string().transform((list, context): DefaultModels => {
   const models: Record<string, string> = {};
   for (const entry of list.split(',')) {
