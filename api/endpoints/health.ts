@@ -24,11 +24,6 @@ export interface HealthDependencies {
 const replyMs = 1000;
 const busyReplyMs = 5000;
 
-/** Paths of the liveness check: the common ones, and those of other gateways that tools use. */
-export const livenessPaths = ['/healthz', '/health', '/health/liveliness', '/health/liveness'] as const;
-/** Paths of the readiness check. */
-export const readinessPaths = ['/readyz', '/health/readiness'] as const;
-
 /** `GET /healthz`: the process is alive. */
 export const healthz: Middleware<State> = (ctx) => {
   ctx.state.endpoint = 'healthz';

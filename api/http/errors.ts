@@ -1,10 +1,10 @@
 import type { Middleware } from 'koa';
 import { ApiError } from '../../shared/errors.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
-import { anthropicErrorBody } from '../endpoints/messages/anthropic-error.ts';
 import type { Endpoint } from '../pipeline/endpoint.ts';
 import type { RefusedRequests } from '../refused-requests/refused-requests.ts';
 import type { Context, State } from '../state.ts';
+import { anthropicErrorBody } from './anthropic-error.ts';
 import { discardBody } from './body/discard-body.ts';
 import { anthropicLimitHeaders } from './request-report.ts';
 

@@ -4,8 +4,8 @@ import type { Middleware } from 'koa';
 import type { Config } from '../../shared/config/config.ts';
 import { isLoopback } from '../../shared/config/ingress-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
 import type { Context, State } from '../state.ts';
+import { livenessPaths, readinessPaths } from './health-paths.ts';
 import type { ForwardedHeaders } from './trusted-proxies.ts';
 
 /** Paths that accept a WebSocket; each has its route in app.ts. */

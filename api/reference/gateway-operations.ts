@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { livenessPaths, readinessPaths } from '../endpoints/health.ts';
+import { livenessPaths, readinessPaths } from '../http/health-paths.ts';
 import type { Answer, Operation, Operations } from './operation.ts';
 import { pascalCase } from './request-schemas.ts';
 

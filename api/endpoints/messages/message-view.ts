@@ -1,10 +1,10 @@
 import { parseExact, stringifyExact } from '../../../shared/capabilities/exact-json.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
+import { toAnthropicError } from '../../http/anthropic-error.ts';
 import { sseEvent } from '../../replies/sse-event.ts';
 import type { View } from '../../replies/view.ts';
 import { deltaOf, joinPieces, saidBy } from '../chat/said-pieces.ts';
-import { toAnthropicError } from './anthropic-error.ts';
 import { MessageFold } from './fold-message.ts';
 import type { ContentBlock, ContentDelta, Message, MessageEvent } from './message-events.ts';
 import type { MessageViewOptions } from './parse-messages.ts';

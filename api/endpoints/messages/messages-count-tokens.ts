@@ -1,6 +1,6 @@
 import type { Frame } from '../../../shared/jobs/append.ts';
+import { anthropicErrorBody } from '../../http/anthropic-error.ts';
 import { defineEndpoint } from '../../pipeline/endpoint.ts';
-import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageErrorEvent } from './message-view.ts';
 import { checkMessages } from './messages.ts';
 import { parseMessageCount } from './parse-messages.ts';

@@ -1,10 +1,10 @@
 import { acceptsAnthropicFields } from '../../../shared/vendors/field-support.ts';
 import type { Dialect } from '../../../shared/vendors/vendors.ts';
+import { anthropicErrorBody } from '../../http/anthropic-error.ts';
 import { type Check, defineEndpoint } from '../../pipeline/endpoint.ts';
 import { checkChatFields, checkModelLimits } from '../../pipeline/request-extent.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { eventStream } from '../../reference/operation.ts';
-import { anthropicErrorBody } from './anthropic-error.ts';
 import { messageView } from './message-view.ts';
 import { type MessageRequirements, messageFieldNames, parseMessages } from './parse-messages.ts';
 

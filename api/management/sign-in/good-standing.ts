@@ -2,9 +2,9 @@ import type { Middleware } from 'koa';
 import { findAccount } from '../../../shared/accounts/accounts.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import type { Database } from '../../../shared/database/database.ts';
+import { accountSuspended } from '../../auth/account-suspended.ts';
 import { BoundedReads, readMs } from '../../bounds/bounded-reads.ts';
 import type { State } from '../../state.ts';
-import { accountSuspended } from './account-suspended.ts';
 
 /**
  * After `requireSession`: refuses users of a suspended account what would outlast the suspension, such as a new API key.

@@ -1,5 +1,5 @@
-import type { Config } from '../../../shared/config/config.ts';
-import { ApiError } from '../../../shared/errors.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { ApiError } from '../../shared/errors.ts';
 
 /** The 403 for any request of a suspended account. */
 export function accountSuspended({ contact }: Pick<Config, 'contact'>): ApiError {

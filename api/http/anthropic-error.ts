@@ -1,5 +1,5 @@
-import { type ApiError, errorTable } from '../../../shared/errors.ts';
-import type { Context } from '../../state.ts';
+import { type ApiError, errorTable } from '../../shared/errors.ts';
+import type { Context } from '../state.ts';
 
 /** An error in the shape of Anthropic's API (https://docs.claude.com/en/api/errors). */
 export interface AnthropicError {
