@@ -259,7 +259,7 @@ export async function joinAs(context: BrowserContext, origin: string, email: str
 export async function signUp(page: Page, email: string, password = 'correct horse battery'): Promise<void> {
   await page.goto('/console/sign-up');
   await page.getByLabel('Name').fill('Ada Lovelace');
-  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Email').fill(email);
   await page.locator('input[name=password]').fill(password);
   await page.getByRole('button', { name: 'Sign up' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();

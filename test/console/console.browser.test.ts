@@ -229,10 +229,10 @@ describe('the console', () => {
     const page = await visitorPage();
     await page.goto('/console/usage?group=key');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.getByLabel('Email').fill('ada@example.com');
     await page.locator('input[name=password]').fill('not the password');
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
+    await page.getByRole('alert').getByText('The email address or the password is wrong.').waitFor();
     await page.locator('input[name=password]').fill('correct horse battery');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Usage' }).waitFor();
@@ -249,7 +249,7 @@ describe('the console', () => {
     const page = await visitorPage();
     const ended = page.getByText('Your session has ended.');
     const signIn = async () => {
-      await page.getByLabel('E-mail').fill('ada@example.com');
+      await page.getByLabel('Email').fill('ada@example.com');
       await page.locator('input[name=password]').fill('correct horse battery');
       await page.keyboard.press('Enter');
     };
@@ -287,7 +287,7 @@ describe('the console', () => {
     await page.reload();
     assert.equal(await form.getByLabel('Name').inputValue(), 'Typed for long');
     const signInAs = async (email: string): Promise<void> => {
-      await page.getByLabel('E-mail').fill(email);
+      await page.getByLabel('Email').fill(email);
       await page.locator('input[name=password]').fill('correct horse battery');
       await page.keyboard.press('Enter');
       await form.waitFor();
@@ -331,7 +331,7 @@ describe('the console', () => {
     await one.getByRole('button', { name: 'Go on to the console' }).click();
     await one.getByRole('heading', { name: 'Keys' }).waitFor();
     await one.goto('/console/sign-in');
-    await one.getByLabel('E-mail').fill('first-tab@example.com');
+    await one.getByLabel('Email').fill('first-tab@example.com');
     await one.locator('input[name=password]').fill('correct horse battery');
     await one.getByRole('button', { name: 'Sign in', exact: true }).click();
     await other.getByText('first-tab@example.com').first().waitFor();
@@ -442,7 +442,7 @@ describe('two-step sign-in', () => {
     await visitors.clearCookies();
     await page.goto('/console/sign-in');
     const enter = async (): Promise<void> => {
-      await page.getByLabel('E-mail').fill('grace@example.com');
+      await page.getByLabel('Email').fill('grace@example.com');
       await page.locator('input[name=password]').fill('correct horse battery');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { name: 'Enter a code' }).waitFor();
@@ -507,7 +507,7 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
     };
     await page.goto('/console/sign-up');
     await page.getByLabel('Name').fill('Ada');
-    await page.getByLabel('E-mail').fill('ada@example.com');
+    await page.getByLabel('Email').fill('ada@example.com');
     await page.locator('input[name=password]').fill('another fine phrase');
     await page.keyboard.press('Enter');
     await tells('You cannot sign in with this password', 'sign-up-taken');
@@ -525,7 +525,7 @@ describe('everybody can read, in light, in dark and on a phone,', () => {
       await route.fulfill({ response: answer, json: { ...(await answer.json()), sign_up: false, mail: true } });
     });
     await page.goto('/console/forgot-password');
-    await page.getByLabel('E-mail').fill('nobody@example.com');
+    await page.getByLabel('Email').fill('nobody@example.com');
     await page.keyboard.press('Enter');
     await tells('Look into your mail', 'forgot-done');
     await follow(page, '/sign-up');

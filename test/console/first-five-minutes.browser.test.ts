@@ -48,7 +48,7 @@ test('a first start leads to a request by the shown command, to its traces, and 
   const [, email = '', password = ''] = /(\S+@sluice\.localhost), password (\S+) /.exec(launcher.output) ?? [];
   const page = await openPage(await browser.context(origin));
   await page.goto(/Console +(\S+)/.exec(launcher.output)?.[1] ?? '');
-  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Email').fill(email);
   await page.locator('input[name=password]').fill(password);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -91,7 +91,7 @@ test('a first start leads to a request by the shown command, to its traces, and 
   await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
   await guest.getByRole('button', { name: 'Set the password' }).click();
   await guest.getByRole('link', { name: 'Sign in', exact: true }).click();
-  await guest.getByLabel('E-mail').fill('second@example.com');
+  await guest.getByLabel('Email').fill('second@example.com');
   await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
   await guest.getByRole('button', { name: 'Sign in' }).click();
   await guest.getByRole('heading', { name: 'Overview' }).waitFor();

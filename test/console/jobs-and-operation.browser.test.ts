@@ -441,7 +441,7 @@ describe('operation', () => {
     await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
     await guest.getByRole('button', { name: 'Set the password' }).click();
     await guest.getByRole('link', { name: 'Sign in', exact: true }).click();
-    await guest.getByLabel('E-mail').fill(email);
+    await guest.getByLabel('Email').fill(email);
     await guest.getByRole('textbox', { name: 'Password' }).fill('chosen by themselves');
     await guest.getByRole('button', { name: 'Sign in' }).click();
     await guest.getByRole('heading', { name: 'Overview' }).waitFor();
@@ -479,6 +479,15 @@ describe('operation', () => {
       await page.getByRole('button', { name: 'Details of sandbox' }).click();
       await page.getByRole('dialog').getByText('All its routes are healthy.').waitFor();
       await assertReadable(page, 'operator-vendor');
+      await page.keyboard.press('Escape');
+      for (const [name, settings] of [
+        ['azure', 'AZURE_API_KEY and AZURE_BASE_URL'],
+        ['lm-studio', 'LM_STUDIO_BASE_URL'],
+      ]) {
+        await page.getByRole('button', { name: `Details of ${name}` }).click();
+        await page.getByRole('dialog').getByText(`It is off: set ${settings} to turn it on.`).waitFor();
+        await page.keyboard.press('Escape');
+      }
     });
     await onPage('/operator/workers', async (page) => {
       await page.getByRole('table', { name: 'Queues' }).getByText('transcription').waitFor();

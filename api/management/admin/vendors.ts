@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { type Catalogue, type CataloguedVendor, routeName } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/model.ts';
+import { settingsToTurnOn } from '../../../shared/config/vendor-settings.ts';
 import type { KeyHealth, WorkerReport } from '../../../shared/queue/worker-registry.ts';
 import { type VendorRow, vendorRows } from '../../../shared/vendors/vendors.ts';
 import type { State } from '../../state.ts';
@@ -42,7 +43,15 @@ function settingsView(name: string, row: VendorRow, vendor: CataloguedVendor | u
   const baseUrl = vendor?.baseUrl ?? row.baseUrl;
   // A vendor that needs no key has a stand-in for one.
   const keys = row.needsKey ? (vendor?.apiKeys?.length ?? 0) : 0;
-  return { name, on: vendor !== undefined, like: row.name, needs_key: row.needsKey, keys, base_url: shown(baseUrl) };
+  return {
+    name,
+    on: vendor !== undefined,
+    like: row.name,
+    needs_key: row.needsKey,
+    settings: settingsToTurnOn(row),
+    keys,
+    base_url: shown(baseUrl),
+  };
 }
 
 /** Removes a possible password from an address. */

@@ -32,6 +32,9 @@ export const vendor = z.object({
   on: z.boolean(),
   like: z.string().describe('The built-in vendor whose API it has.'),
   needs_key: z.boolean(),
+  settings: z
+    .array(z.string())
+    .describe('The environment variables that turn on the built-in vendor whose API it has.'),
   keys: z.int().describe('How many keys are set.'),
   base_url: z.string(),
   routes: z.array(z.object({ model: z.string(), route: z.string() })),

@@ -3,9 +3,9 @@ import type { RequestError } from './request.ts';
 
 /** Messages for the codes of the sign-in routes, whose own are meant for programs. */
 const messages: Readonly<Record<string, string>> = {
-  invalid_email_or_password: 'The e-mail address or the password is wrong.',
+  invalid_email_or_password: 'The email address or the password is wrong.',
   invalid_password: 'The current password is wrong.',
-  invalid_email: 'This is not an e-mail address.',
+  invalid_email: 'This is not an email address.',
   invalid_token: 'This link no longer works.',
   invalid_code: 'The code is wrong. Codes change every 30 seconds.',
   code_used: 'This code has been used already. Sign in again, and enter the next one that the app shows.',
@@ -19,7 +19,7 @@ const messages: Readonly<Record<string, string>> = {
   token_expired: 'This link no longer works. Sign in to get another one.',
   password_too_short: 'The password is too short. Take at least 10 characters.',
   password_too_common: 'This password is one of those that are guessed first. Take another one.',
-  password_too_personal: 'This password is made of your e-mail address. Take another one.',
+  password_too_personal: 'This password is made of your email address. Take another one.',
   password_too_long: 'The password is too long. Take at most 128 characters.',
   email_password_sign_up_disabled: 'This gateway takes no new accounts by itself. Ask its operator for one.',
   session_not_fresh: 'You signed in long ago. Sign out and in again to do this.',

@@ -11,6 +11,8 @@ export interface Vendor {
   readonly name: string;
   readonly on: boolean;
   readonly needs_key: boolean;
+  /** The environment variables that turn it on, all of them together. */
+  readonly settings: readonly string[];
   readonly keys: number;
   readonly base_url: string;
   readonly routes: readonly { readonly model: string; readonly route: string }[];

@@ -46,7 +46,9 @@ export function VendorDetails({ vendor }: { vendor: Vendor }) {
         </Title>
         {workers.length === 0 && (
           <Text size="sm" c="dimmed">
-            {vendor.on ? 'No worker is there that knows it.' : 'It is off: set its key to turn it on.'}
+            {vendor.on
+              ? 'No worker is there that knows it.'
+              : `It is off: set ${vendor.settings.join(' and ')} to turn it on.`}
           </Text>
         )}
         {workers.map((worker) => (

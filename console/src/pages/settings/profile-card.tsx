@@ -21,7 +21,7 @@ export function ProfileCard() {
       <Stack gap="md">
         <Facts
           lines={{
-            'E-mail': user.email,
+            Email: user.email,
             Role: user.role,
             Account: account.name,
             Balance: account.balance === null ? 'Unlimited' : money(account.balance),

@@ -12,7 +12,7 @@ export function ConfirmEmailPage() {
   const { token = '' } = route.useSearch();
   const confirm = useMutation({ mutationFn: confirmEmail });
   return (
-    <OutsideLayout title="Confirm your e-mail address">
+    <OutsideLayout title="Confirm your email address">
       {confirm.isSuccess ? (
         <>
           <Alert color="green" role="status" title="Your address is confirmed">

@@ -23,7 +23,7 @@ export function ForgotPasswordPage() {
   return (
     <OutsideLayout
       title="Forgot your password?"
-      description="Give your e-mail address, and get a mail with a link to choose a new password."
+      description="Give your email address, and get a mail with a link to choose a new password."
       footer={<TextLink to="/sign-in">Back to sign in</TextLink>}
     >
       {ask.isSuccess ? (
@@ -34,7 +34,7 @@ export function ForgotPasswordPage() {
       ) : (
         <form onSubmit={(event) => ask.mutate(readForm(event).email ?? '')}>
           <Stack gap="sm">
-            <TextInput label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
+            <TextInput label="Email" name="email" type="email" autoComplete="username" required autoFocus />
             <FormError error={ask.error} />
             <Button type="submit" loading={ask.isPending} fullWidth>
               Ask for a link

@@ -82,7 +82,7 @@ export function SignInPage() {
         }}
       >
         <Stack gap="sm">
-          <TextInput label="E-mail" name="email" type="email" autoComplete="username" required autoFocus />
+          <TextInput label="Email" name="email" type="email" autoComplete="username" required autoFocus />
           <PasswordField label="Password" name="password" autoComplete="current-password" />
           <Checkbox label="Stay signed in" name="remember" defaultChecked />
           <FormError error={byPassword.error} />

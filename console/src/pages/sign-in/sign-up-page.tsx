@@ -65,7 +65,7 @@ export function SignUpPage() {
       >
         <Stack gap="sm">
           <TextInput label="Name" name="name" autoComplete="name" required maxLength={100} autoFocus />
-          <TextInput label="E-mail" name="email" type="email" autoComplete="username" required />
+          <TextInput label="Email" name="email" type="email" autoComplete="username" required />
           <NewPasswordInput label="Password" name="password" />
           <FormError error={create.error} />
           <Button type="submit" loading={create.isPending} fullWidth>
