@@ -5,10 +5,8 @@ import { exampleModels } from '../../shared/catalogue/example-models.ts';
 import type { BaseUrls } from '../http/request-address.ts';
 import { type KeptFile, keepFile, sendKeptFile } from '../pages/kept-file.ts';
 import type { State } from '../state.ts';
-import { openApiDocument, type ReferenceFacts } from './document.ts';
-import { llmsText } from './llms-text.ts';
+import type { ReferenceFacts } from './document.ts';
 import type { ExampleModels } from './operation.ts';
-import { referencePage, referencePagePolicy } from './reference-page.ts';
 
 /** Dependencies of the API reference. */
 export interface ServeReferenceDependencies {
@@ -16,38 +14,49 @@ export interface ServeReferenceDependencies {
   readonly catalogue: Catalogue;
 }
 
-/** The routes that tell what the API is. Anybody may call them. */
+/** Makes a text of the reference. */
+type Write = (facts: ReferenceFacts) => string;
+
+/**
+ * The routes that tell what the API is. Anybody may call them. The texts are made of hundreds of schemas, which take 7 MB: they are
+ * loaded for the first who asks.
+ */
 export function referenceRoutes(
   services: ServeReferenceDependencies,
 ): Record<'openapi' | 'page' | 'llms', Middleware<State>> {
-  const page = serve(services, 'docs', 'text/html; charset=utf-8', referencePage);
+  const loadPage = () => import('./reference-page.ts');
+  const page = serve(services, 'docs', 'text/html; charset=utf-8', async () => (await loadPage()).referencePage);
   return {
     /** `GET /docs` */
-    page: (ctx, next) => {
-      ctx.set('content-security-policy', referencePagePolicy);
+    page: async (ctx, next) => {
+      ctx.set('content-security-policy', (await loadPage()).referencePagePolicy);
       return page(ctx, next);
     },
     /** `GET /llms.txt` */
-    llms: serve(services, 'llms', 'text/plain; charset=utf-8', llmsText),
+    llms: serve(services, 'llms', 'text/plain; charset=utf-8', async () => (await import('./llms-text.ts')).llmsText),
     /** `GET /openapi.json` */
-    openapi: serve(services, 'openapi', 'application/json', (facts) => JSON.stringify(openApiDocument(facts))),
+    openapi: serve(services, 'openapi', 'application/json', async () => {
+      const { openApiDocument } = await import('./document.ts');
+      return (facts) => JSON.stringify(openApiDocument(facts));
+    }),
   };
 }
 
 /**
  * Sends a text that is made on first use, once for each base URL (of which there are few), and again once the models have changed.
- * @param write makes the text
+ * @param load loads what makes the text
  */
 function serve(
   services: ServeReferenceDependencies,
   endpoint: string,
   mediaType: string,
-  write: (facts: ReferenceFacts) => string,
+  load: () => Promise<Write>,
 ): Middleware<State> {
   const files = new Map<string, KeptFile>();
   let named: unknown;
   return async (ctx) => {
     ctx.state.endpoint = endpoint;
+    const write = await load();
     const { models } = services.catalogue.sources();
     if (named !== models) files.clear();
     named = models;
