@@ -112,25 +112,30 @@ export function assertInScope(scopes: KeyScopes, wanted: WantedModel): void {
 const furtherModels = new Set(['models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks']);
 
 /**
- * Refuses a request that names further models, with a key for some models only: they are the vendor's, whose names do not compare.
- * @param fields those of the request that are not known to be free
+ * Refuses a request that names further models, with a key for some models only: they are the vendor's, whose names do not compare. Those
+ * of a tool, such as that of images, are allowed if the key lists them.
+ * @param fields those of the request, and tools, that are not known to be free
  * @throws ApiError 403 that names the field.
  */
 export function assertOneModel(
-  { models }: Pick<KeyScopes, 'models'>,
-  fields: readonly { readonly name: string }[] = [],
-) {
-  const named = models && fields.find(({ name }) => furtherModels.has(name));
-  if (named === undefined) return;
-  const message = `This API key may only use the models that it lists, so '${named.name}' cannot name others.`;
-  throw new ApiError('permission_denied', message, { param: named.name });
+  scopes: Pick<KeyScopes, 'models'>,
+  fields: readonly { readonly name: string; readonly param: string; readonly models?: readonly string[] }[] = [],
+): void {
+  if (scopes.models === undefined) return;
+  const refused = fields.find(
+    ({ name, models = [] }) => furtherModels.has(name) || models.some((id) => !mayUseModel(scopes, id)),
+  );
+  if (refused === undefined) return;
+  const { param } = refused;
+  const message = `This API key may only use the models that it lists, so '${param}' cannot name others.`;
+  throw new ApiError('permission_denied', message, { param });
 }
 
 function mayUseCapability({ capabilities }: KeyScopes, capability: Capability): boolean {
   return capabilities === undefined || capabilities.includes(capability);
 }
 
-function mayUseModel({ models }: KeyScopes, id: string): boolean {
+function mayUseModel({ models }: Pick<KeyScopes, 'models'>, id: string): boolean {
   if (models === undefined) return true;
   return models.some((model) => (model.endsWith('*') ? id.startsWith(model.slice(0, -1)) : id === model));
 }

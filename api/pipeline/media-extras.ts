@@ -22,7 +22,7 @@ const freeMediaFields: Readonly<Record<MediaCapability, ReadonlySet<string>>> = 
 /** The extras of a request for media or embeddings. @param given see `givenMediaFields` */
 export function mediaExtras(capability: MediaCapability, given: readonly string[], fields: Fields): BilledExtra[] {
   const free = freeMediaFields[capability];
-  return given.flatMap((field) => {
+  return given.flatMap((field): BilledExtra[] => {
     const name = rootOf(field);
     // Prices per image may include one for high definition.
     if (name === 'quality' && fields.quality === 'hd') return [{ param: name, name: 'quality.hd', coveredBy: 'hd' }];

@@ -1,7 +1,7 @@
 import type { KeySettings } from '../../shared/accounts/api-keys.ts';
 import type { RequestItem } from '../../shared/capabilities/response-items.ts';
 import type { ResponseRequest } from '../../shared/capabilities/response-request.ts';
-import { chosenTools } from '../../shared/capabilities/response-tools.ts';
+import { chosenTools, namedModels } from '../../shared/capabilities/response-tools.ts';
 import { ApiError, maxParam } from '../../shared/errors.ts';
 import { isStandardTier } from '../../shared/money/service-tier.ts';
 
@@ -165,6 +165,8 @@ export interface BilledExtra {
    * `hour_cache`, of input.
    */
   readonly coveredBy?: 'search' | 'hd' | 'tier' | 'hour_cache';
+  /** Further models that it names; see `namedModels`. */
+  readonly models?: readonly string[];
 }
 
 /** Start of the names of service tiers. */
@@ -269,17 +271,18 @@ function toolExtras(tools: unknown, param: string): BilledExtra[] {
     if (typeof tool !== 'object' || tool === null) return [{ param: at, name: 'tools' }];
     const { type, tools: inner } = tool as { readonly type?: unknown; readonly tools?: unknown };
     const name = typeof type === 'string' ? type : 'tools';
-    const own = freeTools.has(name) ? [] : [{ param: at, name }];
+    const own = freeTools.has(name) ? [] : [{ param: at, name, ...namedModels(tool) }];
     return [...own, ...toolExtras(inner, `${at}.tools`)];
   });
 }
 
 /** The extras that a field asks for which is not known to be free. */
-export function extrasOf(field: string, { service_tier: tier, web_search_options: search }: Fields): BilledExtra[] {
+export function extrasOf(field: string, fields: Fields): BilledExtra[] {
+  const { service_tier: tier, web_search_options: search } = fields;
   if (field === 'web_search_options' && isSearchContext(search)) {
     return [{ param: field, name: field, coveredBy: 'search' }];
   }
-  if (field !== 'service_tier') return [{ param: field, name: field }];
+  if (field !== 'service_tier') return [{ param: field, name: field, ...namedModels(fields[field]) }];
   // What `auto` may cost is held, and vendors choose it unasked, too.
   if (tier === 'auto' || isStandardTier(tier)) return [];
   if (typeof tier !== 'string') return [{ param: field, name: field }];

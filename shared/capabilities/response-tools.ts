@@ -50,6 +50,37 @@ export interface ResponseTool {
 /** One entry of `tools`, after OpenAI's `Tool`. */
 export const responseTool = dispatched<ResponseTool>(({ type }) => toolOfType(type) ?? other);
 
+/** Fields in which vendors take the names of models, of a tool, a plugin or another field. */
+const modelFields = ['model', 'models', 'fallbacks', 'allowed_models', 'analysis_models'];
+
+/** Tools and plugins of OpenRouter that ask other models even if they name none: of its choice then. */
+const asksOthers = /^(?:openrouter:)?(?:fusion|advisor|subagent)$/;
+
+/**
+ * The models that a tool names for its vendor to ask besides, such as that of images, and so of plugins and other fields of a request; a
+ * list is of such. Empty names are those that only the vendor knows. Without any, nothing.
+ */
+export function namedModels(value: unknown): { readonly models?: readonly string[] } {
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const models = entries.flatMap(modelsOfEntry);
+  return models.length === 0 ? {} : { models };
+}
+
+function modelsOfEntry(entry: unknown): string[] {
+  if (typeof entry !== 'object' || entry === null) return [];
+  const { type, id, parameters } = entry as Readonly<Record<string, unknown>>;
+  const given = [entry, parameters].flatMap((fields) => modelFields.flatMap((name) => fieldOf(fields, name) ?? []));
+  const named = given.map((model) => (typeof model === 'string' ? model : ''));
+  const isPanel = [type, id].some((kind) => typeof kind === 'string' && asksOthers.test(kind));
+  return isPanel ? [...named, ''] : named;
+}
+
+function fieldOf(fields: unknown, name: string): unknown {
+  return typeof fields === 'object' && fields !== null
+    ? (fields as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+}
+
 const named = compiledOnUse(z.looseObject({ name: z.string().min(1), namespace: z.string().nullish() }));
 const choiceOfType = byTypeName({
   function: named,

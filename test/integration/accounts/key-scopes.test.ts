@@ -130,6 +130,48 @@ describe('scopes of an API key', () => {
     assert.equal(await statusOf(ask(key, '/v1/chat/completions', { model, messages, models: ['more'] })), 403);
   });
 
+  it('a key for some models only may not have a tool, a plugin or the field of a form ask others', async () => {
+    const model = 'sandbox-responses';
+    const { key } = await keys.create({ models: [model, 'sandbox-chat', 'sandbox-transcribe', 'listed-image'] });
+    const { key: other } = await keys.create({});
+    const image = { type: 'image_generation', model: 'dear-image' };
+    const response = { model, input: 'Hello' };
+    const chat = { model: 'sandbox-chat', messages };
+    const requests: [path: string, param: string, body: object][] = [
+      ['/v1/responses', 'tools[0]', { ...response, tools: [image] }],
+      ['/v1/responses', 'tools[0]', { ...response, tools: [{ type: 'openrouter:fusion' }] }],
+      ['/v1/responses', 'tools[0]', { ...response, tools: [{ type: 'advisor', parameters: { model: 'dear' } }] }],
+      [
+        '/v1/responses',
+        'input[0].tools[0]',
+        { ...response, input: [{ type: 'additional_tools', tools: [image] }, ...messages] },
+      ],
+      ['/v1/chat/completions', 'plugins', { ...chat, plugins: [{ id: 'web' }, { id: 'fusion' }] }],
+      ['/v1/chat/completions', 'plugins', { ...chat, plugins: [{ id: 'a-panel', analysis_models: ['dear'] }] }],
+      ['/v1/chat/completions', 'extra_body', { ...chat, extra_body: { models: ['dear'] } }],
+    ];
+    for (const [path, param, body] of requests) {
+      const refused = await ask(key, path, body);
+      const { error } = (await refused.json()) as { error: { param: string } };
+      assert.deepEqual([refused.status, error.param], [403, param]);
+      assert.notEqual(await statusOf(ask(other, path, body)), 403, param);
+    }
+    for (const tool of [{ ...image, model: 'listed-image' }, { type: 'image_generation' }, { type: 'web_search' }]) {
+      assert.notEqual(await statusOf(ask(key, '/v1/responses', { ...response, tools: [tool] })), 403);
+    }
+    assert.equal(await statusOf(ask(key, '/v1/chat/completions', { ...chat, plugins: [{ id: 'web' }] })), 200);
+
+    // LiteLLM's proxy reads a form's list so.
+    const fields = (): [string, string | File][] => [
+      ['file', sound()],
+      ['fallbacks[]', 'dear'],
+    ];
+    const refused = await askForm(key, '/v1/audio/transcriptions', 'sandbox-transcribe', fields());
+    const { error } = (await refused.json()) as { error: { param: string } };
+    assert.deepEqual([refused.status, error.param], [403, 'fallbacks']);
+    assert.notEqual(await statusOf(askForm(other, '/v1/audio/transcriptions', 'sandbox-transcribe', fields())), 403);
+  });
+
   it('POST /v1/videos/{id}/remix returns 403 when the key lacks the model of the video', async () => {
     const video = await createVideo(gateway.client());
     await pollToEnd(gateway.client(), video.id);
