@@ -68,8 +68,11 @@ export function namedModels(value: unknown): { readonly models?: readonly string
 
 function modelsOfEntry(entry: unknown): string[] {
   if (typeof entry !== 'object' || entry === null) return [];
-  const { type, id, parameters } = entry as Readonly<Record<string, unknown>>;
-  const given = [entry, parameters].flatMap((fields) => modelFields.flatMap((name) => fieldOf(fields, name) ?? []));
+  const { type, id, parameters, gateway } = entry as Readonly<Record<string, unknown>>;
+  // The latter is Vercel's gateway's: `providerOptions.gateway.models`.
+  const given = [entry, parameters, gateway].flatMap((fields) =>
+    modelFields.flatMap((name) => fieldOf(fields, name) ?? []),
+  );
   const named = given.map((model) => (typeof model === 'string' ? model : ''));
   const isPanel = [type, id].some((kind) => typeof kind === 'string' && asksOthers.test(kind));
   return isPanel ? [...named, ''] : named;

@@ -149,6 +149,7 @@ describe('scopes of an API key', () => {
       ['/v1/chat/completions', 'plugins', { ...chat, plugins: [{ id: 'web' }, { id: 'fusion' }] }],
       ['/v1/chat/completions', 'plugins', { ...chat, plugins: [{ id: 'a-panel', analysis_models: ['dear'] }] }],
       ['/v1/chat/completions', 'extra_body', { ...chat, extra_body: { models: ['dear'] } }],
+      ['/v1/chat/completions', 'providerOptions', { ...chat, providerOptions: { gateway: { models: ['dear'] } } }],
     ];
     for (const [path, param, body] of requests) {
       const refused = await ask(key, path, body);
