@@ -108,8 +108,14 @@ export function assertInScope(scopes: KeyScopes, wanted: WantedModel): void {
   }
 }
 
-/** Fields in which vendors that pass requests on (OpenRouter, LiteLLM) take further models, for when the first one fails. */
-const furtherModels = new Set(['models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks']);
+/**
+ * Fields in which vendors that pass requests on (OpenRouter, LiteLLM) take further models, for when the first one fails, or what stands
+ * behind the name of each.
+ */
+const furtherModels = new Set([
+  ...['models', 'fallbacks', 'context_window_fallbacks', 'content_policy_fallbacks'],
+  ...['user_config', 'model_list'],
+]);
 
 /**
  * Refuses a request that names further models, with a key for some models only: they are the vendor's, whose names do not compare. Those

@@ -115,7 +115,7 @@ describe('scopes of an API key', () => {
       ['/v1/chat/completions', { model, messages }],
       ['/v1/responses', { model, input: 'Hello' }],
     ] as const) {
-      for (const field of ['models', 'fallbacks']) {
+      for (const field of ['models', 'fallbacks', 'user_config']) {
         const further = { ...body, [field]: ['sandbox-reasoning'] };
         const refused = await ask(key, path, further);
         const { error } = (await refused.json()) as { error: { param: string } };
