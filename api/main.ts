@@ -95,7 +95,7 @@ async function start(): Promise<void> {
   for (const warning of await checkRedisMemory(redis.client, config.allowsEviction)) log.warn(warning);
   // The budgets of rotated keys are where a process of the release before finds them, if one runs.
   await readReports(redis.client);
-  const database = new DatabaseHealth(db);
+  const database = new DatabaseHealth(db, activity);
   const watch = closers.use(
     new RedisWatch({
       redis: redis.client,

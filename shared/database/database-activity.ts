@@ -7,10 +7,15 @@ export interface DatabaseUse {
   readonly waiting: number;
 }
 
-/** What a process does with its database, for metrics. The database's dialect reports it. */
+/** What a process does with its database, for metrics and health checks. The database's dialect reports it. */
 export class DatabaseActivity {
   /** Connections that the process may open. */
   max = 1;
+  /**
+   * Whether the SQLite file has refused the last write that was tried, as on a full disk: reads still work then. `DatabaseHealth`
+   * tries again, and takes it back.
+   */
+  refusesWrites = false;
   /** Returns the use at the moment. */
   use: () => DatabaseUse = () => ({ busy: 0, waiting: 0 });
   /** Called after each statement, and after each failure to connect. */

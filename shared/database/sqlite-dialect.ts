@@ -11,6 +11,7 @@ import {
 } from 'kysely';
 import { threadFile } from '../runtime/thread-file.ts';
 import type { DatabaseActivity } from './database-activity.ts';
+import { isReadOnly } from './database-error.ts';
 import type { ThreadData, ThreadError, ThreadReply, ThreadRequest } from './sqlite-thread.ts';
 import { storableParameter } from './storable-parameter.ts';
 
@@ -116,8 +117,13 @@ class SqliteThread {
     const waiting = this.#waiting.shift();
     this.#sent--;
     this.#send();
-    if (reply.type === 'result') waiting?.resolve(reply);
-    else waiting?.reject(new SqliteError(reply.error));
+    if (reply.type === 'result') {
+      waiting?.resolve(reply);
+      return;
+    }
+    const error = new SqliteError(reply.error);
+    if (isReadOnly(error)) this.#activity.refusesWrites = true;
+    waiting?.reject(error);
   }
 
   #fail(error: Error): void {

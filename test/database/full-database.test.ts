@@ -13,8 +13,13 @@ import { loadProduct } from '../support/gateway.ts';
 
 const { accountKeys, quarantineKey } =
   await loadProduct<typeof import('../../shared/redis/keys.ts')>('shared/redis/keys');
-const { databaseFile, openDatabase } =
+const { databaseFile, tryDatabase } =
   await loadProduct<typeof import('../../shared/database/database.ts')>('shared/database/database');
+const { DatabaseActivity } = await loadProduct<typeof import('../../shared/database/database-activity.ts')>(
+  'shared/database/database-activity',
+);
+const { DatabaseHealth } =
+  await loadProduct<typeof import('../../api/ledger/database-health.ts')>('api/ledger/database-health');
 const { createLogger } = await loadProduct<typeof import('../../shared/runtime/log.ts')>('shared/runtime/log');
 const { createApiMetrics } =
   await loadProduct<typeof import('../../shared/runtime/metrics.ts')>('shared/runtime/metrics');
@@ -43,6 +48,7 @@ const hour = 3_600_000;
 describe('an SQLite database whose disk is full', () => {
   let jobs: JobFixture;
   let db: Database;
+  const activity = new DatabaseActivity();
   let dataDir: string;
   // Without a listener the signal ends a process whose file would exceed its limit.
   const onFull = (): void => undefined;
@@ -50,7 +56,7 @@ describe('an SQLite database whose disk is full', () => {
     process.on('SIGXFSZ', onFull);
     jobs = await JobFixture.start();
     dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-full-'));
-    db = await openDatabase({ dataDir, databaseUrl: undefined });
+    ({ db } = await tryDatabase({ dataDir, databaseUrl: undefined }, activity));
   });
   after(async () => {
     await limitFiles('unlimited');
@@ -113,5 +119,22 @@ describe('an SQLite database whose disk is full', () => {
     } finally {
       await consumer.close(30_000);
     }
+  });
+
+  test('its state is read-only from the first write that the disk refuses, and ok again once there is space', async () => {
+    const health = new DatabaseHealth(db, activity);
+    const write = () => db.updateTable('accounts').set({ name: 'changed' }).execute();
+    assert.equal(await health.state(10_000), 'ok');
+    await limitFiles(String((await stat(join(dataDir, `${databaseFile}-wal`))).size));
+    // What the log of the database has room for is still written.
+    await eventually(() => assert.rejects(write), 20_000);
+    assert.equal(await health.state(10_000), 'read-only');
+    assert.equal(await health.state(10_000), 'read-only');
+    assert.equal((await db.selectFrom('accounts').select('id').execute()).length, 1);
+    await limitFiles('unlimited');
+    // Nobody else writes.
+    assert.equal(await health.state(10_000), 'ok');
+    await write();
+    assert.equal(await health.state(10_000), 'ok');
   });
 });

@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { DatabaseHealth } from '../../api/ledger/database-health.ts';
 import { newApiKeyText } from '../../shared/accounts/api-keys.ts';
 import { type Database, openDatabase } from '../../shared/database/database.ts';
+import { DatabaseActivity } from '../../shared/database/database-activity.ts';
 import { held } from '../support/chat-requests.ts';
 import { assertErrorAnswer } from '../support/error-answers.ts';
 import { eventually } from '../support/eventually.ts';
@@ -40,7 +41,7 @@ describe('a Postgres that takes no writes', () => {
     const url = await server.createDatabase();
     const makeReadOnly = await administer(t, url);
     const db = await open(url);
-    const health = new DatabaseHealth(db);
+    const health = new DatabaseHealth(db, new DatabaseActivity());
     assert.equal(await health.state(5000), 'ok');
     await makeReadOnly(true);
     await eventually(async () => assert.equal(await health.state(5000), 'read-only'));

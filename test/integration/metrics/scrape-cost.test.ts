@@ -79,7 +79,7 @@ describe('the cost of a scrape', () => {
     addProcessGauges(registry, {
       ...{ handover: { size: 0 }, connections: { size: 0, unsent: 0 }, sockets: { size: 0 } },
       ...{ bodies: { total: 0 }, uploads: { total: 0 }, disk: { free: async () => 0 }, db, activity },
-      database: new DatabaseHealth(db),
+      database: new DatabaseHealth(db, activity),
     });
     return registry;
   }
