@@ -1,7 +1,7 @@
-import { ensureApiKey } from '../../shared/accounts/api-keys.ts';
+import { bootstrapKeys, ensureApiKey } from '../../shared/accounts/api-keys.ts';
 import { type Config, ConfigError } from '../../shared/config/config.ts';
 import { startFailure } from '../../shared/config/start-failure.ts';
-import type { TriedDatabase } from '../../shared/database/database.ts';
+import type { Database, TriedDatabase } from '../../shared/database/database.ts';
 import { claimDatabase, claimSigning } from '../../shared/database/database-claim.ts';
 import { isDatabaseUnreachable } from '../../shared/database/database-error.ts';
 import type { Secrets } from '../../shared/database/secrets.ts';
@@ -71,9 +71,7 @@ async function setUp(
 ): Promise<void> {
   // Before anything is written, and before Redis is raised to what may be another ledger.
   claims.database ??= await claimDatabase(redis, db, log);
-  if (config.apiKey !== undefined && (await ensureApiKey(db, config.apiKey)) === 'revoked') {
-    log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
-  }
+  if (config.apiKey !== undefined) await setUpFirstKey(db, config.apiKey, log);
   await watch.raise();
   await secrets.read(db, config);
   claims.signing ??= await claimSigning(redis, secrets, log);
@@ -83,4 +81,14 @@ async function setUp(
   } else if (operator === 'taken_back') {
     log.info('SLUICE_ADMIN_EMAIL names an operator who has been deleted or demoted since, and stays so.');
   }
+}
+
+/** Whoever replaces a key that has leaked by another in the settings must know that this does not revoke it. */
+async function setUpFirstKey(db: Database, text: string, log: Logger): Promise<void> {
+  const outcome = await ensureApiKey(db, text);
+  if (outcome === 'revoked') log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
+  if (outcome !== 'created') return;
+  const [, ...before] = await bootstrapKeys(db);
+  if (before.length === 0) return;
+  log.warn({ keys: before }, 'SLUICE_BOOTSTRAP_KEY names a new key; those it named before stay valid until revoked');
 }

@@ -15,6 +15,9 @@ export type {
 /** The account that every new database contains. */
 export const defaultAccountId = 'default';
 
+/** The name of a key that is made of the setting. */
+const bootstrapKeyName = 'SLUICE_BOOTSTRAP_KEY';
+
 /** Creates a key. Its text is returned and stored nowhere. */
 export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: string; key: string }> {
   const text = newApiKeyText();
@@ -30,7 +33,7 @@ export async function createApiKey(db: Database, key: NewApiKey): Promise<{ id: 
 export async function ensureApiKey(
   db: Database,
   text: string,
-  key: NewApiKey = { accountId: defaultAccountId, name: 'SLUICE_BOOTSTRAP_KEY' },
+  key: NewApiKey = { accountId: defaultAccountId, name: bootstrapKeyName },
 ): Promise<'created' | 'active' | 'revoked'> {
   const find = (): Promise<ApiKey | undefined> => findApiKeyByHash(db, hashApiKey(text));
   // First, as a database that takes no writes has it as a rule.
@@ -45,6 +48,19 @@ export async function ensureApiKey(
     existing = await find();
   }
   return existing?.revokedAt === undefined ? 'active' : 'revoked';
+}
+
+/** The ids of the keys made of SLUICE_BOOTSTRAP_KEY that are not revoked, newest first. */
+export async function bootstrapKeys(db: Database): Promise<string[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select('id')
+    .where('account_id', '=', defaultAccountId)
+    .where('name', '=', bootstrapKeyName)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /**

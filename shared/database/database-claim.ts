@@ -27,6 +27,6 @@ export function claimSigning(redis: RedisClient, secrets: Secrets, log: Logger):
   return SharedClaim.open({
     ...{ redis, log, key: signingKey, identity },
     contradiction:
-      'another process on this Redis has another SLUICE_SECRET: each takes the cookies, links and authenticators of the other for forged ones',
+      'another process on this Redis has another SLUICE_SECRET, or had it within the last minute: each takes the cookies, links and authenticators of the other for forged ones',
   });
 }
