@@ -17,7 +17,12 @@ const model = z.looseObject({
   object: z.literal('model'),
   created: seconds,
   owned_by: z.string(),
-  capability: z.string().describe('What it is for: chat, embedding, image, transcription, speech or video.'),
+  capability: z
+    .string()
+    .optional()
+    .describe(
+      'What it is for: chat, embedding, image, transcription, speech or video. Not known of a model that is not listed.',
+    ),
   context_window: z.int().optional().describe('Tokens of input and output together.'),
   max_output_tokens: z.int().optional(),
   input: z.array(z.string()).optional().describe('What a request may hold.'),

@@ -1,7 +1,7 @@
 import type { Middleware } from 'koa';
-import type { Catalogue } from '../../../shared/catalogue/catalogue.ts';
+import { type Catalogue, routeName } from '../../../shared/catalogue/catalogue.ts';
 import type { Model } from '../../../shared/catalogue/models.ts';
-import { assertInScope, isInScope } from '../../auth/caller.ts';
+import { assertInScope, type Caller, isInScope } from '../../auth/caller.ts';
 import { WrittenJson } from '../../http/compress-json.ts';
 import { wantsAnthropicModels } from '../../http/errors.ts';
 import { modelFacts } from '../../management/console/models.ts';
@@ -72,10 +72,31 @@ export function retrieveModel(services: ModelsDependencies): Middleware<State> {
   return (ctx) => {
     ctx.state.endpoint = 'models';
     const id = (ctx.params.id as string).replace(/\/$/, '');
-    const model = services.catalogue.find(id);
-    if (model === undefined) throw missingModel(services.catalogue, id, ctx.state.caller);
-    assertInScope(ctx.state.caller, model);
+    const { caller } = ctx.state;
+    const row = rowOf(services.catalogue, id);
+    const model = row ?? unlistedModel(services.catalogue, id, caller);
+    if (model === undefined) throw missingModel(services.catalogue, id, caller);
+    assertInScope(caller, model);
     ctx.vary('anthropic-version');
-    ctx.body = wantsAnthropicModels(ctx) ? anthropicModel(model) : toWire(model);
+    if (wantsAnthropicModels(ctx)) ctx.body = anthropicModel(model);
+    else ctx.body = row === undefined ? { ...toWire(model), capability: undefined } : toWire(model);
   };
+}
+
+/** A listed model by its id, or by `vendor/model` if its vendor is open. */
+function rowOf(catalogue: Catalogue, id: string): Model | undefined {
+  const known = catalogue.find(id);
+  if (known !== undefined) return known;
+  const row = catalogue.list().find(({ routes }) => routes.some((route) => routeName(route) === id));
+  return row && catalogue.find(id, row.capability);
+}
+
+/** A model of an open vendor that is listed nowhere: what it does is not known, so it is taken for something that the key may use. */
+function unlistedModel(
+  catalogue: Catalogue,
+  id: string,
+  { capabilities = ['chat'] }: Pick<Caller, 'capabilities'>,
+): Model | undefined {
+  const [found] = capabilities.flatMap((capability) => catalogue.find(id, capability) ?? []);
+  return found;
 }

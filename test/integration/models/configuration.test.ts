@@ -118,6 +118,17 @@ describe('a gateway with a configuration file', () => {
     assert.ok((await answer.arrayBuffer()).byteLength > 100);
   });
 
+  it('GET /v1/models/{id} returns a model of an open vendor by its name there, with what is known of it', async () => {
+    const retrieve = async (id: string) => ({ ...(await gateway.client().models.retrieve(id)) });
+    const listed = 'sandbox/sandbox-embedding';
+    assert.deepEqual(await retrieve(listed), { ...(await retrieve('sandbox-embedding')), id: listed });
+    const unlisted = { id: 'my-own/some/new-one', object: 'model', created: 0, owned_by: 'my-own' };
+    assert.deepEqual(await retrieve(unlisted.id), unlisted);
+    const headers = { authorization: `Bearer ${await makeApiKey(gateway, { models: ['sandbox-chat'] })}` };
+    const refused = await gateway.fetch(`/v1/models/${unlisted.id}`, { headers });
+    await assertErrorAnswer(refused, 403, 'permission_denied');
+  });
+
   for (const id of [
     'sandbox-reasoning',
     'sandbox-speech',
