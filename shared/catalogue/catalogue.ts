@@ -94,7 +94,7 @@ function createTables({ vendors, models: table = models }: CatalogueSources): Ta
 }
 
 /** The row; of a retired model the one at other vendors than its own, whose shutdown says nothing of theirs; an empty list without any. */
-function stillOffered(model: Model): Model[] {
+export function stillOffered(model: Model): Model[] {
   if (model.retired !== true) return [model];
   const own = model.routes[0]?.vendor;
   const routes = model.routes.filter(({ vendor }) => vendor !== own);

@@ -1,3 +1,4 @@
+import { stillOffered } from '../../catalogue/catalogue.ts';
 import type { Model } from '../../catalogue/model.ts';
 import { findVendorRow } from '../../vendors/vendors.ts';
 import { changeModel } from './change-model.ts';
@@ -105,6 +106,10 @@ function checkFallbacks(entries: Entries, named: ReadonlyMap<string, Model>, mis
       else if (fallback === rename) mistakes.push(expected(path, 'another model than this one'));
       else if (capability !== undefined && other.capability !== capability) {
         mistakes.push(expected(path, `a model of the capability ${capability}`));
+      } else if (stillOffered(other).length === 0) {
+        // It would have no route, and nobody would be told: a request that names it is.
+        const instead = other.replacement === undefined ? '' : `, such as ${other.replacement}`;
+        mistakes.push(expected(path, `a model that its vendor has not shut down${instead}`));
       }
     }
   }

@@ -448,6 +448,18 @@ models:
       '9:65: models.gpt-4o-mini.fallbacks[3]: expected the id of a model that is not hidden, got "nothing"',
     ]);
   });
+
+  it('a fallback that its vendor has shut down is reported, unless another vendor or the file offers it', () => {
+    const entry = (id: string, capability: string) =>
+      `  mine: { fallbacks: [${id}], capability: ${capability}, routes: [{ vendor: openai, model: own }] }`;
+    assert.deepEqual(mistakes(`models:\n${entry('dall-e-3', 'image')}`), [
+      '2:23: models.mine.fallbacks[0]: expected a model that its vendor has not shut down, such as gpt-image-2, got "dall-e-3"',
+    ]);
+    const offered = 'claude-sonnet-4-5-20250929';
+    assert.deepEqual(model('mine', `models:\n${entry(offered, 'chat')}`)?.fallbacks, [offered]);
+    const brought = '  dall-e-3: { routes: [{ vendor: azure, model: dall-e-3 }] }';
+    assert.deepEqual(model('mine', `models:\n${brought}\n${entry('dall-e-3', 'image')}`)?.fallbacks, ['dall-e-3']);
+  });
 });
 
 describe('routing and limits of the configuration file', () => {
