@@ -321,7 +321,7 @@ describe('the OpenAI dialect', () => {
     const sink = collect();
     const end = await bench.vendor.chat(callOf(), sink);
     const { choices: _choices, usage: _usage, ...rest } = completionBody;
-    const delta = { role: 'assistant', content: null, tool_calls: [{ index: 0, ...toolCalls[0] }] };
+    const delta = { role: 'assistant', content: null, refusal: null, tool_calls: [{ index: 0, ...toolCalls[0] }] };
     assert.deepEqual(sink.data(), [
       { ...rest, choices: [{ index: 0, delta, logprobs: null, finish_reason: 'tool_calls' }] },
     ]);

@@ -30,7 +30,7 @@ for (const row of rows) {
   const { sent, expected, whole } = reasoned(row);
   const finish = chunk([{ delta: {}, finish_reason: 'stop' }]);
   const toChunks = (deltas: typeof sent) => [...deltas.map((delta) => chunk([{ delta }])), finish];
-  const held = { index: 0, message: whole.expected, logprobs: null, finish_reason: 'stop' };
+  const held = { index: 0, message: { ...whole.expected, refusal: null }, logprobs: null, finish_reason: 'stop' };
   const arranged = Object.entries(recorded).map(([name, chunks]) => {
     return [name, { send: rowStream(row, chunks), data: chunks.map(frameOf), usage }] as const;
   });

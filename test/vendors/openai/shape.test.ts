@@ -235,7 +235,7 @@ describe("normalization to OpenAI's shape", () => {
     assert.deepEqual(whole?.function, begun.function);
   });
 
-  it('held tool calls get an id, a type and arguments, and messages a role and content', async () => {
+  it('held tool calls get an id, a type and arguments, and messages all that OpenAI requires of one', async () => {
     const choices = await hold([
       { message: { role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'f' } }] }, finish_reason: 'stop' },
       { message: { tool_calls: [{ id: 'b', type: 'function', function: { name: 'g', arguments: '' } }] } },
@@ -245,33 +245,37 @@ describe("normalization to OpenAI's shape", () => {
       message: {
         role: 'assistant',
         content: null,
+        refusal: null,
         tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }],
       },
+      logprobs: null,
       finish_reason: 'stop',
     });
     assert.deepEqual(choices[1]?.message, {
       role: 'assistant',
       content: null,
+      refusal: null,
       tool_calls: [{ id: 'b', type: 'function', function: { name: 'g', arguments: '{}' } }],
     });
   });
 
   it('a choice whose message was filtered gets one without content, held and streamed', async () => {
     const filtered = { index: 0, finish_reason: 'content_filter', content_filter_results: {} };
-    assert.deepEqual(await hold([filtered]), [{ ...filtered, message: { role: 'assistant', content: null } }]);
+    const message = { role: 'assistant', content: null, refusal: null };
+    assert.deepEqual(await hold([filtered]), [{ ...filtered, message, logprobs: null }]);
     bench.server.answer((response) => sendJson(response, 200, JSON.stringify({ choices: [filtered] })));
     const sink = collect();
     await bench.vendor.chat(callOf(), sink);
-    assert.deepEqual(sink.data(), [{ choices: [{ ...filtered, delta: { role: 'assistant', content: null } }] }]);
+    assert.deepEqual(sink.data(), [{ choices: [{ ...filtered, delta: message, logprobs: null }] }]);
     await assert.rejects(hold([{ finish_reason: 'stop' }]), { code: 'server_error' });
     await assert.rejects(hold([null]), { code: 'server_error' });
   });
 
   it('a message beside an empty delta is read in a whole answer, and is not repeated in a stream', async () => {
     const empty = { role: 'assistant', content: '' };
-    const said = (content: string) => ({ message: { role: 'assistant', content } });
+    const said = (content: string) => ({ message: { role: 'assistant', content, refusal: null } });
     const [held] = await hold([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' }]);
-    assert.deepEqual(held, { index: 0, ...said('Ruby'), finish_reason: 'stop' });
+    assert.deepEqual(held, { index: 0, ...said('Ruby'), logprobs: null, finish_reason: 'stop' });
     const once = await stream([chunk([{ ...said('Ruby'), delta: empty, finish_reason: 'stop' } as never])]);
     assert.equal((await accumulate(once)).message.content, 'Ruby');
     const frames = await stream([
@@ -313,7 +317,7 @@ describe("normalization to OpenAI's shape", () => {
     for (const [content, text] of cases) {
       const message = { role: 'assistant', content, ...empty };
       const [held] = await hold([{ message, finish_reason: 'stop' }]);
-      assert.deepEqual(held?.message, { role: 'assistant', content: text });
+      assert.deepEqual(held?.message, { role: 'assistant', content: text, refusal: null });
       const frames = await stream([chunk([{ delta: message }]), stop]);
       assert.equal((await accumulate(frames)).message.content, text);
     }
@@ -323,7 +327,8 @@ describe("normalization to OpenAI's shape", () => {
     const thought = (text: string) => ({ type: 'reasoning', summary: [{ type: 'summary_text', text }] });
     const parts = [thought('Hm'), thought('.'), { type: 'text', text: 'Yes' }];
     const [held] = await hold([{ message: { role: 'assistant', content: parts }, finish_reason: 'stop' }]);
-    assert.deepEqual(held?.message, { role: 'assistant', content: 'Yes', reasoning_content: 'Hm.' });
+    const said = { role: 'assistant', content: 'Yes', refusal: null, reasoning_content: 'Hm.' };
+    assert.deepEqual(held?.message, said);
     const frames = await stream([
       chunk([{ delta: { content: [thought('Hm.')] } }]),
       chunk([{ delta: { content: 'Yes' } }]),

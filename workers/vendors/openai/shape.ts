@@ -63,6 +63,7 @@ export function chatShape(adapt?: AnswerAdapter, isOneCall = false): AnswerShape
         shapeMessage(message, choice.finish_reason === 'length');
         if (isOneCall && Array.isArray(message.tool_calls)) message.tool_calls = message.tool_calls.slice(0, 1);
         choice.message = message;
+        choice.logprobs ??= null;
       });
     },
     chunks: () => new ChatChunks(adapt?.(), isOneCall),
@@ -207,10 +208,12 @@ function deltaOf(choice: JsonObject, isFirst: boolean): JsonObject {
   return isFirst ? message : {};
 }
 
+/** Completes the fields that OpenAI's every message has: clients made from its document may require them. */
 function shapeMessage(message: JsonObject, isTruncated: boolean): void {
   if (!isText(message.role)) message.role = 'assistant';
   shapeContent(message);
   message.content ??= null;
+  message.refusal ??= null;
   keepObjects(message);
   if (!Array.isArray(message.tool_calls)) return;
   for (const call of message.tool_calls) {
