@@ -74,9 +74,13 @@ const ownPrices: Readonly<Record<Capability, readonly (keyof Prices)[]>> = {
 export function areUncounted(prices: Prices, capability: Capability): boolean {
   const { output: _output, imageOutput: _images, ...ofInput } = prices;
   const isOfTokens = capability !== 'video' && hasTokenPrice(capability === 'embedding' ? ofInput : prices);
-  const isCounted =
-    isOfTokens || [...ownPrices[capability], 'request' as const].some((name) => prices[name] !== undefined);
+  const isCounted = isOfTokens || [...ownPrices[capability], 'request' as const].some((name) => isGiven(prices[name]));
   return !isCounted && hasAnyPrice(prices);
+}
+
+/** Prices of no kind are none: they remove those of the catalogue, and leave nothing where it has no other. */
+function isGiven(price: Prices[keyof Prices]): boolean {
+  return price !== undefined && (typeof price === 'number' || Object.keys(price).length > 0);
 }
 
 /** Whether anything may cost more than nothing at the standard tier. Who writes 0 means it. */

@@ -411,6 +411,8 @@ models:
   scribe_v2: { prices: { second: 0.001 } }
   vectors: { capability: embedding, prices: { output: 0.02 }, routes: [{ vendor: mine, model: a }] }
   long: { capability: chat, prices: { above: [{ tokens: 1000, input: 2, output: 8 }] }, routes: [{ vendor: mine, model: a }] }
+  of-no-kind: { capability: image, prices: { image_kinds: {} }, routes: [{ vendor: mine, model: a }] }
+  of-one-kind: { capability: image, prices: { image: 0.02, image_kinds: {} }, routes: [{ vendor: mine, model: a }] }
 `;
     const whole = (capability: string) =>
       `expected a price by which models of the capability ${capability} are counted`;
@@ -423,6 +425,7 @@ models:
       `17:37: models.vectors.prices: ${whole('embedding')}, got a mapping`,
       // Steps alone are no prices: what they leave out stays as below them.
       `18:29: models.long.prices: ${whole('chat')}, got a mapping`,
+      `19:36: models.of-no-kind.prices: ${whole('image')}, got a mapping`,
     ]);
   });
 
