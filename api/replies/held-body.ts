@@ -6,6 +6,7 @@ import type { Frame } from '../../shared/jobs/append.ts';
 import type { JobIdentity } from '../../shared/jobs/job-state.ts';
 import { releaseMemory } from '../../shared/runtime/collections.ts';
 import type { Logger } from '../../shared/runtime/log.ts';
+import { withTimeout } from '../../shared/runtime/with-timeout.ts';
 import { type Connections, largeAnswer } from '../bounds/connections.ts';
 import { compressed, compressing, minCompressed } from '../http/compress-json.ts';
 import type { Context } from '../state.ts';
@@ -85,6 +86,9 @@ export function heldFile(view: View, viewed: ViewedJob, frames: readonly Frame[]
 
 /** A body may take this part of the room for unsent bytes, in pieces of answers from files. */
 const roomyPieces = 8;
+/** How long (ms) a body may take to be stored, and each MiB of it: its caller waits meanwhile, and a store that hangs gives up after minutes. */
+const storingMs = 10_000;
+const storingMsOfMib = 1000;
 
 /**
  * Puts a composed body into a file of its own if little room is left for unsent bytes: others that are being read would be interrupted
@@ -96,8 +100,17 @@ export async function storedBody(
 ): Promise<HeldFile | undefined> {
   if (body.length <= Math.max(largeAnswer, roomyPieces * connections.pieceBytes)) return undefined;
   const bytes = Buffer.from(body);
+  const own = blobs.of(job.account);
   try {
-    const file = { blob: await blobs.of(job.account).put([bytes]), size: bytes.length };
+    const stored = own.put([bytes]);
+    const blob = await withTimeout(stored, storingMs + (storingMsOfMib * bytes.length) / 1024 ** 2);
+    if (blob === undefined) {
+      // A file that is whole after all is nobody's.
+      stored.then((late) => own.delete(late)).catch(() => undefined);
+      throw new Error('the store has not taken it in time');
+    }
+    const file = { blob, size: bytes.length };
+    // They have no length any more then.
     releaseMemory(bytes);
     return { file, start: { text: '', replaces: 0 }, isOwn: true };
   } catch (error) {

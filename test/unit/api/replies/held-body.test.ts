@@ -2,15 +2,17 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { transcriptionView } from '../../../../api/endpoints/audio/transcription-view.ts';
 import { chatCompletions } from '../../../../api/endpoints/chat/chat-completions.ts';
 import { imageView } from '../../../../api/endpoints/images/image-view.ts';
 import { BlobFrame } from '../../../../api/replies/blob-frame.ts';
-import { heldBody, releaseOnceSent } from '../../../../api/replies/held-body.ts';
+import { heldBody, releaseOnceSent, storedBody } from '../../../../api/replies/held-body.ts';
 import type { View } from '../../../../api/replies/view.ts';
+import type { Blobs } from '../../../../shared/blobs/blobs.ts';
 import { formatImageEnd } from '../../../../shared/capabilities/image.ts';
+import { createLogger } from '../../../../shared/runtime/log.ts';
 
 /** More than the buffers of a connection take, so that a part of it waits for its reader. */
 const bytes = 32 * 1024 * 1024;
@@ -93,4 +95,27 @@ describe('the memory of a held answer', () => {
     const text = { ...job, viewOptions: { format: 'text' } };
     assert.equal(heldBody(transcriptionView as View, text, [frameOf('{"text":"Hello."}')]).body, 'Hello.\n');
   });
+});
+
+test('a large body whose store hangs is sent from memory, and the file that it becomes later is deleted', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let store = (_id: string): void => undefined;
+  const deleted: string[] = [];
+  const ofAccount = {
+    put: () =>
+      new Promise<string>((resolve) => {
+        store = resolve;
+      }),
+    delete: async (id: string) => void deleted.push(id),
+  };
+  const blobs = { of: () => ofAccount } as unknown as Blobs;
+  const connections = { expect: () => undefined, taken: () => undefined, pieceBytes: 0 };
+  const services = { blobs, connections, log: createLogger('silent', 'test').log };
+  const body = Buffer.alloc(4 * 1024 * 1024);
+  const stored = storedBody({ services, job: { id: '1', account: 'a' } }, { body, memory: body });
+  t.mock.timers.tick(20_000);
+  assert.equal(await stored, undefined);
+  store('late');
+  await nextTurn();
+  assert.deepEqual(deleted, ['late']);
 });
