@@ -7,6 +7,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { createCallerDownloader } from '../../workers/http/download.ts';
 import { askNameServers } from '../../workers/http/resolve-host.ts';
 import { eventually } from '../support/eventually.ts';
+import { withResolvers } from '../support/with-resolvers.ts';
 
 const wait = { signal: new AbortController().signal, silenceMs: 60_000 };
 /** Types of questions, and the code of a name that does not exist (RFC 1035, section 4.1). */
@@ -91,6 +92,18 @@ describe('names in links', () => {
     take = (question) => question.answer([]);
     for (const question of [...asked]) question.answer([]);
     await Promise.all(links);
+  });
+
+  it('silent name servers are not asked any more once a connection would be given up', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const both = withResolvers();
+    take = () => {
+      if (asked.length === 2) both.resolve();
+    };
+    const ended = new Promise((resolve) => askNameServers(openResolver)('silent.example', resolve));
+    await both.promise;
+    t.mock.timers.tick(10_000);
+    assert.equal(((await ended) as NodeJS.ErrnoException).code, 'ECANCELLED');
   });
 
   it('a name is refused if any of its addresses is not public, of either version', async () => {
