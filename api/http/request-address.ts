@@ -93,12 +93,12 @@ export const requestTarget: Middleware<State> = (ctx, next) => {
 };
 
 /**
- * Refuses requests whose target is not a path, those without a Host, and unsupported expectations, where errors are reported and
- * counted.
+ * Refuses requests whose target is not a path, those without a Host or with several, and unsupported expectations, where errors are
+ * reported and counted.
  * @throws ApiError 400, 417.
  */
 export const refuseOddRequests: Middleware<State> = (ctx, next) => {
-  const { headers } = ctx.req;
+  const { headers, rawHeaders } = ctx.req;
   if (ctx.state.hasOddTarget) {
     throw new ApiError('invalid_request_error', 'The target of the request is not a path of this server.');
   }
@@ -106,12 +106,26 @@ export const refuseOddRequests: Middleware<State> = (ctx, next) => {
     ctx.res.shouldKeepAlive = false;
     throw new ApiError('invalid_request_error', 'The request has no Host header, which HTTP/1.1 requires.');
   }
+  if (hasTwoHosts(rawHeaders)) {
+    ctx.res.shouldKeepAlive = false;
+    throw new ApiError('invalid_request_error', 'The request has more than one Host header.');
+  }
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue') {
     ctx.res.shouldKeepAlive = false;
     throw new ApiError('expectation_failed', "The only supported expectation is '100-continue'.");
   }
   return next();
 };
+
+/** Node takes the first of several, a proxy before it perhaps another, by which it let the request pass (RFC 9112, section 3.2). */
+function hasTwoHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
+}
 
 function hasPath(ctx: Context): boolean {
   try {

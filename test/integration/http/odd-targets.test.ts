@@ -42,6 +42,14 @@ describe('request targets that are not paths', () => {
     });
   }
 
+  it('a request with two Host headers gets a 400 in the error shape, and the connection closes', async () => {
+    for (const line of ['GET /v1/models', 'GET /healthz', 'POST /v1/chat/completions']) {
+      const { status, head, body } = await ask(line, 'HOST: other.example\r\n');
+      assert.deepEqual([status, JSON.parse(body).error.message], [400, 'The request has more than one Host header.']);
+      assert.match(head, /^connection: close$/im);
+    }
+  });
+
   it('a target in absolute form is served as its path', async () => {
     const { status, body } = await ask('GET http://anything.example/healthz', 'connection: close\r\n');
     assert.deepEqual([status, JSON.parse(body).status ?? 'ok'], [200, 'ok']);
