@@ -22,6 +22,12 @@ interface AssistantTurn {
   readonly calls: JsonObject[];
 }
 
+/** A message of the chat, and the outputs of its calls: a chat takes nothing between the calls of a turn and their outputs. */
+interface Entry {
+  readonly message: JsonObject;
+  readonly outputs: JsonObject[];
+}
+
 /** What is between texts that a chat has in one. */
 const between = '\n\n';
 
@@ -29,11 +35,15 @@ const between = '\n\n';
  * The messages of a chat for the items of a response. Consecutive items of the model join into one message. Pictures and files
  * from a tool's output go into a user message after the outputs of that turn, because a chat accepts only text from its tools,
  * and nothing between the outputs.
+ *
+ * A response accepts messages between calls and their outputs: Semantic Kernel repeats the question there. Messages before the first
+ * output go before the calls, so that the chat still ends with the outputs; messages after it go behind the last output.
  */
 export class ResponseItemsAsChat {
-  readonly #messages: JsonObject[] = [];
-  /** Ids of the calls so far. */
-  readonly #callIds = new Set<unknown>();
+  readonly #entries = new Set<Entry>();
+  /** Turns of the model by the ids of their calls. */
+  readonly #callers = new Map<unknown, Entry>();
+  #lastTurn: Entry | undefined;
   #turn: AssistantTurn | undefined;
   /** The fields that hold Google's signatures, by call id; the key undefined has that of the turn's text. */
   readonly #signatures = new Map<unknown, object>();
@@ -73,7 +83,7 @@ export class ResponseItemsAsChat {
   end(): readonly JsonObject[] {
     this.#endTurn();
     this.#endOutputs();
-    return this.#messages;
+    return Array.from(this.#entries, ({ message, outputs }) => [message, ...outputs]).flat();
   }
 
   #addMessage({ role, content }: ResponseItem, path: string): void {
@@ -107,15 +117,15 @@ export class ResponseItemsAsChat {
 
   #addCall({ call_id: id, namespace, name }: ResponseItem, given: string): void {
     const flatName = flatToolName(typeof namespace === 'string' ? namespace : undefined, String(name));
-    this.#callIds.add(id);
     this.#assistant().calls.push({ id, type: 'function', function: { name: flatName, arguments: given } });
   }
 
   #addOutput({ type, call_id: id, output }: ResponseItem, path: string): void {
     // A tool that puts nothing out, as one of an MCP server, has an empty list.
     const parts = Array.isArray(output) && output.length === 0 ? [] : chatParts(output, `${path}.output`);
-    if (!this.#callIds.has(id)) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
     this.#endTurn();
+    const caller = this.#callers.get(id);
+    if (caller === undefined) throw noCall(type === 'function_call_output' ? 'function' : 'custom tool', id);
     const texts = parts.filter(isText);
     const others = parts.filter((part) => !isText(part));
     if (others.length > 0) {
@@ -123,7 +133,8 @@ export class ResponseItemsAsChat {
       if (texts.length === 0) texts.push({ type: 'text', text: 'What this call has put out is in a message below.' });
     }
     const content = texts.map(({ text }) => text).join('\n');
-    this.#messages.push({ role: 'tool', tool_call_id: id, content });
+    if (caller === this.#lastTurn && caller.outputs.length === 0) this.#moveToEnd(caller);
+    caller.outputs.push({ role: 'tool', tool_call_id: id, content });
   }
 
   #assistant(): AssistantTurn {
@@ -136,7 +147,18 @@ export class ResponseItemsAsChat {
   #push(message: JsonObject): void {
     this.#endTurn();
     this.#endOutputs();
-    this.#messages.push(message);
+    this.#append(message);
+  }
+
+  #append(message: JsonObject): Entry {
+    const entry = { message, outputs: [] };
+    this.#entries.add(entry);
+    return entry;
+  }
+
+  #moveToEnd(entry: Entry): void {
+    this.#entries.delete(entry);
+    this.#entries.add(entry);
   }
 
   #endTurn(): void {
@@ -149,7 +171,7 @@ export class ResponseItemsAsChat {
     const thoughts = isOfThoughts ? [] : this.#turn.thoughts;
     this.#turn = undefined;
     if (isOfThoughts && reasoning.length === 0) return;
-    this.#messages.push({
+    this.#lastTurn = this.#append({
       role: 'assistant',
       // Null only beside calls: vendors refuse an entirely empty message.
       content: texts.length === 0 && calls.length > 0 ? null : texts.join(between),
@@ -161,11 +183,12 @@ export class ResponseItemsAsChat {
       ...(calls.length > 0 && { tool_calls: calls.map((call) => ({ ...call, ...this.#signatures.get(call.id) })) }),
       ...textSignature,
     });
+    for (const { id } of calls) this.#callers.set(id, this.#lastTurn);
   }
 
   #endOutputs(): void {
     if (this.#shown.length === 0) return;
-    this.#messages.push({ role: 'user', content: this.#shown });
+    this.#append({ role: 'user', content: this.#shown });
     this.#shown = [];
   }
 }

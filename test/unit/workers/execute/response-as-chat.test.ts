@@ -182,6 +182,40 @@ const conversations: Record<string, [input: unknown[], messages: unknown[]]> = {
       assistant('I see.'),
     ],
   ],
+  'a question that its client repeats between calls and their outputs, which goes before the calls': [
+    [user('Łódź?'), call('call_1'), call('call_2'), user('Łódź?'), output('call_1', 'Rain'), output('call_2', '3°')],
+    [
+      user('Łódź?'),
+      user('Łódź?'),
+      assistant(null, { tool_calls: [toolCall('call_1'), toolCall('call_2')] }),
+      tool('call_1', 'Rain'),
+      tool('call_2', '3°'),
+    ],
+  ],
+  'messages between the outputs of a turn, which go behind the last one': [
+    [
+      call('call_1'),
+      call('call_2'),
+      output('call_1', 'Rain'),
+      user('Its chart'),
+      output('call_2', '3°'),
+      said('I see.'),
+      call('call_3'),
+      output('call_3', 'Snow'),
+    ],
+    [
+      assistant(null, { tool_calls: [toolCall('call_1'), toolCall('call_2')] }),
+      tool('call_1', 'Rain'),
+      tool('call_2', '3°'),
+      user('Its chart'),
+      assistant('I see.', { tool_calls: [toolCall('call_3')] }),
+      tool('call_3', 'Snow'),
+    ],
+  ],
+  'an output that comes after a later turn of the model, which goes behind its own turn': [
+    [call('call_1'), user('And?'), said('I wait.'), output('call_1', 'Rain')],
+    [assistant(null, { tool_calls: [toolCall('call_1')] }), tool('call_1', 'Rain'), user('And?'), assistant('I wait.')],
+  ],
   'hosted tool calls, which are omitted': [
     [
       user('News?'),
