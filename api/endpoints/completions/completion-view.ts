@@ -1,3 +1,4 @@
+import { oneCallEach } from '../../../shared/capabilities/one-call-each.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Frame } from '../../../shared/jobs/append.ts';
 import type { View, ViewedJob } from '../../replies/view.ts';
@@ -44,7 +45,7 @@ function completionErrorEvent(error: ApiError): string {
 /**
  * The view of chat and legacy completions. Streamed: a chunk per delta; the end becomes the usage chunk, if requested, and
  * `[DONE]`. A held answer watched as a stream is one whole object and `[DONE]`; taken from the cache for a streamed request, it is one
- * chunk.
+ * chunk, or one for each tool call.
  */
 export function completionView({
   idPrefix,
@@ -58,6 +59,8 @@ export function completionView({
     const created = Math.floor(job.createdAt / 1000);
     return `{"id":"${idPrefix}${job.id}","object":"${objectName}","created":${created},"model":${json(job.model)}`;
   };
+  const toChunks = (choices: Record<string, unknown>[], rest: object): string[] =>
+    oneCallEach({ choices: chunkChoice ? choices.map(chunkChoice) : choices, ...rest }).map(json);
   return {
     stream: (job) => {
       const includeUsage = job.viewOptions.includeUsage;
@@ -69,8 +72,7 @@ export function completionView({
         if (choices !== undefined && !job.stream) {
           return [`data: ${splice(envelope(job, object), frame.text)}`, 'data: [DONE]'];
         }
-        const whole = choices && json({ choices: chunkChoice ? choices.map(chunkChoice) : choices, ...rest });
-        const events = whole === undefined ? [] : [`data: ${splice(chunk, whole)}`];
+        const events = (choices ? toChunks(choices, rest) : []).map((text) => `data: ${splice(chunk, text)}`);
         if (!includeUsage) return [...events, 'data: [DONE]'];
         const last = `,"choices":[],"usage":${json(usage ?? null)}}`;
         return [...events, `data: ${envelope(job, chunkObject)}${last}`, 'data: [DONE]'];
@@ -85,14 +87,18 @@ export function completionView({
     // Megabytes with log probabilities, sounds or images.
     heldStart: (job) => ({ text: `${envelope(job, object)},`, replaces: 1 }),
     errorEvent: completionErrorEvent,
-    // All deltas joined to one, and the end unchanged: the one is an event, as each of them was.
+    // The deltas joined to one for each tool call, and the end unchanged: each is an event, as each of them was.
     exactFrames: 2,
     final: (frames) => {
-      const [first, ...more] = frames.filter(({ type }) => type === 'delta');
+      const deltas = frames.filter(({ type }) => type === 'delta');
       const end = frames.at(-1) as Frame;
+      const [first] = deltas;
       if (first === undefined) return [end];
-      const { choices, ...rest } = fold([first, ...more]) as { choices: Record<string, unknown>[] };
-      return [{ ...first, text: json({ choices: chunkChoice ? choices.map(chunkChoice) : choices, ...rest }) }, end];
+      const { choices, ...rest } = fold(deltas) as { choices: Record<string, unknown>[] };
+      const joined = toChunks(choices, rest);
+      // As many as there were may have had other texts, and events are told apart by their numbers.
+      if (joined.length > 1 && joined.length >= deltas.length) return [...deltas, end];
+      return [...joined.map((text) => ({ ...first, text })), end];
     },
   };
 }

@@ -328,6 +328,24 @@ describe('the OpenAI dialect', () => {
     assert.deepEqual(end, { body: JSON.stringify({ usage }), usage, tier: 'default' });
   });
 
+  it('the OpenAI dialect writes each call of a chunk with several as a frame, and the finish reason with the last', async () => {
+    const call = (index: number) => ({
+      index,
+      id: `call_${index}`,
+      type: 'function',
+      function: { name: 'f', arguments: '{}' },
+    });
+    const finish = { finish_reason: 'tool_calls' };
+    const two = { delta: { role: 'assistant', content: 'So', tool_calls: [call(0), call(1)] }, ...finish };
+    const one = { index: 1, delta: { role: 'assistant', tool_calls: [call(0)] }, logprobs: null, ...finish };
+    const { sink } = await stream(events([chunk([{ index: 0, ...two }, one])]));
+    const choicesOf = (data: unknown) => (data as { choices: unknown[] }).choices;
+    assert.deepEqual(sink.data().map(choicesOf), [
+      [{ index: 0, delta: { ...two.delta, tool_calls: [call(0)] }, logprobs: null, finish_reason: null }, one],
+      [{ index: 0, delta: { tool_calls: [call(1)] }, ...finish }],
+    ]);
+  });
+
   it('the OpenAI dialect fails with a clear error for a senseless JSON answer', async () => {
     const bodies = ['', '<html>', '[]', 'null', '{"choices":{}}', '{}', '{"choices":[{"text":"a"}]}'];
     for (const body of bodies) {

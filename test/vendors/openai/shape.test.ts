@@ -188,7 +188,7 @@ describe("normalization to OpenAI's shape", () => {
           assert.deepEqual([said?.message.content, said?.finish_reason], ['I look.', 'tool_calls']);
         }
         const isEmpty = ({ choices }: Fields) => (choices as unknown[]).length === 0;
-        assert.deepEqual([frames.filter(isEmpty).length, frames.length], [0, names.length === 1 ? 4 : 6]);
+        assert.deepEqual([frames.filter(isEmpty).length, frames.length], [0, names.length === 1 ? 4 : 7]);
       }
     }
     await vendor.close();

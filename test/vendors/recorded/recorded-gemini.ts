@@ -119,6 +119,10 @@ export const streams: Record<string, Recording> = {
             type: 'function',
             function: { name: 'get_time', arguments: '{}' },
           },
+        ],
+      }),
+      delta({
+        tool_calls: [
           {
             index: 2,
             id: 'call_mAitaLmkHPPlz7IPvtfUqQ4_0_2',

@@ -102,7 +102,7 @@ export class GeminiStream extends DeltaStream implements OpenAnswer {
     }
     const choices = candidates.flatMap((candidate) => this.toChoice(candidate) ?? []);
     if (candidates.length === 0 && this.choices.size === 0 && isBlocked(answer)) choices.push(this.blocked());
-    if (choices.length > 0) this.write(JSON.stringify({ choices, ...this.newTier(), ...this.firstCounts() }));
+    if (choices.length > 0) this.writeChunk({ choices, ...this.newTier(), ...this.firstCounts() });
   }
 
   /** Adds the counts of later events: those of the prompt are not in every event. */

@@ -121,7 +121,7 @@ class ChunkStream extends DeltaStream implements OpenAnswer {
       }
       return { index, ...changed };
     });
-    this.writeChunk({ ...completion, choices });
+    this.takeChunk({ ...completion, choices });
     this.isDone = true;
   }
 
@@ -151,7 +151,7 @@ class ChunkStream extends DeltaStream implements OpenAnswer {
     if (this.isDone || data === '') return;
     if (data.startsWith('[DONE]')) {
       const ends = this.chunks.end();
-      if (ends !== undefined) this.writeChunk({ choices: ends });
+      if (ends !== undefined) this.takeChunk({ choices: ends });
       this.isDone = true;
       return;
     }
@@ -165,7 +165,7 @@ class ChunkStream extends DeltaStream implements OpenAnswer {
     if (this.template === undefined && this.templateTries > 0) this.makeTemplate(data, chunk);
     removeIdentity(chunk);
     this.chunks.take(chunk);
-    this.writeChunk(chunk);
+    this.takeChunk(chunk);
   }
 
   /**
@@ -187,7 +187,7 @@ class ChunkStream extends DeltaStream implements OpenAnswer {
     this.template = TokenTemplate.from(data, toFrame);
   }
 
-  private writeChunk(chunk: JsonObject): void {
+  private takeChunk(chunk: JsonObject): void {
     if (isObject(chunk.usage)) this.usage = chunk.usage;
     // Groq has reported it only there.
     else if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) this.usage = chunk.x_groq.usage;
@@ -207,7 +207,7 @@ class ChunkStream extends DeltaStream implements OpenAnswer {
       if (isObject(choice.usage)) this.usage ??= choice.usage;
       choice.usage = undefined;
     }
-    this.write(JSON.stringify(chunk));
+    this.writeChunk(chunk);
   }
 }
 

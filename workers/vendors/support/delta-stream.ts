@@ -1,10 +1,12 @@
 import { TextDecoder } from 'node:util';
 import { createParser, type EventSourceParser } from 'eventsource-parser';
+import { oneCallEach } from '../../../shared/capabilities/one-call-each.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { freeBytes } from '../../http/answer-memory.ts';
 import type { Reading } from '../../http/exchange.ts';
 import type { FrameSink, VendorCall } from '../vendor.ts';
 import { interrupted } from './interrupted.ts';
+import type { JsonObject } from './json-object.ts';
 
 /** Bytes that a vendor may send without an answer in them, and how many it may send for each character of the answer. */
 const maxUnused = 64 * 1024 * 1024;
@@ -68,6 +70,11 @@ export abstract class DeltaStream {
     if (!this.sink.write({ type: 'delta', text })) this.isFull = true;
   }
 
+  /** Writes a chunk of a chat, each of its calls as a frame. */
+  protected writeChunk(chunk: JsonObject): void {
+    for (const piece of hasSeveralCalls(chunk) ? oneCallEach(chunk) : [chunk]) this.write(JSON.stringify(piece));
+  }
+
   /** Counts bytes that are kept until the answer ends. */
   protected keep(bytes: number): void {
     this.kept += bytes;
@@ -79,6 +86,10 @@ export abstract class DeltaStream {
     this.reported = error;
     throw error;
   }
+}
+
+function hasSeveralCalls({ choices }: JsonObject): boolean {
+  return Array.isArray(choices) && choices.some((choice) => choice?.delta?.tool_calls?.length > 1);
 }
 
 /** Requests of a call that others take the place of. None needs more; two refusals may each ask for what the other one refuses. */
