@@ -34,13 +34,22 @@ export function readResult({
     try {
       await sendFile(ctx, blobs.signed, file, Number(expires));
     } catch (error) {
-      throw error instanceof MissingBlobError ? expired() : error;
+      throw error instanceof MissingBlobError ? missingFile(ctx) : error;
     }
   };
 }
 
 function expired(): ApiError {
   return new ApiError('resume_expired', 'This file has expired and can no longer be read.');
+}
+
+/**
+ * The error for a file that is gone before its time. Nobody deletes many of them, so the access log tells which requests met one:
+ * an operator who has restored an older copy of the files finds there what it lacks.
+ */
+export function missingFile(ctx: Context): ApiError {
+  ctx.state.facts.missing_file = true;
+  return new ApiError('resume_expired', 'This file is no longer stored: it was deleted, or lost.');
 }
 
 /**

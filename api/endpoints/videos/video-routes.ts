@@ -11,8 +11,7 @@ import { shownId } from '../../pipeline/missing.ts';
 import { invalidParameter } from '../../pipeline/request-fields.ts';
 import { readResource } from '../../pipeline/resource.ts';
 import { ClientConnection, type Handover } from '../../replies/client-connection.ts';
-import { expired } from '../../replies/unreadable-answer.ts';
-import { sendFile } from '../../results/result-route.ts';
+import { missingFile, sendFile } from '../../results/result-route.ts';
 import type { Context, State } from '../../state.ts';
 import { cancelJob } from '../jobs/jobs.ts';
 import { findVideoJob, requireVideoEnd, videoEndpoints } from './find-video.ts';
@@ -98,7 +97,7 @@ async function sendContent(asked: Asked): Promise<void> {
   try {
     await sendFile(ctx, services.blobs.ofRecords(job.account), stored.file, expiresAt);
   } catch (error) {
-    throw error instanceof MissingBlobError ? expired() : error;
+    throw error instanceof MissingBlobError ? missingFile(ctx) : error;
   }
 }
 

@@ -168,13 +168,15 @@ function itServesFiles(of: () => { gateway: TestGateway; blobs: Blobs; links: Re
     assert.deepEqual((await errorOf(part))[0], 416);
   });
 
-  it('GET /results returns 410 for a deleted file and for an expired link', async () => {
+  it('GET /results returns 410 for a missing file and for an expired link, and says which of the two it is', async () => {
     const file = await put();
     const outlived = await fetch(linkTo(file, -2000));
+    assert.match(await outlived.clone().text(), /has expired/);
     assert.deepEqual(await errorOf(outlived), [410, 'resume_expired', 'invalid_request_error']);
     await of().blobs.of(account).delete(file);
     for (const init of [{}, { headers: { range: 'bytes=0-1' } }]) {
       const gone = await fetch(linkTo(file), init);
+      assert.match(await gone.clone().text(), /no longer stored/);
       assert.deepEqual(await errorOf(gone), [410, 'resume_expired', 'invalid_request_error']);
     }
   });

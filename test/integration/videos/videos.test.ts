@@ -228,7 +228,9 @@ describe('GET /v1/videos/{id}/content', () => {
     const { headers } = await gateway.fetch(path, { method: 'HEAD' });
     const [, hour, name] = /^"(\d{10})-(.+)"$/.exec(headers.get('etag') ?? '') ?? [];
     await rm(join(gateway.dataDir, 'blobs', String(hour), String(name)));
-    await assertErrorAnswer(await gateway.fetch(path), 410, 'resume_expired');
+    const missing = await gateway.fetch(path);
+    assert.match(await missing.clone().text(), /no longer stored/);
+    await assertErrorAnswer(missing, 410, 'resume_expired');
     assert.equal((await client.videos.retrieve(id)).status, 'completed');
   });
 
