@@ -169,6 +169,7 @@ const explanations: readonly (readonly [RegExp, string])[] = [
     'asks for a password: put it into REDIS_URL (redis://:password@host:port, and for Sentinels ?sentinel_password=…)',
   ],
   [/WRONGPASS|invalid password/, 'refuses the user or the password of REDIS_URL'],
+  [/max number of clients/, 'has as many connections as its maxclients allows: raise that'],
   [
     /ERR_TLS_CERT_ALTNAME_INVALID/,
     'has a certificate for another name: use a name of the certificate in REDIS_URL, or set REDIS_TLS_SERVER_NAME to it',
@@ -204,7 +205,10 @@ export function explained(reason: Error & { readonly code?: string }, where: str
 function silence(text: string, usesTls: boolean): string | undefined {
   if (/Connection is closed|ECONNRESET|EPIPE|socket disconnected/.test(text)) {
     // With TLS 1.3 a server refuses a client after the handshake, and the close may arrive before the reason.
-    return usesTls ? needsCertificate : 'closes the connection: if it expects TLS, begin REDIS_URL with rediss://';
+    // At its maxclients a server closes as soon as it has said so, and a command that is sent meanwhile fails before that is read.
+    return usesTls
+      ? needsCertificate
+      : 'closes the connection: if it expects TLS, begin REDIS_URL with rediss://; else look whether it has reached its maxclients';
   }
   // A Redis without TLS waits for the rest of what it takes for a command.
   return usesTls && /ETIMEDOUT/.test(text) ? 'does not answer, or does not speak TLS on this port' : undefined;

@@ -90,6 +90,19 @@ async function withFacts(facts: string, use: (url: string) => Promise<void>): Pr
 }
 
 describe('a Redis that cannot be used', { concurrency: 3, timeout: 60_000 }, () => {
+  test('a Redis that has as many clients as it allows is refused with the name of that setting', async () => {
+    await withRedis({ args: ['--maxclients', '1'] }, async ({ url }) => {
+      // It connects again while the one that has waited for the start still counts.
+      const only = new Redis(url).on('error', () => {});
+      try {
+        await only.ping();
+        assert.match((await refusal(url)) ?? '', /^Redis at \S+ .*maxclients/);
+      } finally {
+        only.disconnect();
+      }
+    });
+  });
+
   test('a Redis of before 6.2, and a Cluster of before 7.0, are refused by their version', async () => {
     const said = { one: 'role:master\r\ncluster_enabled:0', cluster: 'role:master\r\ncluster_enabled:1' };
     for (const [facts, expected] of [
