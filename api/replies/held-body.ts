@@ -110,7 +110,7 @@ export async function storedBody(
       throw new Error('the store has not taken it in time');
     }
     const file = { blob, size: bytes.length };
-    // They have no length any more then.
+    // Before they are released, which leaves no length.
     releaseMemory(bytes);
     return { file, start: { text: '', replaces: 0 }, isOwn: true };
   } catch (error) {
