@@ -1,4 +1,4 @@
-import { bootstrapKeys, ensureApiKey } from '../../shared/accounts/api-keys.ts';
+import { ensureApiKey, otherBootstrapKeys } from '../../shared/accounts/api-keys.ts';
 import { type Config, ConfigError } from '../../shared/config/config.ts';
 import { startFailure } from '../../shared/config/start-failure.ts';
 import type { Database, TriedDatabase } from '../../shared/database/database.ts';
@@ -88,7 +88,7 @@ async function setUpFirstKey(db: Database, text: string, log: Logger): Promise<v
   const outcome = await ensureApiKey(db, text);
   if (outcome === 'revoked') log.warn('SLUICE_BOOTSTRAP_KEY names a key that has been revoked; it stays so.');
   if (outcome !== 'created') return;
-  const [, ...before] = await bootstrapKeys(db);
-  if (before.length === 0) return;
-  log.warn({ keys: before }, 'SLUICE_BOOTSTRAP_KEY names a new key; those it named before stay valid until revoked');
+  const keys = await otherBootstrapKeys(db, text);
+  if (keys.length === 0) return;
+  log.warn({ keys }, 'SLUICE_BOOTSTRAP_KEY names a new key; those it named before stay valid until revoked');
 }

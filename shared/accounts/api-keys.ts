@@ -50,13 +50,14 @@ export async function ensureApiKey(
   return existing?.revokedAt === undefined ? 'active' : 'revoked';
 }
 
-/** The ids of the keys made of SLUICE_BOOTSTRAP_KEY that are not revoked, newest first. */
-export async function bootstrapKeys(db: Database): Promise<string[]> {
+/** The ids of the keys made of other values of SLUICE_BOOTSTRAP_KEY than this one that are not revoked, newest first. */
+export async function otherBootstrapKeys(db: Database, text: string): Promise<string[]> {
   const rows = await db
     .selectFrom('api_keys')
     .select('id')
     .where('account_id', '=', defaultAccountId)
     .where('name', '=', bootstrapKeyName)
+    .where('hash', '!=', hashApiKey(text))
     .where('revoked_at', 'is', null)
     .orderBy('created_at', 'desc')
     .execute();

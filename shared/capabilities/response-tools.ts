@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { BrokenRule } from './chat.ts';
 import { compiledOnUse } from './compiled-on-use.ts';
 import { byTypeName, dispatched } from './dispatched.ts';
+import { fieldsOf, objectsOf, textOf } from './vendor-values.ts';
 
 // The names that OpenAI accepts for functions of this API, longer than those of chats.
 const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/, 'use 1 to 128 of a-z, A-Z, 0-9, underscore and dash');
@@ -61,27 +62,16 @@ const asksOthers = /^(?:openrouter:)?(?:fusion|advisor|subagent)$/;
  * list is of such. Empty names are those that only the vendor knows. Without any, nothing.
  */
 export function namedModels(value: unknown): { readonly models?: readonly string[] } {
-  const entries: readonly unknown[] = Array.isArray(value) ? value : [value];
-  const models = entries.flatMap(modelsOfEntry);
+  const models = objectsOf(Array.isArray(value) ? value : [value]).flatMap(modelsOfEntry);
   return models.length === 0 ? {} : { models };
 }
 
-function modelsOfEntry(entry: unknown): string[] {
-  if (typeof entry !== 'object' || entry === null) return [];
-  const { type, id, parameters, gateway } = entry as Readonly<Record<string, unknown>>;
+function modelsOfEntry(entry: Readonly<Record<string, unknown>>): string[] {
+  const { type, id, parameters, gateway } = entry;
   // The latter is Vercel's gateway's: `providerOptions.gateway.models`.
-  const given = [entry, parameters, gateway].flatMap((fields) =>
-    modelFields.flatMap((name) => fieldOf(fields, name) ?? []),
-  );
-  const named = given.map((model) => (typeof model === 'string' ? model : ''));
-  const isPanel = [type, id].some((kind) => typeof kind === 'string' && asksOthers.test(kind));
-  return isPanel ? [...named, ''] : named;
-}
-
-function fieldOf(fields: unknown, name: string): unknown {
-  return typeof fields === 'object' && fields !== null
-    ? (fields as Readonly<Record<string, unknown>>)[name]
-    : undefined;
+  const places = [entry, fieldsOf(parameters), fieldsOf(gateway)];
+  const models = places.flatMap((fields) => modelFields.flatMap((name) => fields[name] ?? [])).map(textOf);
+  return [type, id].some((kind) => asksOthers.test(textOf(kind))) ? [...models, ''] : models;
 }
 
 const named = compiledOnUse(z.looseObject({ name: z.string().min(1), namespace: z.string().nullish() }));

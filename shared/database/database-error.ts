@@ -4,7 +4,7 @@ const sqliteAway =
 /** SQLite error codes of a write that its disk or file does not take, while it can be read. */
 const sqliteReadOnly = /^SQLITE_(FULL|READONLY|IOERR)/;
 /** SQLSTATE of a write that Postgres refuses because it takes none: it is a standby, or its administrator or service has said so. */
-export const readOnlyCode = '25006';
+const readOnlyCode = '25006';
 /** SQLSTATE classes and system errors of a server that cannot be reached, is closing or read-only, or has no resources left. */
 const postgresUnreachable = /^(08|53|57|25006|25P0[23]|ECONN|ENOTFOUND|EAI_|EHOST|ENET|ETIMEDOUT|EPIPE|ENOENT)/;
 /** Messages of Postgres's client library for a silent or broken connection, which has no code. */

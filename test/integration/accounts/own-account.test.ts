@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Insertable } from 'kysely';
+import { readingOperations } from '../../../api/reference/reading-operations.ts';
 import type { JobsTable } from '../../../shared/database/tables.ts';
 import { AdminKeys, type KeyAnswer } from '../../support/admin-keys.ts';
 import { errorDetails } from '../../support/error-answers.ts';
@@ -70,6 +71,15 @@ async function assertRefused(who: Tenant, path: string, param: string): Promise<
 }
 
 const idsOf = (list: { data: { id: string }[] }) => list.data.map(({ id }) => id);
+
+test('GET /v1/jobs and /v1/usage take the query parameters that the reference has, and no others', async () => {
+  const ann = await tenant('ann');
+  for (const path of ['/v1/jobs', '/v1/usage']) {
+    const { message } = errorDetails(await ask(ann, `${path}?modle=one`, 400));
+    const taken = /: this path takes (.*)\.$/.exec(message)?.[1]?.split(', ').sort();
+    assert.deepEqual(taken, Object.keys(readingOperations[`GET ${path}`]?.query ?? {}).sort());
+  }
+});
 
 describe('GET /v1/jobs', () => {
   test('GET /v1/jobs lists the jobs of the account, newest first, in the shape of OpenAI lists', async () => {
